@@ -8,7 +8,6 @@ from itertools import pairwise
 from pathlib import Path
 
 from softsearch.data.corpora.base import ParallelSource
-from softsearch.data.preparation.prepare import letters
 from softsearch.errors import SoftsearchError
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.text.corpus import read_raw
@@ -66,7 +65,7 @@ def _add_training_text(
         source = substitute
         files = source.train_files(cache_dir)
     for src, tgt in files:
-        clean = Cleaner(src=src, tgt=tgt, filters=source.filters, letters=letters(source))
+        clean = Cleaner(src=src, tgt=tgt, filters=source.filters, letters=source.letters())
         for chunk in map(clean, read_raw(src, tgt)):
             overlap.add(chunk.src, chunk.tgt)
 

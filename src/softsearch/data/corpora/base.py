@@ -6,6 +6,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -17,7 +18,7 @@ from softsearch.files import open_file
 from softsearch.ranges import Positive, Range
 from softsearch.text.corpus import PACKED
 from softsearch.text.features import Features, read_features
-from softsearch.text.filters import NO_FILTERS, Filters
+from softsearch.text.filters import NO_FILTERS, Filters, Letters
 
 Split = Literal["train", "val", "test"]
 TextForm = Literal["plain", "lc_tok"]
@@ -50,9 +51,9 @@ class ParallelSource(ABC):
             object.__setattr__(self, key, getattr(self, key) or "+".join(filter(None, dict.fromkeys(found))))
 
     def _given_splits(self) -> dict[str, Any]:
-        """Returns the options ``train``, ``val`` and ``test`` that are set."""
+        """Returns the options ``train``, ``val`` and ``test`` that are set, except to numbers."""
         splits = {split: getattr(self, split) for split in get_args(Split)}
-        return {split: value for split, value in splits.items() if value is not None}
+        return {split: value for split, value in splits.items() if value is not None and not is_size(value)}
 
     def _identity(self, **further: object) -> str:
         """Returns all that decides generated text, as JSON: the options, except directions, and ``further`` facts."""
@@ -78,6 +79,14 @@ class ParallelSource(ABC):
     def filters(self) -> Filters:
         """The filters of training pairs."""
         return NO_FILTERS
+
+    def letters(self) -> list[Letters]:
+        """Returns patterns of the letters of both languages where the filters need them."""
+        if self.filters.min_script is None:
+            return []
+        from softsearch.data.scripts import letters_of  # whose libraries take a tenth of a second
+
+        return [letters_of(self.src_lang, "data.src_lang"), letters_of(self.tgt_lang, "data.tgt_lang")]
 
     @property
     def has_features(self) -> bool:
@@ -177,6 +186,11 @@ class UnbuiltSource(ParallelSource):
         raise CorpusError(self.refusal)
 
 
+def is_size(value: object) -> bool:
+    """Returns whether a split is a number, of pairs to split off the training text."""
+    return isinstance(value, int | float)
+
+
 class Unread(str):
     """A path that only a file names, and that is not read for that reason."""
 
@@ -226,3 +240,16 @@ def text_sha256(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise CorpusError(f"{path} cannot be read ({error.strerror}); check the file and its permissions") from error
+
+
+def digest_of(path: Path) -> str:
+    """Returns the SHA-256 of a file, in hexadecimal digits."""
+    stat = path.stat()
+    return _digest_once(path, stat.st_size, stat.st_mtime_ns)
+
+
+@cache
+def _digest_once(path: Path, size: int, mtime_ns: int) -> str:
+    """Returns the SHA-256 of a file, read again only when it has changed, because every validation asks for it."""
+    del size, mtime_ns
+    return text_sha256(path)

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, language_of
-from softsearch.data.corpora.multilingual import digest_of
+from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, digest_of, language_of
 from softsearch.data.corpora.parallel import existing, is_pair
 from softsearch.data.preparation.cache_folder import made_folder
 from softsearch.errors import ConfigError, CorpusError

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, refuse_unread
-from softsearch.data.corpora.multilingual import digest_of
+from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, digest_of, refuse_unread
+from softsearch.data.corpora.held_out import HeldOut, divide
 from softsearch.data.corpora.rows import Pair, read_mappings
 from softsearch.data.corpora.table import files_of_rows
 from softsearch.errors import ConfigError, CorpusError
@@ -32,7 +32,8 @@ class HuggingFace(ParallelSource):
         hub: the data set's name on the hub, as ``Helsinki-NLP/opus-100``, instead of ``root``.
         revision: the commit of ``hub``, 40 hexadecimal digits.
         config: the name of the data set's configuration, as ``de-en``.
-        train: name of the split to train on; ``val`` and ``test`` likewise.
+        train: name of the split to train on.
+        val: likewise, or how many rows of ``train`` to split off, or which share; ``test`` too.
         src: the source's column, ``translation.en`` for one of a column of languages.
         tgt: the target's, likewise.
         src_lang: the source language; by default the last part of the column's name.
@@ -48,8 +49,8 @@ class HuggingFace(ParallelSource):
     revision: str | None = None
     config: str | None = None
     train: str = "train"
-    val: str = "validation"
-    test: str | None = "test"
+    val: str | HeldOut = "validation"
+    test: str | HeldOut | None = "test"
     src: str
     tgt: str
     text_form: TextForm = "plain"
@@ -79,7 +80,8 @@ class HuggingFace(ParallelSource):
             identity = (_FORMAT, content, self.config, name, self.src, self.tgt)
             where = f"split {name} of {self.root or self.hub}"
             found[split] = files_of_rows(partial(self._rows, name, where), where, identity, cache_dir)
-        return found
+        divided = divide(self, [found["train"]], cache_dir)
+        return {**found, "train": divided.train[0], **divided.held_out}
 
     def _content(self) -> object:
         """What identifies the data set's content."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
 
-from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm
-from softsearch.data.corpora.multilingual import check_parts, digest_of
+from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, digest_of
+from softsearch.data.corpora.multilingual import check_parts
 from softsearch.data.preparation.cache_folder import made_folder
 from softsearch.errors import ConfigError
 from softsearch.ranges import AtLeastOne

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm
-from softsearch.data.corpora.multilingual import check_parts, digest_of
+from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, digest_of, is_size
+from softsearch.data.corpora.multilingual import check_parts
 from softsearch.data.preparation.cache_folder import made_folder
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.text.corpus import write_lines
@@ -45,6 +45,13 @@ class MultiSource(ParallelSource):
                 f"data.sources.{later[0]} is feature vectors, expected them in the first source alone; change the "
                 "order, or join all vectors of an example in one file"
             )
+        for name, source in self.sources.items():
+            for split in ("val", "test"):
+                if is_size(size := getattr(source, split, None)):
+                    raise ConfigError(
+                        f"data.sources.{name}.{split} is {size}, but all sources hold out the same lines, and each "
+                        "would choose its own; name files"
+                    )
         if self.has_features and self.reverse_source:
             raise ConfigError("data.reverse_source is for text, and a source is feature vectors; set it to false")
         sources = self.sources.values()

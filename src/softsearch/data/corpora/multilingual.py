@@ -3,10 +3,9 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
-from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, WeightedSource, text_sha256
+from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, WeightedSource, digest_of
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.preparation.cache_folder import made_folder
 from softsearch.errors import ConfigError
@@ -124,16 +123,3 @@ def _join(files: FilePair, split: str, parts: list[tuple[str, FilePair]]) -> Non
             _log.info("%s of %s: %s", split, tag, corpus.report.summary())
             src.writelines(f"{tag} {line}\n".encode() for line in corpus.src)
             tgt.writelines(f"{line}\n".encode() for line in corpus.tgt)
-
-
-def digest_of(path: Path) -> str:
-    """Returns the SHA-256 of a file, in hexadecimal digits."""
-    stat = path.stat()
-    return _digest_once(path, stat.st_size, stat.st_mtime_ns)
-
-
-@lru_cache
-def _digest_once(path: Path, size: int, mtime_ns: int) -> str:
-    """Returns the SHA-256 of a file, read again only when it has changed, because every validation asks for it."""
-    del size, mtime_ns
-    return text_sha256(path)

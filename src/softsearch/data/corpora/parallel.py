@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from softsearch.data.corpora.base import FilePair, TextForm, WeightedSource, language_of, refuse_unread, require_file
+from softsearch.data.corpora.held_out import Divided, HeldOut, divide
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.text.corpus import PACKED
 from softsearch.text.filters import NO_FILTERS, Filters
@@ -26,6 +27,8 @@ class Parallel(WeightedSource):
 
     Args:
         train: the source and the target training file, or a list of such pairs for several corpora.
+        val: files, or how many pairs of the training text to validate on instead of training on them, or which share
+            of it; ``test`` likewise (:func:`~softsearch.data.corpora.held_out.divide`).
         src_lang: the source language; by default by the name of the source training file (``news.en.gz`` is ``en``).
         tgt_lang: the target language, likewise.
         text_form: ``lc_tok`` for files that are lower-cased and tokenised, else ``plain``.
@@ -37,8 +40,10 @@ class Parallel(WeightedSource):
     train: Annotated[
         _Files | Sequence[_Pair], "two files, as in '[train.en,train.de]', a list of such pairs, or a prefix"
     ]
-    val: Annotated[_Files, "two files, as in '[val.en,val.de]', or a prefix"]
-    test: Annotated[_Files | None, "two files, as in '[test.en,test.de]', a prefix, or null"] = None
+    val: Annotated[_Files | HeldOut, "two files, as in '[val.en,val.de]', a prefix, or a number to split off, as 2000"]
+    test: Annotated[
+        _Files | HeldOut | None, "two files, as in '[test.en,test.de]', a prefix, a number to split off, or null"
+    ] = None
     text_form: TextForm = "plain"
     filters: Filters = NO_FILTERS
 
@@ -61,21 +66,25 @@ class Parallel(WeightedSource):
         self._check_weights("data.train", len(self.corpora()))
 
     def train_files(self, cache_dir: Path) -> list[FilePair]:
-        """Returns the training corpora as given.
+        """Returns the training corpora as given, without what is split off them.
 
         Raises:
             CorpusError: a file does not exist.
         """
-        return [self._existing("train", files) for files in self.corpora()]
+        return self._divided(cache_dir).train
 
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
-        """Returns the files as given; ``cache_dir`` is not used.
+        """Returns the files as given; ``cache_dir`` is for what is split off the training text.
 
         Raises:
             CorpusError: a file does not exist.
         """
-        splits = self._given_splits() | {"train": self.corpora()[0]}
-        return {split: self._existing(split, files) for split, files in splits.items()}
+        divided = self._divided(cache_dir)
+        held_out = {s: self._existing(s, files) for s, files in self._given_splits().items() if s != "train"}
+        return {"train": divided.train[0], **held_out, **divided.held_out}
+
+    def _divided(self, cache_dir: Path) -> Divided:
+        return divide(self, [self._existing("train", files) for files in self.corpora()], cache_dir)
 
     def corpora(self) -> list[_Files]:
         """Returns the training files as given."""
@@ -85,8 +94,8 @@ class Parallel(WeightedSource):
 
     def _named(self) -> list[tuple[str, _Files]]:
         """Returns the files of every split and every training corpus with their key."""
-        test = [] if self.test is None else [("test", self.test)]
-        return [*(("train", files) for files in self.corpora()), ("val", self.val), *test]
+        held_out = {split: files for split, files in self._given_splits().items() if split != "train"}
+        return [*(("train", files) for files in self.corpora()), *held_out.items()]
 
     def _existing(self, split: str, files: _Files) -> FilePair:
         if not isinstance(files, str | Path):

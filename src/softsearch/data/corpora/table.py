@@ -11,8 +11,8 @@ from urllib.parse import urlparse
 
 import pooch
 
-from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, refuse_unread, require_file
-from softsearch.data.corpora.multilingual import digest_of
+from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, digest_of, refuse_unread, require_file
+from softsearch.data.corpora.held_out import HeldOut, divide
 from softsearch.data.corpora.rows import Column, Pair, read_rows
 from softsearch.data.preparation.cache_folder import made_folder
 from softsearch.errors import ConfigError, CorpusError
@@ -33,6 +33,7 @@ class Table(ParallelSource):
 
     Args:
         train: the table to train on: a file, or an address with its ``sha256``.
+        val: likewise, or how many rows of ``train`` to split off, or which share; ``test`` too.
         src: the source's column: its name (``translation.en`` for nested ones, in TMX the language), or its number
             from 1 in TSV and CSV without a header.
         tgt: the target's, likewise.
@@ -46,8 +47,8 @@ class Table(ParallelSource):
     """
 
     train: str | Path
-    val: str | Path
-    test: str | Path | None = None
+    val: str | Path | HeldOut
+    test: str | Path | HeldOut | None = None
     src: Column
     tgt: Column
     sha256: Mapping[str, str | None] = field(default_factory=dict)
@@ -76,7 +77,9 @@ class Table(ParallelSource):
             CorpusError: a table does not exist, is damaged or another one than its digest says, or cannot be fetched.
             ConfigError: a table has no such column, or is of another kind than these.
         """
-        return {split: self._lines(split, path, cache_dir) for split, path in self._given_splits().items()}
+        files = {split: self._lines(split, path, cache_dir) for split, path in self._given_splits().items()}
+        divided = divide(self, [files["train"]], cache_dir)
+        return {**files, "train": divided.train[0], **divided.held_out}
 
     def _lines(self, split: str, path: str | Path, cache_dir: Path) -> FilePair:
         table, name = self._local(split, path, cache_dir), urlparse(str(path)).path

@@ -22,7 +22,7 @@ from softsearch.data.preparation.prepared import REPORT, PreparedData
 from softsearch.data.preparation.processes import ordered_map
 from softsearch.text.corpus import read_raw
 from softsearch.text.features import check_finite, read_features
-from softsearch.text.filters import Cleaner, CorpusReport, Letters
+from softsearch.text.filters import Cleaner, CorpusReport
 from softsearch.text.noise import NO_NOISE, Noise
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.text.vocabulary import UNK
@@ -83,7 +83,7 @@ def _fingerprint(
     source: ParallelSource, files: Files, trainer: TokenizerMaker, features: Mapping[str, Path], noise: Noise
 ) -> str:
     corpora = {split: len(pairs) for split, pairs in files.items()}
-    filters = asdict(source.filters), [letter.pattern for letter in letters(source)]
+    filters = asdict(source.filters), [letter.pattern for letter in source.letters()]
     what = [FORMAT, identity(trainer), corpora, source.reversed_sides, source.tags, filters]
     what += [noise.cases] if any(noise.cases) else []
     digest = hashlib.sha256(json.dumps(what).encode())
@@ -91,15 +91,6 @@ def _fingerprint(
     for path in (*texts, *features.values()):
         digest.update(bytes.fromhex(text_sha256(path)))
     return digest.hexdigest()[:16]
-
-
-def letters(source: ParallelSource) -> list[Letters]:
-    """Returns patterns of the letters of both languages where the source's filters need them."""
-    if source.filters.min_script is None:
-        return []
-    from softsearch.data.scripts import letters_of  # whose libraries take a tenth of a second
-
-    return [letters_of(source.src_lang, "data.src_lang"), letters_of(source.tgt_lang, "data.tgt_lang")]
 
 
 @dataclass(frozen=True)
@@ -146,7 +137,7 @@ class _Preparation:
 
     def _clean(self, folder: Path) -> dict[str, CleanedCorpus]:
         """Reads and cleans all corpora."""
-        filters, of_sides = self.source.filters, letters(self.source)
+        filters, of_sides = self.source.filters, self.source.letters()
         cleaners = {
             (split, number): Cleaner(src=src, tgt=tgt, keep_empty=split != "train", filters=filters, letters=of_sides)
             for split, pairs in self.files.items()

@@ -1,0 +1,129 @@
+"""Validation and test pairs that are split off the training text, by the hash of their source."""
+
+import hashlib
+import logging
+from codecs import BOM_UTF8
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO, Annotated, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsearch.data.corpora.base import FilePair, ParallelSource, digest_of, is_size
+from softsearch.data.preparation.cache_folder import made_folder
+from softsearch.errors import CorpusError
+from softsearch.ranges import AtLeastOne, Range
+from softsearch.text.corpus import read_raw
+from softsearch.text.filters import Cleaner
+
+HeldOut = AtLeastOne | Annotated[float, Range(0, 1, open_low=True, open_high=True)]  # pairs, or a share of all
+_FORMAT = 1
+_log = logging.getLogger(__name__)
+
+
+class Divided(NamedTuple):
+    """The files of what is trained on, and of each split that was held out of it."""
+
+    train: list[FilePair]
+    held_out: dict[str, FilePair]
+
+
+def divide(source: ParallelSource, corpora: list[FilePair], cache_dir: Path) -> Divided:
+    """Splits pairs off training corpora, into files in ``cache_dir`` that are written if need be.
+
+    The pairs whose sources have the lowest hashes are held out, those with one source together, so that none of them
+    stays in training. Who asks for a test set too keeps the validation set. Pairs that training would drop stay there.
+
+    Args:
+        source: its options ``val`` and ``test`` are numbers of pairs, or shares of all, where they are to be split off;
+            its filters decide what can be.
+        corpora: the training files.
+        cache_dir: folder for the files.
+
+    Raises:
+        CorpusError: there are too few pairs, or a file cannot be read.
+    """
+    sizes = {split: size for split in ("val", "test") if is_size(size := getattr(source, split))}
+    if not sizes:
+        return Divided(corpora, {})
+    letters = source.letters()
+    filters = asdict(source.filters), [letter.pattern for letter in letters]
+    identity = repr((_FORMAT, [tuple(map(digest_of, pair)) for pair in corpora], [*sizes.items()], filters))
+    trained = [f"train-{number}" for number in range(len(corpora))]
+
+    def write(folder: Path) -> None:
+        hashes = [_hashes(Cleaner(src=src, tgt=tgt, filters=source.filters, letters=letters)) for src, tgt in corpora]
+        places, begin = choose(np.concatenate(hashes), sizes), 0
+        with ExitStack() as stack:
+
+            def new(name: str) -> list[IO[bytes]]:
+                return [stack.enter_context(path.open("wb")) for path in _files(folder, name)]
+
+            held_out = [new(split) for split in sizes]
+            for name, pair in zip(trained, corpora, strict=True):
+                outputs = [new(name), *held_out]
+                for chunk in read_raw(*pair):
+                    if chunk.number == 1:
+                        chunk.src[0], chunk.tgt[0] = (side[0].removeprefix(BOM_UTF8) for side in (chunk.src, chunk.tgt))
+                    end = begin + len(chunk.src)
+                    for place, src, tgt in zip(places[begin:end].tolist(), chunk.src, chunk.tgt, strict=True):
+                        outputs[place][0].write(src + b"\n")
+                        outputs[place][1].write(tgt + b"\n")
+                    begin = end
+        for place, split in enumerate(sizes, start=1):
+            _log.info("data.%s: %d pairs, no longer in training", split, np.count_nonzero(places == place))
+
+    folder = made_folder(cache_dir, "held-out", identity, write)
+    return Divided([_files(folder, name) for name in trained], {split: _files(folder, split) for split in sizes})
+
+
+def choose(hashes: NDArray[np.uint64], sizes: Mapping[str, int | float]) -> NDArray[np.uint8]:
+    """Returns for each pair 0, if it is trained on, or the number of the split that it is in, from 1.
+
+    Args:
+        hashes: of the sources; 0 for pairs that no split can have.
+        sizes: how many pairs, or which share of those with a hash, each split gets; as many as fit, where some have
+            one source.
+
+    Raises:
+        CorpusError: there are too few.
+    """
+    distinct, counts = np.unique(hashes[hashes > 0], return_counts=True)
+    total = int(counts.sum())
+    places = np.zeros(len(distinct), np.uint8)
+    for place, (split, size) in enumerate(sizes.items(), start=1):
+        wanted = left = size if isinstance(size, int) else max(1, round(size * total))
+        for index in np.flatnonzero(places == 0).tolist():
+            if counts[index] <= left:
+                places[index] = place
+                left -= int(counts[index])
+            if not left:
+                break
+        if left == wanted or np.all(places):
+            raise CorpusError(
+                f"data.{split}={size} cannot be split off: the training text has {total:,} pairs with text, of "
+                f"{len(distinct):,} different sources, and some must be left to train on; set a lower number, or files"
+            )
+    chosen = np.zeros(len(hashes), np.uint8)
+    chosen[hashes > 0] = places[np.searchsorted(distinct, hashes[hashes > 0])]
+    return chosen
+
+
+def _hashes(clean: Cleaner) -> NDArray[np.uint64]:
+    """Returns a hash of the source of each line of a corpus, 0 where training drops the pair."""
+    parts = []
+    for raw in read_raw(clean.src, clean.tgt):
+        kept = clean(raw)
+        part = np.zeros(len(raw.src), np.uint64)
+        texts = (" ".join(line.split()).encode() for line in kept.src)
+        digests = b"".join(hashlib.blake2b(text, digest_size=8).digest() for text in texts)
+        part[np.array(kept.numbers, np.int64) - raw.number] = np.frombuffer(digests, "<u8") | np.uint64(1)
+        parts.append(part)
+    return np.concatenate(parts)
+
+
+def _files(folder: Path, name: str) -> FilePair:
+    return folder / f"{name}.src", folder / f"{name}.tgt"

@@ -1,0 +1,133 @@
+"""Validation and test pairs that are split off the training text: together by source, once, and reproducibly."""
+
+import re
+from collections import Counter
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softsearch.app.config.allowed_classes import name_of
+from softsearch.app.config.validation import check
+from softsearch.data.corpora.held_out import choose
+from softsearch.data.corpora.multi_source import MultiSource
+from softsearch.data.corpora.parallel import Parallel
+from softsearch.data.corpora.table import Table
+from softsearch.data.preparation.prepare import prepare
+from softsearch.errors import ConfigError, CorpusError
+from softsearch.text.filters import Filters
+from softsearch.text.tokenizer import TokenizerTrainer
+
+Pair = tuple[str, str]
+
+
+def pairs(path: tuple[Path, Path]) -> list[Pair]:
+    return list(zip(*(side.read_text(encoding="utf-8").splitlines() for side in path), strict=True))
+
+
+def corpus(folder: Path, name: str, lines: list[Pair]) -> list[Path]:
+    files = [folder / f"{name}.en", folder / f"{name}.de"]
+    for side, file in enumerate(files):
+        file.write_text("".join(f"{pair[side]}\n" for pair in lines), encoding="utf-8")
+    return files
+
+
+LINES = [(f"source {number % 70}", f"ziel {number}") for number in range(100)]  # 30 sources come twice
+
+
+def divided(tmp_path: Path, **options: Any) -> dict[str, list[Pair]]:
+    files = corpus(tmp_path, "train", LINES)
+    return {split: pairs(pair) for split, pair in Parallel(train=files, **options).files(tmp_path / "cache").items()}
+
+
+@pytest.mark.parametrize(("size", "wanted"), [(20, 20), (1, 1), (0.05, 5), (0.2, 20), (0.001, 1)])
+def test_as_many_pairs_as_asked_for_and_no_source_on_both_sides(tmp_path: Path, size: int | float, wanted: int) -> None:
+    splits = divided(tmp_path, val=size)
+    assert len(splits["val"]) == wanted
+    assert Counter(splits["train"] + splits["val"]) == Counter(LINES)
+    assert {src for src, _ in splits["train"]}.isdisjoint(src for src, _ in splits["val"])
+    assert splits["train"] == [pair for pair in LINES if pair in splits["train"]]  # the order stays
+
+
+def test_a_test_set_leaves_validation_as_it_is_and_nothing_is_in_two(tmp_path: Path) -> None:
+    alone, both = divided(tmp_path, val=10), divided(tmp_path, val=10, test=0.1)
+    assert both["val"] == alone["val"]
+    assert Counter(chain(*both.values())) == Counter(LINES)
+    sources = [{src for src, _ in both[split]} for split in ("train", "val", "test")]
+    assert sum(map(len, sources)) == len(set.union(*sources)) == 70
+    files = corpus(tmp_path, "val", LINES[:3])
+    assert divided(tmp_path, val=files, test=10)["test"] == alone["val"]
+
+
+def test_the_choice_follows_the_text_alone(tmp_path: Path) -> None:
+    first = divided(tmp_path, val=10)
+    assert divided(tmp_path / ".", val=10) == first
+    (tmp_path / "other").mkdir()
+    reordered = corpus(tmp_path / "other", "x", LINES[::-1])
+    other = Parallel(train=reordered, val=10).files(tmp_path / "cache")
+    assert Counter(pairs(other["val"])) == Counter(first["val"])
+
+
+def test_several_corpora_and_a_table(tmp_path: Path) -> None:
+    corpora = [corpus(tmp_path, "a", LINES[:50]), corpus(tmp_path, "b", LINES[50:])]
+    source = Parallel(train=corpora, val=20)
+    files, train = source.files(tmp_path / "cache"), source.train_files(tmp_path / "cache")
+    whole = divided(tmp_path, val=20)
+    assert pairs(files["val"]) == whole["val"]
+    assert files["train"] == train[0]
+    assert pairs(train[0]) + pairs(train[1]) == whole["train"]
+    (tmp_path / "x.tsv").write_text("".join(f"{src}\t{tgt}\n" for src, tgt in LINES), encoding="utf-8")
+    table = Table(train=tmp_path / "x.tsv", val=20, src=1, tgt=2).files(tmp_path / "cache")
+    assert [pairs(table[split]) for split in ("train", "val")] == [whole["train"], whole["val"]]
+
+
+def test_only_what_training_would_keep_is_held_out(tmp_path: Path) -> None:
+    odd = [("", "leer"), ("same", "same"), ("  ", "x"), ("\u00e4" * 20_000, "lang")]
+    files = corpus(tmp_path, "train", odd * 20 + LINES)
+    source = Parallel(train=files, val=90, filters=Filters(identical=True))
+    splits = {split: pairs(pair) for split, pair in source.files(tmp_path / "cache").items()}
+    assert len(splits["val"]) == 90
+    assert set(splits["val"]) <= set(LINES)
+    assert len(splits["train"]) == 90
+    files[0].write_bytes(b"\xef\xbb\xbf" + files[0].read_bytes())
+    marked = {split: pairs(pair) for split, pair in source.files(tmp_path / "cache").items()}
+    assert marked == splits
+
+
+def test_prepared_data_follows_the_size(tmp_path: Path) -> None:
+    files = corpus(tmp_path, "train", LINES)
+    trainer = TokenizerTrainer(kind="char", vocab_size=60)
+    first, again, other = (
+        prepare(Parallel(train=files, val=size), trainer, tmp_path / "cache") for size in (10, 10, 11)
+    )
+    assert first.fingerprint == again.fingerprint != other.fingerprint
+    assert (len(first.dataset("train")), len(first.dataset("val"))) == (90, 10)
+    assert first.report()["also_in_training"] == {"val": 0}
+
+
+@pytest.mark.parametrize("size", [100, 5000, 0.9999])
+def test_too_few_pairs(tmp_path: Path, size: int | float) -> None:
+    with pytest.raises(CorpusError, match=rf"data.val={size} cannot be split off: .* 100 pairs .* 70 different"):
+        divided(tmp_path, val=size)
+
+
+def test_groups_that_do_not_fit_are_left_in_training() -> None:
+    hashes = np.array([1, 1, 1, 1, 5, 7, 7, 9], np.uint64)
+    assert choose(hashes, {"val": 2}).tolist() == [0, 0, 0, 0, 1, 0, 0, 1]
+    assert choose(hashes, {"val": 3, "test": 4}).tolist() == [2, 2, 2, 2, 1, 1, 1, 0]
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, 0.0, True])
+def test_what_is_no_size(value: object) -> None:
+    node = {"_target_": name_of(Parallel), "train": ["a.en", "a.de"], "val": value}
+    with pytest.raises(ConfigError, match=re.escape(f"data.val is {value!r}")):
+        check(node, "data")
+    check({**node, "val": 2000, "test": 0.05}, "data")
+
+
+def test_sources_side_by_side_need_files() -> None:
+    parts = {name: Parallel(train=[f"a.{name}", "a.de"], val=10) for name in ("en", "fr")}
+    with pytest.raises(ConfigError, match=r"data\.sources\.en\.val is 10, but all sources hold out the same lines"):
+        MultiSource(sources=parts)
