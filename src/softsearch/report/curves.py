@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 
+from softsearch.evaluation.schema import MetricFacts
 from softsearch.files import new_file, open_file
 from softsearch.report.drawing import COLOURS, LINE, SOFT, colour, drawable, style
 
@@ -52,18 +53,18 @@ def read_points(path: Path) -> Points:
     return points
 
 
-def draw_curves(runs: Mapping[str, Points], path: Path) -> None:
+def draw_curves(runs: Mapping[str, Points], metrics: Mapping[str, MetricFacts], path: Path) -> None:
     """Writes a PNG of loss, scores, learning rate, speed and gradients over steps, several runs in one.
 
-    Of several runs each panel has one metric, and a colour is a run. The first score is the one of which the most runs
-    have values.
+    ``metrics`` say which scores are shares, drawn in per cent; others are drawn as they are. Of several runs each panel
+    has one metric, and a colour is a run. The first score is the one of which the most runs have values.
     """
     with style():
         figure = Figure(figsize=(12, 6.4))
         figure.subplots_adjust(0.05, 0.08, 0.99, 0.95, 0.2, 0.25)
         *panels, last = figure.subplots(2, 3, sharex=True).ravel()
         for axes, (title, wanted) in zip(panels, PANELS.items(), strict=True):
-            _draw(axes, title, runs, wanted[len(runs) > 1])
+            _draw(axes, title, runs, wanted[len(runs) > 1], metrics)
             axes.xaxis.set_tick_params(labelbottom=True)
         last.set_axis_off()
         if len(runs) > 1:
@@ -76,11 +77,11 @@ def draw_curves(runs: Mapping[str, Points], path: Path) -> None:
             figure.savefig(file, format="png", dpi=100, pil_kwargs={"compress_level": 1})  # a third of the time
 
 
-def draw_panel(title: str, runs: Mapping[str, Points]) -> Figure | None:
+def draw_panel(title: str, runs: Mapping[str, Points], metrics: Mapping[str, MetricFacts]) -> Figure | None:
     """Draws one panel of :func:`draw_curves` inside ``style``; none where no run has such metrics."""
     figure = Figure(figsize=(4.8, 3.0), layout="constrained")
     axes = figure.add_subplot()
-    _draw(axes, title, runs, PANELS[title][len(runs) > 1])
+    _draw(axes, title, runs, PANELS[title][len(runs) > 1], metrics)
     axes.set_xlabel("steps", color=SOFT, fontsize=9)
     return figure if axes.lines else None
 
@@ -112,7 +113,7 @@ def draw_rates(
             figure.savefig(file, format="png")
 
 
-def _draw(axes: Axes, title: str, runs: Mapping[str, Points], wanted: str) -> None:
+def _draw(axes: Axes, title: str, runs: Mapping[str, Points], wanted: str, metrics: Mapping[str, MetricFacts]) -> None:
     names = {name for points in runs.values() for name in points if _matches(name, wanted)}
     if len(runs) > 1 and names:
         names = {max(sorted(names), key=lambda name: sum(name in points for points in runs.values()))}
@@ -124,7 +125,8 @@ def _draw(axes: Axes, title: str, runs: Mapping[str, Points], wanted: str) -> No
     for number, points in enumerate(runs.values()):
         for line, name in enumerate(name for name in points if name in names):
             steps, values = points[name]
-            is_share = wanted == "val/" and max(map(abs, values)) <= 1
+            fact = metrics.get(name.removeprefix("val/"))
+            is_share = wanted == "val/" and fact is not None and fact.percent
             marker = "o" if name.startswith("val/") and len(steps) < 60 else None
             axes.plot(
                 steps,

@@ -146,7 +146,7 @@ def write_comparison(comparison: Comparison, folder: Path) -> list[str]:
         with suppress(*_UNREADABLE):  # as those of an evaluation, which has none
             curves[f"{run.number} {run.name}"] = read_points(run.folder / "metrics.csv")
     if curves:
-        draw_curves(dict(list(curves.items())[: len(COLOURS)]), folder / CURVES)
+        draw_curves(dict(list(curves.items())[: len(COLOURS)]), comparison.facts, folder / CURVES)
     return [name for name in ("results.csv", "pareto.png", CURVES) if (folder / name).is_file()]
 
 
@@ -258,7 +258,7 @@ def _json(path: Path) -> Any:
 def _facts(described: Any, names: Iterable[str]) -> dict[str, MetricFacts]:
     """The file's table of metrics; empty in older files."""
     known = parse(described or {}, dict[str, MetricFacts], "metrics")
-    return {name: known.get(name, MetricFacts(name, name != "ter")) for name in names}
+    return {name: known.get(name, MetricFacts(name, name != "ter", name == "exact_match")) for name in names}
 
 
 def _evaluated(folder: Path, report: dict[str, Any], system: dict[str, Any]) -> Run:

@@ -146,7 +146,7 @@ def _draw_figures(report: Report, counts: Mapping[str, int], points: Mapping[str
             add("search-curve", figure, curves, partial(_point_note, metric))
         learning = {system.name: points.get(system.name, {}) for system in report.systems}
         for name, title in TRAINING.items():
-            if drawn := draw_panel(title, learning):
+            if drawn := draw_panel(title, learning, report.metrics):
                 add(name, drawn, {}, str)
     return figures
 

@@ -7,6 +7,9 @@ from typing import Any
 import lightning
 from lightning.pytorch.callbacks import Callback
 
+from softsearch.evaluation.metrics import facts
+from softsearch.training.callbacks.translate import TranslateValidation
+
 log = logging.getLogger(__name__)
 
 
@@ -28,7 +31,10 @@ class Curves(Callback):
         try:
             from softsearch.report.curves import CURVES, draw_curves, read_points  # Matplotlib takes a second to import
 
-            draw_curves({"": read_points(metrics)}, self.folder / CURVES)
+            callbacks = trainer.callbacks  # type: ignore[attr-defined]  # set by a connector
+            translating = [callback.metrics for callback in callbacks if isinstance(callback, TranslateValidation)]
+            shown = {name: fact for named in translating for name, fact in facts(named).items()}
+            draw_curves({"": read_points(metrics)}, shown, self.folder / CURVES)
         except Exception as error:  # noqa: BLE001 - of the disk, of Matplotlib or its fonts
             if not self.has_warned:
                 log.warning("the learning curves cannot be drawn: %s: %s", type(error).__name__, error)
