@@ -28,10 +28,9 @@ from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.text.vocabulary import LANGUAGE_TAG
 
 # Languages without spaces between words, by ISO 639; sacreBLEU's ja-mecab needs MeCab.
-_TOKENIZE = dict.fromkeys(("zh", "cmn", "yue", "zho"), "zh") | dict.fromkeys(
+TOKENIZE = dict.fromkeys(("zh", "cmn", "yue", "zho"), "zh") | dict.fromkeys(
     ("ja", "jpn", "th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bo", "bod"), "char"
 )
-_UNSPACED = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")  # their scripts
 _TAG = re.compile(rf"^{LANGUAGE_TAG.pattern}\s*")
 Table = NDArray[np.float64]
 
@@ -73,6 +72,10 @@ class Metric(ABC):
     def for_text(self, text_form: TextForm, tgt_lang: str) -> "Metric | None":
         """This metric for a form of text and a language, such as with another tokenizer; None if it does not apply."""
         return self
+
+    def can_score(self, references: Sequence[str]) -> bool:
+        """Whether translations of these references can have different scores."""
+        return True
 
     def corpus_score(self, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] = ()) -> float:
         """The score of all sentences together."""
@@ -149,6 +152,10 @@ class BLEU(_SacreBLEU):
         bound.title = self.title
         return bound
 
+    def can_score(self, references: Sequence[str]) -> bool:
+        """Whether a reference has four words: without one the product of precisions is 0, even of equal text."""
+        return bool(self.table(references, references)[:, -1].any())
+
     def sentence_score(self, statistics: NDArray[np.float64]) -> float:
         """Smoothed BLEU, as ``sacrebleu.sentence_bleu`` computes it."""
         return sentence_scores.score(self.sentence, statistics)
@@ -198,7 +205,7 @@ class TER(_SacreBLEU):
 
     def for_text(self, text_form: TextForm, tgt_lang: str) -> Metric:
         """TER by word or character."""
-        split = self.by_character or (text_form == "plain" and _primary(tgt_lang) in _TOKENIZE)
+        split = self.by_character or (text_form == "plain" and primary(tgt_lang) in TOKENIZE)
         return TER(case_sensitive=self.case_sensitive, by_character=split)
 
 
@@ -264,21 +271,12 @@ class Scores(NamedTuple):
         return self._replace(values=values, signatures=signatures)
 
 
-def unsegmented(references: Sequence[str], *, text_form: TextForm, tgt_lang: str) -> str | None:
-    """The problem of text without spaces whose language is not one of those: BLEU takes a sentence for a word."""
-    text, words = "".join(references), sum(len(line.split()) for line in references)
-    is_known = text_form == "lc_tok" or _primary(tgt_lang) in _TOKENIZE
-    if is_known or len(text) < 5 * words or 2 * len(_UNSPACED.findall(text)) <= len(text):
-        return None
-    return f"the target language is {tgt_lang!r} and its text has no spaces, so that BLEU takes a sentence for a word"
-
-
 def _tokenizer(text_form: TextForm, tgt_lang: str) -> str:
     """BLEU's tokenizer of a text."""
-    return "none" if text_form == "lc_tok" else _TOKENIZE.get(_primary(tgt_lang), "13a")
+    return "none" if text_form == "lc_tok" else TOKENIZE.get(primary(tgt_lang), "13a")
 
 
-def _primary(lang: str) -> str:
+def primary(lang: str) -> str:
     """The language of a code with a region or a script: ``zh`` of ``zh-Hans``."""
     return re.split("[-_]", lang)[0]
 

@@ -14,7 +14,8 @@ from softsearch.app.results import build_metrics
 from softsearch.data.corpora.base import TextForm
 from softsearch.errors import ConfigError
 from softsearch.evaluation import metrics
-from softsearch.evaluation.metrics import BLEU, TER, ChrF, ExactMatch, LengthRatio, Metric, facts, for_text, unsegmented
+from softsearch.evaluation.metrics import BLEU, TER, ChrF, ExactMatch, LengthRatio, Metric, facts, for_text
+from softsearch.evaluation.text_checks import unsegmented, without_scores
 from softsearch.text.tokenizer import train_tokenizer
 from tests.unit.evaluation.default_metrics import corpus_scores
 
@@ -71,6 +72,22 @@ def test_languages_without_spaces_are_split(lang: str, form: TextForm, tokenizer
 def test_text_without_spaces_in_an_unknown_language(line: str, lang: str, form: TextForm, problem: str | None) -> None:
     found = unsegmented([line] * 3, text_form=form, tgt_lang=lang)
     assert found is None if problem is None else str(found).startswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("references", "lang", "is_told"),
+    [
+        (["eins zwei drei", "ja ."], "de", True),
+        (["eins zwei drei", "ja , ja ."], "de", False),
+        (["三四五", "六"], "zh", True),
+        (["", ""], "de", True),
+    ],
+)
+def test_references_without_four_words_have_no_bleu(references: list[str], lang: str, is_told: bool) -> None:
+    metrics = for_text({"bleu": BLEU(), "chrf": ChrF(), "exact_match": ExactMatch()}, "plain", lang)
+    told = ["no reference has four words, so that BLEU is 0 for any translation"]
+    assert without_scores(metrics, references) == told * is_told
+    assert (metrics["bleu"].corpus_score(references, references) == 0) == is_told
 
 
 def test_bounds() -> None:

@@ -276,6 +276,7 @@ OPTIONS: Mapping[str, type] = {  # of src/sweep.py: softsearch.extras.sweep.stud
 
 _AtLeastMinusOne = Annotated[int, Range(-1)]  # -1 is "without end" or "all"
 _Limit = Count | Annotated[float, Range(0, 1)] | None
+_EARLY_STOPPING = {"patience": Count, "min_delta": NotNegative, "log_rank_zero_only": bool}
 
 # Ranges of arguments of libraries' classes, by the full name of the class; their own annotations have types at most.
 LIBRARY_HINTS: Mapping[str, Mapping[str, Any]] = {
@@ -298,9 +299,6 @@ LIBRARY_HINTS: Mapping[str, Mapping[str, Any]] = {
         "reload_dataloaders_every_n_epochs": Count,
     },
     "sacrebleu.metrics.chrf.CHRF": {"char_order": AtLeastOne, "word_order": Count, "beta": AtLeastOne},
-    "lightning.pytorch.callbacks.early_stopping.EarlyStopping": {
-        "patience": Count,
-        "min_delta": NotNegative,
-        "log_rank_zero_only": bool,
-    },
+    "lightning.pytorch.callbacks.early_stopping.EarlyStopping": _EARLY_STOPPING,
+    "softsearch.training.callbacks.checkpoints.EarlyStopping": _EARLY_STOPPING,
 }

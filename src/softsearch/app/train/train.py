@@ -43,7 +43,8 @@ from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.given_tokenizers import TokenizerMaker
 from softsearch.errors import ConfigError
-from softsearch.evaluation.metrics import SentenceScore, bleu_for, unsegmented
+from softsearch.evaluation.metrics import SentenceScore, bleu_for
+from softsearch.evaluation.text_checks import unsegmented, without_scores
 from softsearch.models.interface import CountedDecoder, Seq2Seq
 from softsearch.models.loss import NoiseContrastive, SampledSoftmax
 from softsearch.text.tokenizer import SentencePieceTokenizer
@@ -85,6 +86,11 @@ def train(config: DictConfig) -> None:
     lightning.seed_everything(options.seed, verbose=False)
 
     data = _prepare_data(options, tokenizer_maker(options, init, checkpoint), trainer.world_size, resolved["data"])
+    if (monitor := monitor_for(options.monitor, callbacks, data)) != options.monitor:
+        config.monitor = monitor
+        options, resolved = read_options(config, Train), _recorded(config) | {"data": resolved["data"]}
+        callbacks = build_callbacks(options)
+        trainer = _build_trainer(options, callbacks, is_counted=is_counted)
     tokenizers = (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)
     model = _new_model(options, data, init, resolved["model"], pretrained=checkpoint is None)
     module = TranslationModule(model=model, **with_utility(training, data.source, tokenizers[1]))
@@ -183,6 +189,22 @@ def build_callbacks(options: Train) -> list[Callback]:
             expected = ", ".join(sorted(metrics))
             raise ConfigError(f"{key}.monitor is {node.monitor!r}, expected one of {expected}; change it")
     return callbacks
+
+
+def monitor_for(monitor: str, callbacks: list[Callback], data: ParallelDataModule) -> str:
+    """The metric to monitor: another one if ``monitor`` is the same for any translations of the validation set."""
+    for callback in callbacks:
+        if isinstance(callback, TranslateValidation):
+            metrics, references = callback.metrics_for(data)
+            problems = without_scores(metrics, references)
+            able = [
+                f"val/{n}" for n, m in metrics.items() if m.can_score(references) and m.higher_is_better is not None
+            ]
+            other = next(iter(able), "val/loss")
+            if problems and monitor not in (*able, *_METRICS):
+                log.warning("%s; %s is monitored in place of %s", problems[0], other, monitor)
+                return other
+    return monitor
 
 
 def _check_search(options: Train, callbacks: list[Callback]) -> bool:

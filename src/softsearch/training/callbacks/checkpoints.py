@@ -1,12 +1,14 @@
-"""Checkpoints of a run: the best, the last and the newest few, and the validation of its last step."""
+"""Checkpoints of a run: the best, the last and the newest few, the validation of its last step, and its early end."""
 
 import logging
+import math
 from pathlib import Path
 from typing import Any, Literal
 
 import lightning
 from lightning.pytorch.callbacks import Checkpoint, ModelCheckpoint
 from lightning.pytorch.trainer.states import TrainerFn
+from torch import Tensor
 
 from softsearch.errors import CheckpointError
 from softsearch.ranges import AtLeastOne
@@ -46,8 +48,49 @@ class FinalValidation(Checkpoint):
         trainer.should_stop = False
 
 
+class EarlyStopping(lightning.pytorch.callbacks.EarlyStopping):
+    """Ends a run whose monitored metric no longer improves; one that has not moved in any validation ends nothing."""
+
+    unmoved, has_moved = 0, False  # validations with the first one's value
+
+    def on_validation_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
+        """Counts a validation, unless the metric still has its first value."""
+        value = trainer.callback_metrics.get(self.monitor)
+        fitting = trainer.state.fn == TrainerFn.FITTING and not trainer.sanity_checking
+        if not fitting or value is None or self.has_moved:
+            super().on_validation_end(trainer, pl_module)
+            return
+        self.has_moved = self.unmoved > 0 and not bool(value == self.best_score.to(value.device))
+        self.unmoved += not self.has_moved
+        if self.unmoved == 1 or self.has_moved:
+            super().on_validation_end(trainer, pl_module)
+        elif self.unmoved == self.patience + 1:
+            log.warning(
+                "%s was %.4g at all %d validations, so that it cannot end the run; set monitor=val/loss, or another "
+                "metric",
+                self.monitor,
+                value,
+                self.unmoved,
+            )
+
+    def state_dict(self) -> dict[str, Any]:
+        """The counts."""
+        return super().state_dict() | {"unmoved": self.unmoved, "has_moved": self.has_moved}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Continues counting; older checkpoints have no count of validations without a movement."""
+        super().load_state_dict(state_dict)
+        self.unmoved, self.has_moved = state_dict.get("unmoved", 0), state_dict.get("has_moved", True)
+
+
 class BestCheckpoint(ModelCheckpoint):
-    """Keeps ``best.ckpt``; a resumed run finds it in its folder of checkpoints, which may have been moved."""
+    """Keeps ``best.ckpt``; a resumed run finds it in its folder of checkpoints, which may have been moved.
+
+    Of validations with the same best score it is the one with the lowest loss.
+    """
+
+    best_loss = math.inf
+    scores: tuple[float, float, int] = (math.inf, -math.inf, 0)  # the lowest, the highest, and their number
 
     def __init__(self, *, dirpath: str | Path, monitor: str, mode: Literal["min", "max"]) -> None:
         super().__init__(
@@ -59,13 +102,47 @@ class BestCheckpoint(ModelCheckpoint):
             enable_version_counter=False,
         )
 
+    def check_monitor_top_k(self, trainer: lightning.Trainer, current: Tensor | None = None) -> bool:
+        """Whether a validation is the best so far."""
+        if current is None:
+            return False
+        is_best = super().check_monitor_top_k(trainer, current)
+        loss = float(trainer.callback_metrics.get("val/loss", math.inf))
+        ties = self.best_model_score is not None and bool(current == self.best_model_score)
+        is_best = is_best or trainer.strategy.reduce_boolean_decision(ties and loss < self.best_loss)
+        if is_best:
+            self.best_loss = loss
+        lowest, highest, number = self.scores
+        self.scores = min(lowest, float(current)), max(highest, float(current)), number + 1
+        return is_best
+
+    def on_train_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
+        """Warns of a score that decided nothing."""
+        super().on_train_end(trainer, pl_module)
+        lowest, highest, number = self.scores
+        if lowest == highest and number > 1 and trainer.is_global_zero:
+            log.warning(
+                "%s was %.4g at all %d validations, so that best.ckpt is that of the lowest val/loss, %.4g; set "
+                "monitor=val/loss, or another metric",
+                self.monitor,
+                lowest,
+                number,
+                self.best_loss,
+            )
+
     def state_dict(self) -> dict[str, Any]:
         """The best score so far; its checkpoint is in the folder of this one."""
-        return {"best_model_path": self.best_model_path, "best_model_score": self.best_model_score}
+        return {
+            "best_model_path": self.best_model_path,
+            "best_model_score": self.best_model_score,
+            "best_loss": self.best_loss,
+            "scores": self.scores,
+        }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continues with the best score so far if its checkpoint is here and undamaged."""
         score = state_dict["best_model_score"]
+        self.scores = tuple(state_dict.get("scores", self.scores))
         if not state_dict["best_model_path"] or score is None:
             return
         best = Path(str(self.dirpath)) / BEST
@@ -76,6 +153,7 @@ class BestCheckpoint(ModelCheckpoint):
             return
         self.best_model_path = self.kth_best_model_path = str(best)
         self.best_model_score = self.kth_value = score
+        self.best_loss = state_dict.get("best_loss", math.inf)
         self.best_k_models = {str(best): score}
 
 

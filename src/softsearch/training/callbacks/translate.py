@@ -11,6 +11,7 @@ from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.strategies import FSDPStrategy
 from torch.distributed.fsdp import FullyShardedDataParallel
 
+from softsearch.data.datamodule import ParallelDataModule
 from softsearch.evaluation.inference import translate_sources
 from softsearch.evaluation.metrics import Metric, corpus_scores, facts, for_text
 from softsearch.ranges import AtLeastOne
@@ -55,19 +56,22 @@ class TranslateValidation(Callback):
         if trainer.sanity_checking:
             return
         data: Any = trainer.datamodule  # type: ignore[attr-defined]
-        sources, references = (side[: self.sentences] for side in data.lines("val"))
-        tokenizer = data.prepared.tgt_tokenizer
-        references = [*map(tokenizer.written, references)]
+        sources, tokenizer = data.lines("val")[0][: self.sentences], data.prepared.tgt_tokenizer
+        metrics, references = self.metrics_for(data)
         ids = [data.prepared.src_tokenizer.encode(line) for line in sources]
         features = data.source.split_features("val", data.cache_dir)
         self.src = with_features(ids, None if features is None else features[: self.sentences])
         with whole_weights(trainer):
             self.written = translate_sources(pl_module.model, tokenizer, self.search, self.src, joined=False)
         hypotheses = [*map(tokenizer.written, self.written)]
-        metrics = for_text(self.metrics, data.source.text_form, data.source.tgt_lang)
         scores = corpus_scores(metrics, hypotheses, references, sources).values
         pl_module.log_dict({f"val/{name}": value for name, value in scores.items()}, prog_bar=True)
         self.translated = list(zip(sources, references, hypotheses, strict=True))
+
+    def metrics_for(self, data: ParallelDataModule) -> tuple[dict[str, Metric], list[str]]:
+        """The metrics, made for the data's text, and the references of the validation set as translations are."""
+        references = [*map(data.prepared.tgt_tokenizer.written, data.lines("val")[1][: self.sentences])]
+        return for_text(self.metrics, data.source.text_form, data.source.tgt_lang), references
 
     def on_validation_end(self, trainer: lightning.Trainer, *_: Any) -> None:
         """Writes the samples and reports the metrics, now that all are computed."""

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from lightning.pytorch.callbacks import EarlyStopping
 from torch import optim
 
 from softsearch.app.config.composition import composed
@@ -17,7 +16,7 @@ from softsearch.app.config.validation import read_options
 from softsearch.app.train.resume import check_folder, check_unchanged, checkpoint_to_resume, restoring
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.loss import SampledSoftmax
-from softsearch.training.callbacks.checkpoints import BestCheckpoint, LastCheckpoint
+from softsearch.training.callbacks.checkpoints import BestCheckpoint, EarlyStopping, LastCheckpoint
 from softsearch.training.callbacks.ema import Ema
 from softsearch.training.callbacks.throughput import Throughput
 from softsearch.training.checkpoints.checkpoint_contents import SaveOrigin
@@ -67,7 +66,7 @@ def trained(folder: Path, optimizer: Any) -> tuple[dict[str, Any], Misfit]:
             Throughput(),
             Ema(),
             FaultySteps(folder=folder),
-            EarlyStopping("val/loss", check_on_train_epoch_end=False),
+            EarlyStopping(monitor="val/loss", check_on_train_epoch_end=False),
             BestCheckpoint(dirpath=folder, monitor="val/loss", mode="min"),
             LastCheckpoint(dirpath=folder),
             SaveOrigin(CONFIG, tokenizers()),

@@ -1,7 +1,10 @@
 """A run keeps its best, its last and its newest checkpoints, and finds them again when its folder was moved."""
 
+import logging
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import lightning
@@ -9,8 +12,9 @@ import pytest
 import torch
 from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.plugins.precision import MixedPrecision
+from lightning.pytorch.trainer.states import TrainerFn
 
-from softsearch.training.callbacks.checkpoints import BestCheckpoint, LastCheckpoint
+from softsearch.training.callbacks.checkpoints import BestCheckpoint, EarlyStopping, LastCheckpoint
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO, load_checkpoint
 from softsearch.training.faults.faulty_steps import FaultySteps
 from tests.unit.training.small_run import Terminate, assert_same_bits, best_of, files, fit
@@ -37,6 +41,81 @@ def test_a_run_in_an_old_folder_keeps_none_of_the_old_run(tmp_path: Path) -> Non
     fit(tmp_path, tmp_path / "run", batches=8)
     assert files(tmp_path / "run") == ["best.ckpt", "last.ckpt", "step-4.ckpt", "step-8.ckpt"]
     assert step_of(folder / "step-4.ckpt") == 4
+
+
+class Scored(Callback):
+    """Gives validations their scores."""
+
+    def __init__(self, *scores: float) -> None:
+        self.scores = scores
+
+    def on_validation_epoch_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:
+        pl_module.log("val/score", self.scores[trainer.global_step // 4 - 1])
+
+
+def test_equal_scores_go_to_the_lower_loss_also_in_a_resumed_run(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = tmp_path / "run"
+
+    def trained(scores: Sequence[float], batches: int, resume: Path | None = None) -> tuple[int, BestCheckpoint]:
+        best = BestCheckpoint(dirpath=run / "best", monitor="val/score", mode="max")
+        fit(tmp_path, run, Scored(*scores), best, batches=batches, resume=resume)
+        return step_of(run / "best" / "best.ckpt"), best
+
+    step, _ = trained([0.0, 0.0], 8)
+    assert step == 8  # the loss falls
+    assert "val/score was 0 at all 2 validations" in caplog.text
+    step, best = trained([0.0, 0.0, 0.0], 12, run / "checkpoints" / "last.ckpt")
+    assert step == 12
+    assert best.best_loss == pytest.approx(float(best_of_loss(run)))
+    assert "val/score was 0 at all 3 validations" in caplog.text
+    caplog.clear()
+    step, _ = trained([0.0, 0.5, 0.25], 12)
+    assert step == 8
+    assert "at all" not in caplog.text
+
+
+def best_of_loss(run: Path) -> Any:
+    states = load_checkpoint(run / "checkpoints" / "last.ckpt")["callbacks"]
+    return next(s for n, s in states.items() if n.startswith("BestCheckpoint") and "val/loss" in n)["best_model_score"]
+
+
+@pytest.mark.parametrize(
+    ("scores", "ended"),
+    [
+        ([0.0] * 9, None),
+        ([1.0] * 9, None),
+        ([0.0, 0.0, 0.0, 0.0, 0.5, 0.5, 0.4], 6),  # counted from when it has moved
+        ([0.5, 0.5, 0.5, 0.4, 0.5], 4),
+        ([0.1, 0.2, 0.3, 0.2, 0.3], 4),
+    ],
+)
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_metric_that_has_not_moved_ends_nothing(
+    scores: list[float], ended: int | None, interrupted: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    stopping = EarlyStopping(monitor="val/score", mode="max", patience=2, check_on_train_epoch_end=False)
+    stage: Any = SimpleNamespace(
+        state=SimpleNamespace(fn=TrainerFn.FITTING),
+        strategy=SimpleNamespace(reduce_boolean_decision=lambda decision, **_: decision),
+        **dict.fromkeys(("sanity_checking", "fast_dev_run", "should_stop"), False),
+        current_epoch=0,
+    )
+    found = None
+    for number, score in enumerate(scores):
+        stage.callback_metrics = {"val/score": torch.tensor(score)}
+        stopping.on_validation_end(stage, stage)
+        if interrupted:
+            state = stopping.state_dict()
+            stopping = EarlyStopping(monitor="val/score", mode="max", patience=2, check_on_train_epoch_end=False)
+            stopping.load_state_dict(state)
+        if stage.should_stop and found is None:
+            found = number
+    assert found == ended
+    told = f"val/score was {scores[0]:.4g} at all 3 validations, so that it cannot end the run; set monitor=val/loss"
+    warned = [record.message for record in caplog.records if record.levelno == logging.WARNING]
+    assert warned == [f"{told}, or another metric"] * (len({*scores[:3]}) == 1)
 
 
 @pytest.mark.slow
