@@ -17,7 +17,6 @@ _TEXT_END = r"(?![\s\S])"  # in Ruby's regular expressions, which tokenizers tak
 _TEXT_START = r"(?<![\s\S])"
 _LAST_PRIVATE = 0x10FFFD
 _CHECKED, _MAX_PIECES = 500, 40
-_NEVER_READ = 1000.0  # how much less than any other score that of a piece is which is only written
 _ODD = (
     "", " ", "   ", " a  b ", "\u2581", "a\u2581b \u2581 c\u2581", "\u2581 a", "\t", "a\tb", "\u00a0a\u00a0\u3000b",
     "a\u2028b", "\0", "a\0\x1fb", "\u2585", "\r", "a\nb", "\npad\nunk\nbos\neos", "<pad> <unk> <s> </s> [UNK]",
@@ -52,11 +51,11 @@ def tokenizer_files(tokenizers: Tokenizers) -> dict[str, bytes]:
 def _convert(tokenizer: SentencePieceTokenizer) -> Tokenizer:
     proto = sentencepiece_model_pb2.ModelProto.FromString(tokenizer.model)  # type: ignore[attr-defined] # made at run time
     names = [piece.piece for piece in proto.pieces]
-    tags = {} if tokenizer.has_words else _placeholders(proto)
-    vocab = [tags.get(name, name) for name in names]
+    tags, unread = ({}, "") if tokenizer.has_words else _placeholders(proto)
+    vocab = [unread * (p.type == p.UNUSED) + tags.get(p.piece, p.piece) for p in proto.pieces]
     converted = Tokenizer(_model(tokenizer, proto, vocab))
     spec, suffix = proto.normalizer_spec, proto.trainer_spec.treat_whitespace_as_suffix
-    converted.normalizer = _normalizer(spec, tags, suffix=suffix)
+    converted.normalizer = _normalizer(spec, tags, unread, suffix=suffix)
     if tokenizer.has_words:
         converted.normalizer = _words_normalizer(spec)
         converted.pre_tokenizer = pre_tokenizers.Split(Regex(f"{_SPACE}[^{_SPACE}]+"), "isolated")
@@ -65,7 +64,7 @@ def _convert(tokenizer: SentencePieceTokenizer) -> Tokenizer:
         single=["$A", names[EOS]], pair=["$A", "$B", names[EOS]], special_tokens=[(names[EOS], EOS)]
     )
     shown = {names[PAD]: "", names[BOS]: "", names[EOS]: "", names[UNK]: proto.trainer_spec.unk_surface}
-    replaced = shown | {char: tag for tag, char in tags.items()} | {_SPACE: " "}
+    replaced = shown | {char: tag for tag, char in tags.items()} | ({unread: ""} if unread else {}) | {_SPACE: " "}
     converted.decoder = decoders.Sequence(
         [
             *(decoders.Replace(old, new) for old, new in replaced.items()),
@@ -77,12 +76,16 @@ def _convert(tokenizer: SentencePieceTokenizer) -> Tokenizer:
     return converted
 
 
-def _placeholders(proto: Any) -> dict[str, str]:
-    """A character that is in no piece for each tag, the longest first, because pieces grow from single characters."""
+def _placeholders(proto: Any) -> tuple[dict[str, str], str]:
+    """Characters that are in no piece: one for each tag, and one before pieces that are written and never read.
+
+    The tags are in the order of their lengths, the longest first; pieces grow from single characters.
+    """
     tags = [p.piece for p in proto.pieces if p.type == p.USER_DEFINED]
     used = {char for piece in proto.pieces for char in piece.piece}
     free = (chr(code) for code in range(_LAST_PRIVATE, 0, -1) if chr(code) not in used)
-    return dict(zip(sorted(tags, key=len, reverse=True), free, strict=False))
+    placeholders = dict(zip(sorted(tags, key=len, reverse=True), free, strict=False))
+    return placeholders, next(free) if any(p.type == p.UNUSED for p in proto.pieces) else ""
 
 
 def _model(tokenizer: SentencePieceTokenizer, proto: Any, vocab: list[str]) -> models.Model:
@@ -93,7 +96,7 @@ def _model(tokenizer: SentencePieceTokenizer, proto: Any, vocab: list[str]) -> m
             ids, unk_token=unknown, max_input_chars_per_word=longest, continuing_subword_prefix="##"
         )
     if proto.trainer_spec.model_type == proto.trainer_spec.UNIGRAM:
-        lowest = min(p.score for p in proto.pieces) - _NEVER_READ
+        lowest = min((p.score for p in proto.pieces if p.type == p.NORMAL), default=0.0)  # the unknown costs 10 more
         scores = (lowest if p.type == p.UNUSED else p.score for p in proto.pieces)
         return models.Unigram(list(zip(vocab, scores, strict=True)), UNK)
     merges = list(_merges(proto)) if proto.trainer_spec.model_type == proto.trainer_spec.BPE else []
@@ -110,16 +113,16 @@ def _merges(proto: Any) -> Iterator[tuple[str, str]]:
                 yield name[:end], name[end:]
 
 
-def _normalizer(spec: Any, tags: dict[str, str], *, suffix: bool) -> normalizers.Normalizer:
+def _normalizer(spec: Any, tags: dict[str, str], unread: str, *, suffix: bool) -> normalizers.Normalizer:
     """SentencePiece's own rules and its spaces; a line feed, which special pieces begin with, becomes unknown.
 
     So do placeholders in a text. A tag without a space keeps its form where the rules would change it.
     """
-    placeholders = "".join(tags.values())
+    placeholders = unread + "".join(tags.values())
     inner = [tag for tag in tags if not tag.startswith(_SPACE)]
     return normalizers.Sequence(
         [
-            *([normalizers.Replace(Regex(f"[{placeholders}]"), _UNKNOWN)] if tags else []),
+            *([normalizers.Replace(Regex(f"[{placeholders}]"), _UNKNOWN)] if placeholders else []),
             *(normalizers.Replace(tag, tags[tag]) for tag in inner),
             *_rules(spec),
             normalizers.Replace("\n", _UNKNOWN),

@@ -124,12 +124,13 @@ def test_a_model_of_another_tool_keeps_its_normalisation(
 def test_pieces_that_are_only_written_are_not_read(caplog: pytest.LogCaptureFixture) -> None:
     pieces = list(read_pieces(foreign(["two men"] * 5, model_type="unigram", vocab_size=20).model, "x").values())
     lowest = min(piece.score for piece in pieces)
-    written = [Piece("\u2581two\u2581men", lowest - 1, UNUSED), Piece("men", lowest - 2, UNUSED)]
+    written = [Piece(">>men<<", lowest - 1, UNUSED), Piece("\u2581two\u2581men", lowest - 2, UNUSED)]
     ours = SentencePieceTokenizer(with_pieces(trained("unigram", ()).model, [*pieces, *written], "x"))
     theirs = Tokenizer.from_str(tokenizer_files((ours, ours))["tokenizer.json"].decode())
     assert not caplog.messages
-    assert theirs.encode("two men").ids == [*ours.encode("two men"), EOS]
-    assert theirs.decode([ours.vocab_size - 2]) == "two men"
+    for text in ("two men", "two >>men<< two men", "\U0010fffd>>men<<"):
+        assert theirs.encode(text).ids == [*ours.encode(text), EOS]
+    assert theirs.decode([ours.vocab_size - 1, ours.vocab_size - 2]) == "two men>>men<<"
 
 
 def test_a_file_that_would_give_other_ids_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
