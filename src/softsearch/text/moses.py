@@ -6,6 +6,7 @@ The page has the same rules in ``src/web/worker/moses.js``.
 """
 
 import re
+from collections.abc import Callable
 
 from softsearch.text.vocabulary import is_tag
 
@@ -16,17 +17,18 @@ _PLAIN = {escaped: plain for plain, escaped in _ESCAPED.items()}
 _ENTITY = re.compile("|".join(_PLAIN))
 _SPECIAL = re.compile("[&|<>'\"\\[\\]]")
 _NORMALISED = [("[„“”«»]|''", '"'), ("–", "-"), ("—", " - "), ("[´‘‚’`]", "'"), ("…", "...")]
-_QUOTES = {"en": (r'"([,.]+)', r'\1"'), "": (r'([,.]+)"', r'"\1')}  # the order of a quotation mark and a full stop
+_QUOTES = {"en": (r'"([,.]+)', r'\1"'), "": (r'(?<![,.])([,.]+)"', r'"\1')}  # the order of a quotation mark and a full stop
 _SPLIT = [(r"([^\w\s.',-]|_)", r" \1 "), (r"(\.\.+)", r" \1 "), (r"(?<!\d),|,(?!\d)", " , ")]
 _INNER = r"(?<=[^\W\d_])'(?=[^\W\d_])"  # an apostrophe between letters
 _APOSTROPHES = {"en": (rf"{_INNER}|(?<=\d)'(?=s)|(')", " '"), "fr": (rf"{_INNER}|(')", "' "), "": ("(')", "")}
 _ABBREVIATIONS = {"de": re.compile(r"[a-zäöü]|\d{1,2}|ca|bzw|usw")}  # a full stop belongs to them
-_JOINED = [
+_JOINED: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
     (r"(?<=\w)' ", "'"),  # l' homme
     (r" (?='\w)", ""),  # it 's
     (r" ' (?=(?:s|t|m|d|ll|re|ve)\b)", "'"),  # mcdonald ' s, of German
     (r" '(?= |$)", "'"),
-    (r'" (.*?) "', r'"\1"'),
+    # A mark that is never closed takes the rest of its line: trying again from each later mark would be quadratic.
+    (r'" (.*?)( "|(?=\n)|\Z)', lambda match: f'"{match[1]}"' if match[2] else match[0]),
     (r" (?=[.,;:!?%)\]}]+(?!\w))", ""),
     (r'(?<![^ "])([(\[{$#¿¡]) ', r"\1"),
     (" / ", "/"),

@@ -9,7 +9,7 @@ const SPACE = '\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\
 const WORD = '\\p{L}\\p{N}_';
 const LETTER = '[\\p{L}\\p{Nl}\\p{No}]';
 const NORMALISED = [[/[„“”«»]|''/g, '"'], [/–/g, '-'], [/—/g, ' - '], [/[´‘‚’`]/g, "'"], [/…/g, '...']];
-const QUOTES = { en: [/"([,.]+)/g, '$1"'], '': [/([,.]+)"/g, '"$1'] };
+const QUOTES = { en: [/"([,.]+)/g, '$1"'], '': [/(?<![,.])([,.]+)"/g, '"$1'] };
 const SPLIT = [
   [new RegExp(`([^\\p{L}\\p{N}${SPACE}.',-])`, 'gu'), ' $1 '],
   [/(\.\.+)/g, ' $1 '],
@@ -28,7 +28,8 @@ const JOINED = [
   [new RegExp(` (?='[${WORD}])`, 'gu'), ''],
   [new RegExp(` ' (?=(?:s|t|m|d|ll|re|ve)${END})`, 'gu'), "'"],
   [/ '(?= |$)/g, "'"],
-  [/" ([^\n]*?) "/g, '"$1"'],
+  // a mark that is never closed takes the rest of its line: trying again from each later mark would be quadratic
+  [/" ([^\n]*?)( "|(?=\n)|$)/g, (all, quoted, end) => (end ? `"${quoted}"` : all)],
   [new RegExp(` (?=[.,;:!?%)\\]}]+${END})`, 'gu'), ''],
   [/(?<![^ "])([([{$#¿¡]) /g, '$1'],
   [/ \/ /g, '/'],

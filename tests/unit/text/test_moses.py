@@ -20,6 +20,8 @@ TOKENS = [
     ("en", " \t ", ""),
 ]
 PLAIN = [
+    ('" a " b " c', '"a" b " c'),
+    ('" a\n" b "', '" a\n"b"'),
     ("the boys &apos; dog &apos;s ball isn &apos;t here ( yet ) .", "the boys' dog's ball isn't here (yet)."),
     ("ein schild : &quot; halt , &quot; von mcdonald &apos; s &amp; co .", 'ein schild: "halt," von mcdonald\'s & co.'),
     ("l&apos; homme dit &quot; oui ! &quot; et / ou 10 % ...", 'l\'homme dit "oui!" et/ou 10%...'),
@@ -43,6 +45,18 @@ def test_tokens_are_joined_as_they_are_written(tokens: str, plain: str) -> None:
 def test_any_text_has_tokens(line: str, lang: str) -> None:
     assert tokenize(line, lang).split(" ") == tokenize(line, lang).split() or not tokenize(line, lang)
     assert isinstance(detokenize(line), str)
+
+
+@pytest.mark.parametrize("unit", [".", ",."])
+def test_tokenising_a_long_row_of_marks_is_linear(unit: str) -> None:
+    """Patterns that start again from each mark take 10^12 steps here: many minutes."""
+    assert "".join(tokenize(unit * (1_000_000 // len(unit)), "de").split())
+
+
+@pytest.mark.parametrize("unit", ['" a', '" ', " ."])
+def test_joining_tokens_with_many_open_quotation_marks_is_linear(unit: str) -> None:
+    """As above."""
+    assert detokenize(unit * (1_000_000 // len(unit)))
 
 
 @pytest.mark.parametrize("lang", ["en", "de"])
