@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import islice
@@ -16,6 +16,8 @@ _CODE = re.compile(r"([a-z]{2,3})(?:[-_]\w+)*", re.ASCII)
 _UNSPACED = {"zh", "ja", "th", "lo", "km", "my", "yue"}  # languages that write no space between sentences
 # A space stands for each: sentencex 1.0.32 fails on some white space of several bytes, and on lone surrogates.
 _WHITE_SPACE = re.compile(r"[\s\ud800-\udfff]")
+# Characters that sentencex reads at once: its time grows with their square, and it holds Python's lock.
+_WINDOW = 4000
 _log = logging.getLogger(__name__)
 
 
@@ -92,8 +94,8 @@ class Splitter:
             own = tag(line)
             current, line = own or current, line.removeprefix(own)
             end = 0
-            for part in self._segment(self._language, _WHITE_SPACE.sub(" ", line)):
-                begin, end = end, end + len(part)
+            for length in self._lengths(_WHITE_SPACE.sub(" ", line)):
+                begin, end = end, end + length
                 sentence = line[begin:end].strip()
                 if is_blank(sentence):
                     gap += line[begin:end]
@@ -103,6 +105,22 @@ class Splitter:
                 gap = after
                 sentences.append(current + sentence)
         return Paragraph(tuple(sentences), (*gaps, gap))
+
+    def _lengths(self, line: str) -> Iterator[int]:
+        """The lengths of a line's segments, in time that grows with its length alone.
+
+        A line of several windows is read again from the start of the last sentence of each; one of more than half a
+        window ends where the window does, at a space if there is one.
+        """
+        start = 0
+        while len(line) - start > _WINDOW:
+            window = line[start : start + _WINDOW]
+            *lengths, _ = map(len, self._segment(self._language, window))
+            if (whole := sum(lengths)) < _WINDOW // 2:
+                lengths.append((window.rfind(" ", _WINDOW // 2) + 1 or _WINDOW) - whole)
+            yield from lengths
+            start += sum(lengths)
+        yield from map(len, self._segment(self._language, line[start:]))
 
 
 @cache

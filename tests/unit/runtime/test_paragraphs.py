@@ -47,6 +47,23 @@ def test_the_rules_are_those_of_the_language(lang: str, text: str, sentences: li
     assert [*Splitter(lang, "fr").split(text).sentences] == sentences
 
 
+def test_a_long_line_is_read_in_windows_and_has_the_same_sentences() -> None:
+    parts = [f"Number {n} \u201ccame. It\u201d left at {n}.30 p.m. yesterday, as Dr. No said!" for n in range(500)]
+    whole = [part for sentence in parts for part in Splitter("en", "de").split(sentence).sentences]
+    assert [*Splitter("en", "de").split("  ".join(parts)).sentences] == whole
+
+
+@pytest.mark.parametrize("unit", ["\u201c", "\u201c ", "(a ", ". ", "A.B", "\u3002", 'A. "' + "b" * 3000, "x" * 6000 + ". "])
+def test_the_splitter_reads_a_bounded_part_at_once_and_each_character_about_twice(unit: str) -> None:
+    splitter, text, sizes = Splitter("en", "de"), (unit * 100_000)[:100_000], []
+    segment = splitter._segment
+    splitter._segment = lambda lang, window: [sizes.append(len(window)), segment(lang, window)][1]  # type: ignore[func-returns-value,list-item,return-value]
+    found = splitter.split(text)
+    assert "".join(gap + part for gap, part in zip(found.gaps, (*found.sentences, ""), strict=True)) == text
+    assert max(sizes) <= 4000
+    assert sum(sizes) <= 2 * len(text) + 4000
+
+
 def test_languages_without_spaces_get_them_for_one_with() -> None:
     text = "\u4eca\u65e5\u306f\u3002\u5143\u6c17\uff1f"
     assert Splitter("ja", "en").split(text).gaps == ("", " ", "")
