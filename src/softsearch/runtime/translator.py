@@ -118,7 +118,7 @@ class Translator:
         self._rescorers = [rescoring_model(scorer, self.system.tokenizers) for scorer in scorers]
         max_src_tokens = min(s.max_src_tokens for s in (*members, *scorers) if s.max_src_tokens is not None)
         self._is_plain = self.system.text_form == "lc_tok" and not tokenized  # which the model does not read itself
-        self._encoder = LineEncoder(
+        self.encoder = LineEncoder(
             self.system.tokenizers,
             max_src_tokens,
             first.manifest,
@@ -173,7 +173,7 @@ class Translator:
         if paragraphs:
             alignments = options.get("alignments")
             refuse_beside_paragraphs(features=features is not None, prefixes=prefixes, alignments=alignments)
-            texts = self._encoder.paragraphs(_lines(lines))
+            texts = self.encoder.paragraphs(_lines(lines))
         sources = self._parts(lines, features, first_line) if texts is None else self._sentences(texts, first_line)
         strategy = self._strategy(search, options)
         prefix_ids: list[list[int]] | None = None
@@ -181,7 +181,7 @@ class Translator:
             _refuse_string("prefixes", prefixes)
             if len(prefixes) != len(sources):
                 raise InputError(f"{len(prefixes)} prefixes for {len(sources)} lines, expected one for each")
-            prefix_ids = [self._encoder.prefix(prefix, number) for number, prefix in enumerate(prefixes, first_line)]
+            prefix_ids = [self.encoder.prefix(prefix, number) for number, prefix in enumerate(prefixes, first_line)]
         found = self.translate_parts(sources, strategy, prefix_ids, replace_unknown)
         return found if texts is None else join_paragraphs(texts, found)
 
@@ -263,7 +263,7 @@ class Translator:
         """
         for name, lines in zip(names, (src_lines, tgt_lines), strict=True):
             _refuse_string(str(name), lines)
-        src, tgt = self._encoder.pairs((src_lines, tgt_lines), names, first_line)
+        src, tgt = self.encoder.pairs((src_lines, tgt_lines), names, first_line)
         if len(src) != len(tgt):
             raise InputError(f"{len(src)} sources and {len(tgt)} translations to score; expected as many")
         return self.score_ids(src, tgt)
@@ -301,15 +301,15 @@ class Translator:
         """The parts of each line, or of each example of features."""
         if features is not None:
             _refuse_string("lines", lines)
-            texts = None if lines is None else list(map(self._encoder.one_line, lines))
+            texts = None if lines is None else list(map(self.encoder.one_line, lines))
             tokenizer = self.system.tokenizers[0]
-            return list(feature_parts(features, texts, tokenizer, self._encoder.max_src_tokens, first_line))
-        return [self._encoder.parts(line, number) for number, line in enumerate(_lines(lines), first_line)]
+            return list(feature_parts(features, texts, tokenizer, self.encoder.max_src_tokens, first_line))
+        return [self.encoder.parts(line, number) for number, line in enumerate(_lines(lines), first_line)]
 
     def _sentences(self, texts: Sequence[Paragraph], first_line: int) -> list[list[Part]]:
         """The parts of each sentence."""
         numbered = ((number, line) for number, text in enumerate(texts, first_line) for line in text.sentences)
-        return [self._encoder.parts(line, number) for number, line in numbered]
+        return [self.encoder.parts(line, number) for number, line in numbered]
 
     def _candidates(
         self,

@@ -17,7 +17,10 @@ _PLAIN = {escaped: plain for plain, escaped in _ESCAPED.items()}
 _ENTITY = re.compile("|".join(_PLAIN))
 _SPECIAL = re.compile("[&|<>'\"\\[\\]]")
 _NORMALISED = [("[„“”«»]|''", '"'), ("–", "-"), ("—", " - "), ("[´‘‚’`]", "'"), ("…", "...")]
-_QUOTES = {"en": (r'"([,.]+)', r'\1"'), "": (r'(?<![,.])([,.]+)"', r'"\1')}  # the order of a quotation mark and a full stop
+_QUOTES = {
+    "en": (r'"([,.]+)', r'\1"'),
+    "": (r'(?<![,.])([,.]+)"', r'"\1'),
+}  # the order of a quotation mark and a full stop
 _SPLIT = [(r"([^\w\s.',-]|_)", r" \1 "), (r"(\.\.+)", r" \1 "), (r"(?<!\d),|,(?!\d)", " , ")]
 _INNER = r"(?<=[^\W\d_])'(?=[^\W\d_])"  # an apostrophe between letters
 _APOSTROPHES = {"en": (rf"{_INNER}|(?<=\d)'(?=s)|(')", " '"), "fr": (rf"{_INNER}|(')", "' "), "": ("(')", "")}

@@ -2,7 +2,9 @@
 
 import asyncio
 import gc
+import os
 import random
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from softsearch.extras.serve.dispatcher import Dispatcher
 from softsearch.extras.serve.line_queue import Line, Request, RequestError
 from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import Translator
-from tests.extras.serve.dispatchers import Log, Open, frozen, until
+from tests.extras.serve.dispatchers import Log, Open, frozen, pids, until
 from tests.extras.serve.worker_faults import EXPLOSIVE
 from tests.unit.runtime.bundles import SRC_LINES
 
@@ -113,7 +115,8 @@ async def test_prefixes_begin_translations(serve: Open) -> None:
     ("bad", "error", "message"),
     [
         ({"lines": ["ten", "a \ud800"]}, InputError, "line 2: "),
-        ({"lines": ["ten", "x " * 1000]}, InputError, "line 2 has 2000 characters"),
+        ({"lines": ["ten", "x " * 900]}, InputError, "line 2 has 1800 characters"),
+        ({"lines": ["ten", "x " * 1000]}, RequestError, "line 2 has 2000 characters"),  # a worker encodes it
         ({"lines": ["ten", "ten"], "prefixes": ["", "Ж"]}, InputError, "line 2: the model's vocabulary lacks"),
         ({"lines": ["ten", EXPLOSIVE]}, RequestError, "line 2 failed"),
         ({"lines": ["ten"], "beam": 0}, ConfigError, "search.beam is 0"),
@@ -140,7 +143,50 @@ async def test_a_bad_request_fails_alone(
     for found in (alone, failed):
         assert type(found) is error
         assert message in str(found)
-    assert ("it exploded" in caplog.text) == (error is RequestError)
+    assert ("it exploded" in caplog.text) == ("line 2 failed" in message)
+
+
+async def test_long_requests_are_split_and_encoded_by_a_worker(
+    serve: Open, log: Log, bundle_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, lines = "Two cats. " * 230, LINES * 30
+    (whole,) = Translator(bundle_dir, threads=1).translate([text], paragraphs=True)
+    alone = dict(zip(LINES, Translator(bundle_dir, threads=1).translate(LINES), strict=True))
+    async with serve(workers=2) as dispatcher:
+        encoder = dispatcher.model("small").encoder
+        for method in ("parts", "pairs", "prefix", "paragraphs"):  # of this process
+            monkeypatch.setattr(encoder, method, None)
+        (paragraph,) = await dispatcher.split("small", [text])
+        assert len(paragraph.sentences) == 230
+        found = await dispatcher.translate("small", paragraph.sentences)
+        assert paragraph.join(found).text == whole.text
+        found = await dispatcher.translate("small", lines, prefixes=[""] * len(lines))
+        assert [each.text for each in found] == [alone[line].text for line in lines]
+        scores = await dispatcher.score("small", ["ten", "six"] * 300, ["zehn", "sechs"] * 300)
+        assert scores[0].log_prob == pytest.approx(scores[598].log_prob, abs=1e-4)
+    assert log.lines == {"done": 230 + len(lines) + 600}
+    assert sum(log.batches) == 230 + len(lines) + 600
+
+
+@pytest.mark.parametrize("end", ["deadline", "death", "leave"])
+async def test_a_preparation_ends_as_a_batch_does(serve: Open, log: Log, end: str) -> None:
+    text = "Two cats. " * 230
+    async with serve(deadline=0.5 if end == "deadline" else 60) as dispatcher:
+        with frozen(dispatcher):
+            asking = asyncio.ensure_future(dispatcher.split("small", [text]))
+            await until(lambda: not dispatcher._pool.idle)
+            if end == "deadline":
+                with pytest.raises(RequestError, match=r"not split and encoded within 0\.5 s"):
+                    await asking
+            elif end == "death":
+                os.kill(*pids(dispatcher), signal.SIGKILL)
+            else:
+                asking.cancel()
+                await asyncio.gather(asking, return_exceptions=True)
+        if end == "death":
+            assert len((await asking)[0].sentences) == 230
+        assert (await dispatcher.translate("small", ["six"]))[0].text
+    assert log.lines == {"done": 1}
 
 
 async def test_a_bad_pair_is_named(serve: Open) -> None:

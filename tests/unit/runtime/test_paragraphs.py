@@ -53,7 +53,9 @@ def test_a_long_line_is_read_in_windows_and_has_the_same_sentences() -> None:
     assert [*Splitter("en", "de").split("  ".join(parts)).sentences] == whole
 
 
-@pytest.mark.parametrize("unit", ["\u201c", "\u201c ", "(a ", ". ", "A.B", "\u3002", 'A. "' + "b" * 3000, "x" * 6000 + ". "])
+@pytest.mark.parametrize(
+    "unit", ["\u201c", "\u201c ", "(a ", ". ", "A.B", "\u3002", 'A. "' + "b" * 3000, "x" * 6000 + ". "]
+)
 def test_the_splitter_reads_a_bounded_part_at_once_and_each_character_about_twice(unit: str) -> None:
     splitter, text, sizes = Splitter("en", "de"), (unit * 100_000)[:100_000], []
     segment = splitter._segment

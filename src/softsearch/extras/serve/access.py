@@ -1,6 +1,5 @@
 """Checks of every translation request: API key, origin, model and limits."""
 
-import asyncio
 import hmac
 import re
 from collections.abc import Sequence
@@ -105,13 +104,20 @@ class Service:
         self.metrics.on_text(name, sum(map(len, texts)))
         return models[name]
 
-    async def paragraphs(self, request: Request, model: str, texts: Sequence[str]) -> list[Paragraph]:
-        """The sentences of each text, which are counted for the log; a thread splits it, because it may be long.
+    async def paragraphs(self, request: Request, model: str, texts: Sequence[str], name: str) -> list[Paragraph]:
+        """The sentences of each text, which are counted for the log; ``name`` is that of the texts, for messages.
 
         Raises:
-            SoftsearchError: the model reads several sources.
+            SoftsearchError: there is more text than all sentences may have, or the model reads several sources.
         """
-        paragraphs = await asyncio.to_thread(self.dispatcher.model(model).paragraphs, texts)
+        most, given = self.settings.max_sentences, sum(map(len, texts))
+        if len(texts) > most:
+            raise RequestError(422, f"{name} has {len(texts)} texts, expected at most {most}; send several requests")
+        if given > (most := most * self.settings.max_characters):
+            raise RequestError(
+                422, f"{name} has {given} characters, expected at most {most} together; send several requests"
+            )
+        paragraphs = await self.dispatcher.split(model, texts)
         request.state.facts.update(sentences=sum(len(paragraph.sentences) for paragraph in paragraphs))
         return paragraphs
 

@@ -10,24 +10,36 @@ import asyncio
 import logging
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from softsearch.errors import InputError, SoftsearchError, printable, traceback_of
+from softsearch.errors import InputError, traceback_of
 from softsearch.extras.serve.command import Settings
 from softsearch.extras.serve.facts import ModelFacts
-from softsearch.extras.serve.line_queue import Line, LineQueue, Request, RequestError
-from softsearch.extras.serve.models import Group, Model
+from softsearch.extras.serve.line_queue import (
+    Line,
+    LineQueue,
+    Request,
+    RequestError,
+    deadline_error,
+    error_of,
+    for_model,
+    why_not_again,
+)
+from softsearch.extras.serve.models import Encoded, Group, Model, encode_lines
 from softsearch.extras.serve.monitoring import Metrics
 from softsearch.extras.serve.pool import Pool
 from softsearch.extras.serve.workers import Failure, Job, Worker, WorkerDiedError
+from softsearch.runtime.line_encoder import LineEncoder
+from softsearch.runtime.paragraphs import Paragraph
 from softsearch.runtime.translation import Translation
 from softsearch.search.batching import cores
 from softsearch.search.forced_decoding import PairScore
 
 _RETRY_AFTER = {"Retry-After": "5"}  # seconds, where the queue does not tell
-_MAX_TRIES = 2  # of lines whose worker dies
+_INLINE = 2000  # characters of a request that this process splits and encodes itself, some milliseconds' work
 _SMOOTHING = 0.1  # weight of the last batch in the mean speed
 _log = logging.getLogger(__name__)
 
@@ -143,6 +155,17 @@ class Dispatcher:
         group = self.model(model).translation_group(options, prefixes=prefixes is not None)
         return await self._run(group, lines, prefixes)
 
+    async def split(self, model: str, texts: Sequence[str]) -> list[Paragraph]:
+        """The sentences of each text.
+
+        Raises:
+            SoftsearchError: as :meth:`translate`; or the model reads several sources.
+        """
+        found = self.model(model)
+        if sum(map(len, texts)) <= _INLINE:
+            return found.encoder.paragraphs(texts)
+        return await self._prepare(found, LineEncoder.paragraphs, texts)
+
     async def score(self, model: str, src: Sequence[str], tgt: Sequence[str]) -> list[PairScore]:
         """Scores translations as :meth:`Translator.score` does, in batches with the pairs of other requests.
 
@@ -162,10 +185,26 @@ class Dispatcher:
             return []
         self._check_room(len(texts))
         loop = asyncio.get_running_loop()
-        request = Request(group, texts, others, loop.create_future(), loop.time())
+        began, encoded = loop.time(), None
+        if sum(map(len, (*texts, *(others or ())))) > _INLINE:
+            work = partial(encode_lines, are_pairs=group.search is None)
+            encoded = await self._prepare(group.model, work, texts, others or [None] * len(texts))
+            self._check_room(len(texts))
+        return await self._answers(Request(group, texts, others, loop.create_future(), began, encoded))
+
+    async def _prepare(self, model: Model, work: Callable[..., Any], *arguments: Any) -> Any:
+        """What a worker finds from a whole request before its lines are translated, in the order of all lines."""
+        self._check_room(1)
+        loop, group = asyncio.get_running_loop(), Group(model, None, 1, pairs=False, prepare=work)
+        request = Request(group, [""], None, loop.create_future(), loop.time(), [Encoded(arguments, None, 1)])
+        (found,) = await self._answers(request)
+        return found
+
+    async def _answers(self, request: Request) -> list[Any]:
+        """The results of a request's lines, once they are all known."""
         self._queue.push(request.lines)
         self._requests.add(request)
-        timer = loop.call_later(self.settings.deadline, self._expire, request)
+        timer = asyncio.get_running_loop().call_at(request.arrived + self.settings.deadline, self._expire, request)
         self._wake()
         try:
             return await request.future
@@ -194,18 +233,15 @@ class Dispatcher:
         """Takes the lines of a request that has ended out of the queue; a few may still be in a worker."""
         if request.missing and (waiting := [line for line in request.lines if line in self._queue]):
             self._queue.remove(waiting)
-            self._metrics.on_lines(waiting[0].group.model.facts.name, "dropped", len(waiting))
+            self._count(waiting[0].group, "dropped", len(waiting))
+
+    def _count(self, group: Group, outcome: str, lines: int) -> None:
+        if lines and group.prepare is None:
+            self._metrics.on_lines(group.model.facts.name, outcome, lines)
 
     def _expire(self, request: Request) -> None:
-        waiting = sum(not line.begun for line in request.lines)
-        if waiting:
-            request.fail(
-                RequestError(
-                    504,
-                    f"{waiting} of {len(request.lines)} lines had not begun after {self.settings.deadline:g} s, "
-                    "because the server is busy; try again later, or send fewer",
-                )
-            )
+        if error := deadline_error(request, self.settings):
+            request.fail(error)
 
     def _wake(self) -> None:
         """Starts batches in the next turn of the event loop, after all requests that arrive in this one."""
@@ -238,7 +274,7 @@ class Dispatcher:
 
     def _start(self, worker: Worker, lines: list[Line]) -> None:
         """Gives a worker a batch."""
-        lines = self._encoded_for_now(lines)
+        lines = for_model(lines, self._pool.models[lines[0].group.model.facts.name])
         if not lines:
             self._pool.release(worker)
             return
@@ -246,25 +282,11 @@ class Dispatcher:
         for line in lines:
             line.begun = True
         sources, targets = [line.source for line in lines], [line.target for line in lines]
-        job = Job(group.model.facts.name, group.search, sources, targets if group.pairs else None)
+        job = Job(group.model.facts.name, group.search, sources, targets if group.pairs else None, group.prepare)
         # Sent here, not in the task: that would run after the clients whose answers have just come, while it is idle.
         task = loop.create_task(self._finish(worker, lines, worker.call(job), loop.time()))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
-
-    def _encoded_for_now(self, lines: list[Line]) -> list[Line]:
-        """The lines, encoded again if a reload has replaced their model; those that the new one refuses fail."""
-        old = lines[0].group
-        if (model := self._pool.models[old.model.facts.name]) is old.model:
-            return lines
-        kept = []
-        for line in lines:
-            try:
-                line.join(old.of(model))
-                kept.append(line)
-            except SoftsearchError as error:
-                line.request.fail(error)
-        return kept
 
     async def _finish(
         self, worker: Worker, lines: list[Line], answer: "asyncio.Future[list[Any]]", began: float
@@ -284,61 +306,45 @@ class Dispatcher:
             return
         except Exception as error:  # noqa: BLE001 - whatever it is, nobody must wait for ever
             answers = [Failure(traceback_of(error), expected=False)] * len(lines)
-        seconds = loop.time() - began
+        seconds, group = loop.time() - began, lines[0].group
+        worker.freed, worker.answered = loop.time(), 0
+        if group.prepare is not None:
+            self._pool.release(worker)
+            self._answer(lines, answers)
+            return
         own = seconds / len(lines) / self._pool.size
         self._seconds_per_line += (own - self._seconds_per_line) * (_SMOOTHING if self._seconds_per_line else 1.0)
-        worker.freed, worker.answered = loop.time(), len(lines)
+        worker.answered = len(lines)
         self._pool.release(worker)
         self._answer(lines, answers)
         tokens = len(lines) * max(line.tokens for line in lines)
-        self._metrics.on_batch(
-            lines[0].group.model.facts.name, [began - line.arrived for line in lines], tokens, seconds
-        )
+        self._metrics.on_batch(group.model.facts.name, [began - line.arrived for line in lines], tokens, seconds)
 
     def _answer(self, lines: list[Line], answers: list[Any]) -> None:
         failed = 0
         for line, answer in zip(lines, answers, strict=True):
             if isinstance(answer, Failure):
                 failed += 1
-                line.request.fail(_error(line, answer))
+                line.request.fail(error_of(line, answer))
             else:
                 line.request.answer(line.index, answer)
         for outcome, count in (("done", len(lines) - failed), ("failed", failed)):
-            if count:
-                self._metrics.on_lines(lines[0].group.model.facts.name, outcome, count)
+            self._count(lines[0].group, outcome, count)
 
     def _try_again(self, lines: list[Line], *, hung: bool = False) -> None:
         """Runs the lines of a dead worker once more, each request in a batch of its own: one may have caused the crash.
 
         They get none after their deadline, because nothing would end it, and none after a hang, which may be theirs.
         """
-        settings, latest = self.settings, asyncio.get_running_loop().time() - self.settings.deadline
+        now = asyncio.get_running_loop().time()
         requests: dict[Request, list[Line]] = {}
         for line in lines:
             line.begun, line.tries = False, line.tries + 1
             requests.setdefault(line.request, []).append(line)
         for request, own in requests.items():
-            if hung:
-                status, reason = (
-                    504,
-                    f"a batch took more than {settings.batch_timeout:g} s; send fewer or shorter lines",
-                )
-            elif own[0].tries == _MAX_TRIES:
-                status, reason = 500, f"{_MAX_TRIES} worker processes died of this request; send fewer or shorter lines"
-            elif own[0].arrived < latest:
-                status, reason = 504, f"a worker process died after {settings.deadline:g} s; try again later"
+            if error := why_not_again(own[0], self.settings, now, hung=hung):
+                request.fail(error)
+                self._count(own[0].group, "lost", len(own))
             else:
                 self._retries.append(own)
-                continue
-            request.fail(RequestError(status, reason))
-            self._metrics.on_lines(own[0].group.model.facts.name, "lost", len(own))
         self._wake()
-
-
-def _error(line: Line, failure: Failure) -> RequestError:
-    """The error for the client whose request has the line; the log gets the traceback."""
-    number = line.index + 1
-    if failure.expected:
-        return RequestError(422, f"line {number}: {failure.reason}")
-    _log.error("line %d of a request failed\n%s", number, printable(failure.reason, keep="\n"))
-    return RequestError(500, f"line {number} failed for a reason that the log of the server holds")

@@ -1,6 +1,7 @@
-"""Requests, and the queue of their lines that wait: its limits, and the choice of lines that share a batch."""
+"""Requests, the queue of their lines that wait, the choice of lines that share a batch, and lines that fail."""
 
 import asyncio
+import logging
 import math
 from bisect import bisect_left, insort
 from collections import OrderedDict
@@ -8,8 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from softsearch.errors import SoftsearchError
-from softsearch.extras.serve.models import Group
+from softsearch.errors import SoftsearchError, printable
+from softsearch.extras.serve.command import Settings
+from softsearch.extras.serve.models import Encoded, Group, Model
+from softsearch.extras.serve.workers import Failure
+
+_MAX_TRIES = 2  # of lines whose worker dies
+_log = logging.getLogger(__name__)
 
 
 class RequestError(SoftsearchError):
@@ -27,13 +33,13 @@ class RequestError(SoftsearchError):
 
 
 class Request:
-    """The lines of a call and the results that are known.
+    """The lines of a call and the results that are known; ``encoded`` are the lines, if a worker has encoded them.
 
     Raises:
         InputError: a line cannot be encoded.
     """
 
-    __slots__ = ("future", "lines", "missing", "results")
+    __slots__ = ("arrived", "future", "lines", "missing", "results")
 
     def __init__(
         self,
@@ -42,13 +48,15 @@ class Request:
         others: Sequence[str] | None,
         future: "asyncio.Future[list[Any]]",
         now: float,
+        encoded: Sequence[Encoded] | None = None,
     ) -> None:
-        self.future, self.missing = future, len(texts)
+        self.future, self.missing, self.arrived = future, len(texts), now
         self.results: list[Any] = [None] * len(texts)
-        self.lines = [
-            Line(group, self, index, text, None if others is None else others[index], now)
-            for index, text in enumerate(texts)
-        ]
+        self.lines = []
+        for index, text in enumerate(texts):
+            other = None if others is None else others[index]
+            line = group.model.encode(group, text, other, index + 1) if encoded is None else encoded[index]
+            self.lines.append(Line(group, self, index, text, other, now, *line))
 
     def fail(self, error: SoftsearchError) -> None:
         """Ends the request with an error, unless it has ended."""
@@ -73,20 +81,18 @@ class Line:
     text: str
     other: str | None
     arrived: float  # seconds, on any clock
-    source: Any = field(init=False)  # both encoded
-    target: Any = field(init=False)
-    tokens: int = field(init=False)  # EOS included
+    source: Any  # both encoded
+    target: Any
+    tokens: int  # EOS included
     begun: bool = field(default=False, init=False)  # a worker has it, or has answered it
     tries: int = field(default=0, init=False)  # of workers that died
     number: int = field(default=0, init=False)  # in the queue
 
-    def __post_init__(self) -> None:
-        self.join(self.group)
-
     def join(self, group: Group) -> None:
-        """Puts the line into a group, whose model encodes it."""
+        """Puts the line into a group, whose model encodes it; a preparation stays as it is."""
         self.group = group
-        self.source, self.target, self.tokens = group.model.encode(group, self.text, self.other, self.index + 1)
+        if group.prepare is None:
+            self.source, self.target, self.tokens = group.model.encode(group, self.text, self.other, self.index + 1)
 
 
 class Batch(NamedTuple):
@@ -155,3 +161,52 @@ class LineQueue:
                 full = True
                 break
         return Batch([line for _, _, line in lines[low:high]], full)
+
+
+def for_model(lines: list[Line], model: Model) -> list[Line]:
+    """The lines of a batch, encoded again if a reload has replaced their model; those that the new one refuses fail."""
+    old = lines[0].group
+    if model is old.model:
+        return lines
+    kept = []
+    for line in lines:
+        try:
+            line.join(old.of(model))
+            kept.append(line)
+        except SoftsearchError as error:
+            line.request.fail(error)
+    return kept
+
+
+def deadline_error(request: Request, settings: Settings) -> RequestError | None:
+    """Why a request ends at its deadline; None if all its lines have begun."""
+    waiting = sum(not line.begun for line in request.lines)
+    if request.lines[0].group.prepare is not None:
+        what = "the text was not split and encoded within"
+    elif waiting:
+        what = f"{waiting} of {len(request.lines)} lines had not begun after"
+    else:
+        return None
+    return RequestError(
+        504, f"{what} {settings.deadline:g} s, because the server is busy; try again later, or send fewer"
+    )
+
+
+def why_not_again(line: Line, settings: Settings, now: float, *, hung: bool) -> RequestError | None:
+    """Why a line whose worker died or hung is not tried again; None if it is."""
+    if hung:
+        return RequestError(504, f"a batch took more than {settings.batch_timeout:g} s; send fewer or shorter lines")
+    if line.tries == _MAX_TRIES:
+        return RequestError(500, f"{_MAX_TRIES} worker processes died of this request; send fewer or shorter lines")
+    if line.arrived < now - settings.deadline:
+        return RequestError(504, f"a worker process died after {settings.deadline:g} s; try again later")
+    return None
+
+
+def error_of(line: Line, failure: Failure) -> RequestError:
+    """The error for the client whose request has the line; the log gets the traceback."""
+    where = f"line {line.index + 1}"
+    if failure.expected:
+        return RequestError(422, failure.reason if line.group.prepare is not None else f"{where}: {failure.reason}")
+    _log.error("%s of a request failed\n%s", where, printable(failure.reason, keep="\n"))
+    return RequestError(500, f"{where} failed for a reason that the log of the server holds")

@@ -1,9 +1,9 @@
-"""Models as the main process knows them: they encode lines and check options, but have no graphs."""
+"""Models as the main process knows them: they encode short lines and check options, but have no graphs."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from softsearch.errors import BundleError, ConfigError
 from softsearch.extras.serve.facts import model_facts
@@ -11,9 +11,16 @@ from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.line_encoder import LineEncoder, open_tokenizers
 from softsearch.runtime.manifest import SINGLE
 from softsearch.runtime.options import Strategy, check_options, default_batch_tokens, make_search, needs_alignments
-from softsearch.runtime.paragraphs import Paragraph
 
 _SCORE_TOKENS = 1024  # of a batch of pairs, as System.score has
+
+
+class Encoded(NamedTuple):
+    """A line, or a pair to score, as worker processes take it."""
+
+    source: Any  # the parts of a line, or the ids of a source
+    target: Any  # the ids of a prefix, or of a translation
+    tokens: int  # of the longer one, EOS included
 
 
 class Model:
@@ -36,7 +43,7 @@ class Model:
                 "translate --features, or Translator.translate(features=...)"
             )
         self.facts, self._manifest = model_facts(name, bundle), manifest
-        self._encoder = LineEncoder(
+        self.encoder = LineEncoder(
             open_tokenizers(bundle), manifest.max_src_tokens, manifest, is_plain=manifest.text_form == "lc_tok"
         )
 
@@ -49,7 +56,7 @@ class Model:
         kind = options.get("search", self.facts.search)
         searched = {name: value for name, value in options.items() if name != "search"}
         check_options(kind, [*searched, *(["prefix"] if prefixes else [])])
-        search = make_search(self._manifest.search, self._encoder.tokenizers[1], kind, searched)
+        search = make_search(self._manifest.search, self.encoder.tokenizers[1], kind, searched)
         if needs_alignments(search) and not self.facts.has_attention:
             raise ConfigError(
                 f"model {self.facts.name} has no attention, which alignments and a coverage penalty need; leave the "
@@ -61,40 +68,54 @@ class Model:
         """The group of pairs to score."""
         return Group(self, None, _SCORE_TOKENS, True)
 
-    def paragraphs(self, texts: Sequence[str]) -> list[Paragraph]:
-        """The sentences of each text.
-
-        Raises:
-            ConfigError: the model reads several sources.
-        """
-        return self._encoder.paragraphs(texts)
-
-    def encode(self, group: "Group", text: str, other: str | None, number: int) -> tuple[Any, Any, int]:
-        """The source and the target of a line as workers take them, and the tokens of the longer one, EOS included.
+    def encode(self, group: "Group", text: str, other: str | None, number: int) -> Encoded:
+        """A line, or a pair, as workers take it.
 
         Raises:
             InputError: the line with this number, or its prefix, cannot be encoded.
         """
-        if group.search is None:
-            (src,), (tgt,) = self._encoder.pairs(([text], [other or ""]), ("source", "target"), number)
-            return src, tgt, max(len(src), len(tgt)) + 1
-        parts = self._encoder.parts(text, number)
-        prefix = None if other is None else self._encoder.prefix(other, number)
-        return parts, prefix, sum(len(part.ids) for part in parts) + 1
+        return _encode_line(self.encoder, text, other, number, is_pair=group.search is None)
+
+
+def encode_lines(
+    encoder: LineEncoder, texts: Sequence[str], others: Sequence[str | None], *, are_pairs: bool
+) -> list[Encoded]:
+    """Lines with their prefixes, or pairs to score, as workers take them.
+
+    Raises:
+        InputError: one cannot be encoded.
+    """
+    pairs = enumerate(zip(texts, others, strict=True), 1)
+    return [_encode_line(encoder, text, other, number, is_pair=are_pairs) for number, (text, other) in pairs]
+
+
+def _encode_line(encoder: LineEncoder, text: str, other: str | None, number: int, *, is_pair: bool) -> Encoded:
+    if is_pair:
+        (src,), (tgt,) = encoder.pairs(([text], [other or ""]), ("source", "target"), number)
+        return Encoded(src, tgt, max(len(src), len(tgt)) + 1)
+    parts = encoder.parts(text, number)
+    prefix = None if other is None else encoder.prefix(other, number)
+    return Encoded(parts, prefix, sum(len(part.ids) for part in parts) + 1)
 
 
 @dataclass(frozen=True)
 class Group:
-    """What lines have in common that may share a batch."""
+    """What lines have in common that may share a batch.
+
+    Of a preparation, each line stands for the work on a whole request, whose arguments are its source.
+    """
 
     model: Model
     search: Strategy | None  # None: pairs are scored
     batch_tokens: int  # the most of a batch, padding included
     pairs: bool  # each line has a prefix, or a translation to score
     options: Mapping[str, Any] = field(default_factory=dict, compare=False)  # from which the search was made
+    prepare: Callable[..., Any] | None = None  # what a worker does with a `LineEncoder` and the arguments
 
     def of(self, model: Model) -> "Group":
         """The same group of another model, which a reload has put in the place of this one."""
+        if self.prepare is not None:
+            return replace(self, model=model)
         if self.search is None:
             return model.score_group()
         return model.translation_group(self.options, prefixes=self.pairs)

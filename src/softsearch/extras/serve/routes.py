@@ -68,7 +68,7 @@ async def translate(
     paragraphs: list[Paragraph] = []
     if body.paragraphs:
         refuse_beside_paragraphs(prefix=prefixes, alignments=body.alignments)
-        paragraphs = await service.paragraphs(request, facts.name, texts)
+        paragraphs = await _unless_gone(request, service.paragraphs(request, facts.name, texts, "text"))
         texts = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
     service.check_texts(text=texts, prefix=prefixes)
     options = service.check_options(body, texts)
@@ -82,7 +82,7 @@ async def translate(
 async def _translate_libre(request: Request, body: schema.LibreRequest, service: Service) -> JSONResponse:
     # Its clients send paragraphs, which LibreTranslate splits, too.
     facts = service.model(request, service.model_of_pair(body.source, body.target), _list(body.q))
-    paragraphs = await service.paragraphs(request, facts.name, _list(body.q))
+    paragraphs = await _unless_gone(request, service.paragraphs(request, facts.name, _list(body.q), "q"))
     lines = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
     service.check_texts(q=lines)
     n_best = 1 + (body.alternatives or 0)

@@ -9,7 +9,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -35,8 +35,9 @@ class Job(NamedTuple):
 
     model: str
     search: Strategy | None  # None: pairs are scored
-    sources: list[Any]  # of each line the parts; of a pair the token ids
+    sources: list[Any]  # of each line the parts; of a pair the token ids; of a preparation the arguments
     targets: list[list[int]] | None  # token ids of prefixes, or of translations to score
+    prepare: Callable[..., Any] | None = None  # what is done instead, with a `LineEncoder` and the arguments
 
 
 class Failure(NamedTuple):
@@ -217,6 +218,8 @@ def _answer(translator: "Translator", job: Job) -> list[Any]:
 
 
 def _run(translator: "Translator", job: Job) -> Sequence[Any]:
+    if job.prepare is not None:
+        return [job.prepare(translator.encoder, *arguments) for arguments in job.sources]
     if job.search is not None:
         return translator.translate_parts(job.sources, job.search, job.targets)
     assert job.targets is not None
