@@ -74,6 +74,10 @@ class LineEncoder:
     def _form(self, text: str, side: int) -> str:
         return tokenize_sources(text, self._languages[side]) if self._is_plain else text
 
+    def ids(self, text: str, side: int) -> list[int]:
+        """The token ids of a text of the source (0) or the target (1), of any length."""
+        return self.tokenizers[side].encode(self._form(text, side))
+
     def paragraphs(self, texts: Iterable[str]) -> list[Paragraph]:
         """The sentences of each text, for `parts`; a language tag holds until the next line with one.
 
@@ -132,7 +136,7 @@ class LineEncoder:
             raise ConfigError(
                 "target prefixes were given, but this model writes from the end of a text to its start; leave them out"
             )
-        ids = tokenizer.encode(self._form(text, 1))
+        ids = self.ids(text, 1)
         if UNK in ids:
             raise InputError(f"line {number}: the model's vocabulary lacks a part of the prefix {text!r}; change it")
         return ids

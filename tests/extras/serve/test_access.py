@@ -4,12 +4,15 @@ from pathlib import Path
 
 import httpx
 import pytest
+from starlette.types import Message
 
 from softsearch.errors import ConfigError
 from softsearch.extras.serve.access import read_keys
+from softsearch.extras.serve.app import make_app
 from tests.extras.serve.test_app import ask, make_service
 
 KEY = "0123456789abcdef"
+FORM = "application/x-www-form-urlencoded"
 
 
 def _keys(folder: Path, *keys: str) -> Path:
@@ -24,6 +27,9 @@ def _keys(folder: Path, *keys: str) -> Path:
         ({"authorization": f"Bearer {KEY}"}, {"text": "a"}, 503),  # not ready: it was let in
         ({"authorization": f"bearer {KEY}"}, {"text": "a"}, 503),
         ({}, {"q": "a", "source": "en", "target": "de", "api_key": KEY}, 503),
+        ({}, {"q": "a", "source": "en", "target": "de", "apiKey": KEY}, 503),
+        ({}, {"q": "a" * 70_000, "source": "en", "target": "de", "api_key": KEY}, 401),  # it must be in the header
+        ({}, {"q": "a", "source": "en", "target": "de", "api_key": [KEY]}, 401),
         ({}, {"text": "a"}, 401),
         ({"authorization": f"Bearer {KEY[:-1]}"}, {"text": "a"}, 401),
         ({"authorization": f"Bearer {KEY}x"}, {"text": "a"}, 401),
@@ -42,6 +48,53 @@ def test_work_needs_a_key(headers: dict[str, str], body: dict[str, str], status:
         assert answer.headers["www-authenticate"] == "Bearer"
 
 
+def test_the_key_is_found_wherever_clients_put_it(tmp_path: Path) -> None:
+    service = make_service(api_keys=_keys(tmp_path, KEY))
+    fields = {"q": "a", "source": "en", "target": "de", "api_key": KEY}
+    url = "http://test/translate"
+    requests = [
+        httpx.Request("POST", url, params=fields),
+        httpx.Request("POST", url, data=fields),
+        httpx.Request("POST", url, data=fields, files={"x": (None, "y")}),
+        httpx.Request("POST", "http://test/detect", json={"q": "a", "api_key": KEY}),
+    ]
+    assert [answer.status_code for answer in ask(service, *requests)] == [503] * len(requests)  # let in
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "GET", "DELETE", "BREW"])
+@pytest.mark.parametrize("path", ["/translate", "/translate/stream", "/score", "/detect"])
+@pytest.mark.parametrize("content_type", ["application/json", FORM, "multipart/form-data; boundary=b", "", "x/y"])
+async def test_without_a_key_nobody_s_body_is_read(method: str, path: str, content_type: str, tmp_path: Path) -> None:
+    """A body without end, of which 64 KiB may hold LibreTranslate's key; what is wrong with it is not told."""
+    app, read, sent = make_app(make_service(api_keys=_keys(tmp_path, KEY))), 0, []
+
+    async def receive() -> Message:
+        nonlocal read
+        read += 4096
+        return {"type": "http.request", "body": b"[" * 4096, "more_body": True}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    headers = [(b"content-type", content_type.encode())]
+    scope = {"type": "http", "method": method, "path": path, "headers": headers, "query_string": b"q=a&api_key=wrong"}
+    await app(scope, receive, send)
+    assert sent[0]["status"] == 401
+    assert read <= (70_000 if path in ("/translate", "/detect") and method == "POST" else 0)
+
+
+async def test_with_a_key_in_the_header_a_body_has_its_own_limit(tmp_path: Path) -> None:
+    service, content = make_service(api_keys=_keys(tmp_path, KEY)), b'{"text": "' + b"a" * 900_000
+    headers = {"authorization": f"Bearer {KEY}", "content-type": "application/json"}
+    service.dispatcher._open = True
+    service.dispatcher._pool.workers.append(None)  # type: ignore[arg-type]  # ready
+    transport = httpx.ASGITransport(app=make_app(service))
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        for path, more, status in (("/score", b"", 400), ("/translate", b"", 400), ("/translate", content, 413)):
+            answer = await client.post(path, content=content + more, headers=headers)
+            assert answer.status_code == status, answer.text
+
+
 def test_the_rest_needs_none(tmp_path: Path) -> None:
     service = make_service(api_keys=_keys(tmp_path, KEY))
     paths = ("/healthz", "/models", "/languages", "/metrics", "/openapi.json")
@@ -50,9 +103,6 @@ def test_the_rest_needs_none(tmp_path: Path) -> None:
     work = {"/translate/stream": {"text": "a"}, "/score": {"src": ["a"], "tgt": ["b"]}}
     answers = ask(service, *(httpx.Request("POST", f"http://test{path}", json=body) for path, body in work.items()))
     assert [answer.status_code for answer in answers] == [401, 401]
-
-
-FORM = "application/x-www-form-urlencoded"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What every request passes: ids, headers, and errors that nobody expected."""
 
 import asyncio
+import json
 import logging
 from pathlib import Path
 from typing import Any
@@ -128,3 +129,31 @@ def test_pages_of_other_origins_are_let_in_only_if_asked_for() -> None:
     assert ask(service, request)[0].headers["access-control-allow-origin"] == "https://a.example"
     other = httpx.Request("GET", "http://test/healthz", headers={"origin": "https://b.example"})
     assert "access-control-allow-origin" not in ask(service, other)[0].headers
+
+
+def test_the_openapi_document_has_the_limits_and_keys_of_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text("0123456789abcdef")
+    options = {"max_sentences": 7, "max_characters": 11, "max_beam": 3, "max_length": 13}
+    request = httpx.Request("GET", "http://test/openapi.json")
+    (limited,), (plain,) = (
+        ask(make_service(**options, api_keys=tmp_path / "keys"), request),
+        ask(make_service(), request),
+    )
+    schemas = limited.json()["components"]["schemas"]
+    for name, field, limit in (
+        ("StreamRequest", "text", 11),
+        ("TranslateRequest", "text", 77),
+        ("LibreRequest", "q", 77),
+    ):
+        assert f'"maxLength": {limit}' in json.dumps(schemas[name]["properties"][field])
+    assert schemas["ScoreRequest"]["properties"]["src"]["maxItems"] == 7
+    for field, limit in (("beam", 3), ("n_best", 3), ("max_length", 13), ("min_length", 13)):
+        assert f'"maximum": {limit}' in json.dumps(schemas["TranslateRequest"]["properties"][field])
+    for path in ("/translate", "/translate/stream", "/score", "/detect"):
+        asked, free = (answer.json()["paths"][path]["post"] for answer in (limited, plain))
+        assert asked["security"] == [{"key": []}]
+        assert "401" in asked["responses"]
+        assert "security" not in free
+        assert "401" not in free["responses"]
+    assert "securitySchemes" in limited.json()["components"]
+    assert "securitySchemes" not in plain.json()["components"]

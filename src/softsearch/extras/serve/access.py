@@ -1,30 +1,26 @@
-"""Checks of every translation request: API key, origin, model and limits."""
+"""Checks of every translation request: API key, origin, model, languages and limits."""
 
 import hmac
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 from fastapi import Depends, Request
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.datastructures import Headers
 
 from softsearch.errors import ConfigError
 from softsearch.extras.serve.answers import shown
 from softsearch.extras.serve.command import Settings
 from softsearch.extras.serve.dispatcher import Dispatcher
 from softsearch.extras.serve.facts import ModelFacts
+from softsearch.extras.serve.languages import AUTO, Detection, Side, detect, match
 from softsearch.extras.serve.line_queue import RequestError
 from softsearch.extras.serve.monitoring import Metrics
 from softsearch.extras.serve.schema import Options
 from softsearch.runtime.paragraphs import Paragraph
 
-_AUTO = "auto"  # LibreTranslate's source language that is to be detected
 _KEY = re.compile(r"[!-~]{16,200}")
-Bearer = Annotated[
-    HTTPAuthorizationCredentials | None,
-    Depends(HTTPBearer(auto_error=False, description="a key of --api-keys, where the server has some")),
-]
 
 
 def read_keys(path: Path) -> list[str]:
@@ -64,32 +60,45 @@ class Service:
         self.dispatcher, self.settings, self.metrics = dispatcher, settings, metrics
         self._keys = [] if settings.api_keys is None else read_keys(settings.api_keys)
 
-    def admit(self, request: Request, key: str) -> None:
-        """Refuses forms of other origins, requests without a valid key, and all while the server is not ready.
+    @property
+    def asks_for_keys(self) -> bool:
+        """Whether requests for work need a key."""
+        return bool(self._keys)
+
+    def check_origin(self, headers: Headers) -> None:
+        """Refuses forms of other origins.
 
         Browsers send forms of any page without asking the server first (CORS), as they do for JSON.
 
         Raises:
-            RequestError: with status 401, 403 or 503.
+            RequestError: with status 403.
         """
-        headers = request.headers
         host = headers.get("host", "")
-        known = {None, f"http://{host}", f"https://{host}", *(self.settings.cors or ())}
+        allowed = {None, f"http://{host}", f"https://{host}", *(self.settings.cors or ())}
         content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if headers.get("origin") not in known and not content_type.endswith("json"):
+        if headers.get("origin") not in allowed and not content_type.endswith("json"):
             raise RequestError(
                 403, "the form is from a page of another origin; send JSON, or let the page in with --cors"
             )
-        # Every key is compared, in constant time, so that the time tells nothing of any.
-        matches = [hmac.compare_digest(key.strip().encode(), valid.encode()) for valid in self._keys]
-        if self._keys and not any(matches):
-            raise RequestError(
-                401, "no valid API key; send the header Authorization: Bearer KEY", {"WWW-Authenticate": "Bearer"}
-            )
-        self.dispatcher.check_ready()
 
-    def model(self, request: Request, name: str | None, texts: Sequence[str]) -> ModelFacts:
-        """The model of this name, or the only one; counts its text for the log and the metrics.
+    def knows(self, key: str) -> bool:
+        """Whether a key is one of the server's, or it has none."""
+        # Every key is compared, in constant time, so that the time tells nothing of any.
+        matches = [hmac.compare_digest(key.strip().encode(errors="replace"), valid.encode()) for valid in self._keys]
+        return any(matches) or not self._keys
+
+    def refuse_key(self) -> NoReturn:
+        """Refuses a request without a valid key.
+
+        Raises:
+            RequestError: with status 401.
+        """
+        raise RequestError(
+            401, "no valid API key; send the header Authorization: Bearer KEY", {"WWW-Authenticate": "Bearer"}
+        )
+
+    def model(self, name: str | None) -> ModelFacts:
+        """The model of this name, or the only one.
 
         Raises:
             RequestError: with status 422: there is none of this name, or none is named and there are several.
@@ -100,12 +109,15 @@ class Service:
         if name is None or name not in models:
             found = "missing" if name is None else shown(name)
             raise RequestError(422, f"model is {found}, expected one of {', '.join(models)}; see GET /models")
-        request.state.facts.update(model=name, sentences=len(texts))
-        self.metrics.on_text(name, sum(map(len, texts)))
         return models[name]
 
-    async def paragraphs(self, request: Request, model: str, texts: Sequence[str], name: str) -> list[Paragraph]:
-        """The sentences of each text, which are counted for the log; ``name`` is that of the texts, for messages.
+    def count(self, request: Request, model: str, texts: Sequence[str]) -> None:
+        """Counts the text of a request that is within the limits, for the log and the metrics."""
+        request.state.facts.update(model=model, sentences=len(texts))
+        self.metrics.on_text(model, sum(map(len, texts)))
+
+    async def paragraphs(self, model: str, texts: Sequence[str], name: str) -> list[Paragraph]:
+        """The sentences of each text; ``name`` is that of the texts, for messages.
 
         Raises:
             SoftsearchError: there is more text than all sentences may have, or the model reads several sources.
@@ -117,28 +129,39 @@ class Service:
             raise RequestError(
                 422, f"{name} has {given} characters, expected at most {most} together; send several requests"
             )
-        paragraphs = await self.dispatcher.split(model, texts)
-        request.state.facts.update(sentences=sum(len(paragraph.sentences) for paragraph in paragraphs))
-        return paragraphs
+        return await self.dispatcher.split(model, texts)
 
-    def model_of_pair(self, source: str, target: str) -> str:
-        """The name of the first model of a language pair.
+    def model_of_pair(self, source: str, target: str, texts: Sequence[str]) -> tuple[ModelFacts, Detection | None]:
+        """The first model that fits a pair of languages best; with source ``auto`` also the language of the texts.
 
         Raises:
             RequestError: with status 400, as in LibreTranslate.
         """
         models = [facts for facts in self.dispatcher.models.values() if facts.src_lang and facts.tgt_lang]
-        if source == _AUTO and len({facts.src_lang for facts in models}) > 1:
+        detected, asked = None, source
+        if source.strip().lower() == AUTO:
+            sources = {facts.src_lang for facts in models if match(target, facts.tgt_lang)}
+            detected = next((each for each in self.detect(texts) if each.language in sources), None)
+            asked = detected.language if detected else source
+        fits = {facts.name: (match(asked, facts.src_lang), match(target, facts.tgt_lang)) for facts in models}
+        best = max(models, key=lambda facts: min(fits[facts.name]) and sum(fits[facts.name]), default=None)
+        if best is None or not min(fits[best.name]):
+            pairs = ", ".join(f"{facts.src_lang} to {facts.tgt_lang}" for facts in models) or "none"
             raise RequestError(
-                400, "source is auto, but there are several source languages; name one of GET /languages"
+                400,
+                f"{shown(source)} to {shown(target)} is not supported, expected one of: {pairs}; see GET /languages",
             )
-        for facts in models:
-            if source in (_AUTO, facts.src_lang) and target == facts.tgt_lang:
-                return facts.name
-        pairs = ", ".join(f"{facts.src_lang} to {facts.tgt_lang}" for facts in models) or "none"
-        raise RequestError(
-            400, f"{shown(source)} to {shown(target)} is not supported, expected one of: {pairs}; see GET /languages"
-        )
+        return best, detected
+
+    def detect(self, texts: Sequence[str]) -> list[Detection]:
+        """Which of the models' languages texts are in, the most probable one first."""
+        sides: dict[str, list[Side]] = {}
+        for facts in self.dispatcher.models.values():
+            encoder = self.dispatcher.model(facts.name).encoder
+            for index, code in enumerate((facts.src_lang, facts.tgt_lang)):
+                if code:
+                    sides.setdefault(code, []).append(Side(encoder, index))
+        return detect(texts, sides)
 
     def check_texts(self, **texts: Sequence[str] | None) -> None:
         """Refuses lists of different lengths, too many sentences and sentences that are too long.
@@ -199,11 +222,3 @@ async def _service(request: Request) -> Service:
 
 
 Served = Annotated[Service, Depends(_service)]
-
-
-async def _admitted(request: Request, service: Served, bearer: Bearer) -> Service:
-    service.admit(request, bearer.credentials if bearer else "")
-    return service
-
-
-Admitted = Annotated[Service, Depends(_admitted)]

@@ -3,6 +3,7 @@
 import logging
 import re
 import time
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -14,8 +15,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import softsearch
 from softsearch.extras.serve.access import Service
+from softsearch.extras.serve.admission import ROUTE, Admission
 from softsearch.extras.serve.answers import HANDLERS, error_response
 from softsearch.extras.serve.monitoring import Metrics, log_event
+from softsearch.extras.serve.openapi import document
 from softsearch.extras.serve.routes import CLIENT_GONE, router
 
 OVERLOADED = "overloaded"  # in the state of a request: there are too many connections
@@ -51,6 +54,8 @@ def make_app(service: Service, *, page: Path | None = None) -> FastAPI:
         exception_handlers=dict(HANDLERS),
     )
     app.state.service = service
+    app.openapi = partial(document, app, service)  # type: ignore[method-assign]  # FastAPI's way to change it
+    app.add_middleware(Admission, service=service)
     if service.settings.cors:
         app.add_middleware(
             CORSMiddleware,
@@ -94,6 +99,9 @@ class Gate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handles a request."""
         start, status, headers = time.perf_counter(), CLIENT_GONE, Headers(scope=scope)
+        method = scope["method"]
+        if method == "HEAD":  # what GET answers, of which uvicorn sends the headers alone
+            scope = {**scope, "method": "GET"}
         given = headers.get("x-request-id", "")
         request_id = given if _SAFE_ID.fullmatch(given) else uuid4().hex
         facts = scope.setdefault("state", {}).setdefault("facts", {})  # that a route adds to the log line
@@ -123,12 +131,12 @@ class Gate:
             await failure(scope, receive, send_with_headers)
         finally:
             seconds = time.perf_counter() - start
-            route = getattr(scope.get("route"), "path", None) or "other"
+            route = getattr(scope.get("route"), "path", None) or scope["state"].get(ROUTE, "other")
             self.metrics.on_request(route, status, seconds)
             log_event(
                 "request",
                 request_id=request_id,
-                method=scope["method"][:16],
+                method=method[:16],
                 route=route,
                 status=status,
                 ms=round(1000 * seconds, 1),

@@ -13,8 +13,9 @@ from prometheus_client import CONTENT_TYPE_LATEST
 import softsearch
 from softsearch.errors import SoftsearchError, printable
 from softsearch.extras.serve import schema
-from softsearch.extras.serve.access import Admitted, Bearer, Served, Service
+from softsearch.extras.serve.access import Served, Service
 from softsearch.extras.serve.facts import ModelFacts
+from softsearch.extras.serve.languages import name_of
 from softsearch.extras.serve.web.site import site_json
 from softsearch.runtime.paragraphs import Paragraph, join_paragraphs, refuse_beside_paragraphs
 from softsearch.runtime.translation import Translation
@@ -52,26 +53,21 @@ router = APIRouter()
 
 @router.post("/translate", response_model=schema.TranslateResponse | schema.LibreResponse, responses=_FAILURES)
 async def translate(
-    request: Request,
-    service: Served,
-    bearer: Bearer,
-    body: Annotated[schema.AnyTranslateRequest, Body(openapi_examples=_EXAMPLES)],
+    request: Request, service: Served, body: Annotated[schema.AnyTranslateRequest, Body(openapi_examples=_EXAMPLES)]
 ) -> JSONResponse:
-    """Translates one sentence or many; takes LibreTranslate's requests too."""
-    key = bearer.credentials if bearer else ""
+    """Translates one sentence or many; takes LibreTranslate's requests too, also as forms or in the address."""
     if isinstance(body, schema.LibreRequest):
-        service.admit(request, key if body.api_key is None else body.api_key)
         return await _translate_libre(request, body, service)
-    service.admit(request, key)
     texts, prefixes = _list(body.text), None if body.prefix is None else _list(body.prefix)
-    facts = service.model(request, body.model, texts)
+    facts = service.model(body.model)
     paragraphs: list[Paragraph] = []
     if body.paragraphs:
         refuse_beside_paragraphs(prefix=prefixes, alignments=body.alignments)
-        paragraphs = await _unless_gone(request, service.paragraphs(request, facts.name, texts, "text"))
+        paragraphs = await _unless_gone(request, service.paragraphs(facts.name, texts, "text"))
         texts = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
     service.check_texts(text=texts, prefix=prefixes)
     options = service.check_options(body, texts)
+    service.count(request, facts.name, texts)
     work = service.dispatcher.translate(facts.name, texts, prefixes=prefixes, **options)
     translations = await _unless_gone(request, work)
     if body.paragraphs:
@@ -81,29 +77,39 @@ async def translate(
 
 async def _translate_libre(request: Request, body: schema.LibreRequest, service: Service) -> JSONResponse:
     # Its clients send paragraphs, which LibreTranslate splits, too.
-    facts = service.model(request, service.model_of_pair(body.source, body.target), _list(body.q))
-    paragraphs = await _unless_gone(request, service.paragraphs(request, facts.name, _list(body.q), "q"))
+    facts, detected = service.model_of_pair(body.source, body.target, _list(body.q))
+    paragraphs = await _unless_gone(request, service.paragraphs(facts.name, _list(body.q), "q"))
     lines = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
     service.check_texts(q=lines)
     n_best = 1 + (body.alternatives or 0)
     asked = {"search": "beam", "n_best": n_best, "beam": max(n_best, facts.beam)} if n_best > 1 else {}
     options = service.check_options(schema.Options.model_validate(asked), lines)
+    service.count(request, facts.name, lines)
     work = service.dispatcher.translate(facts.name, lines, **options)
     found = join_paragraphs(paragraphs, await _unless_gone(request, work))
     texts = [[each.text for each in translation.n_best] for translation in found]
     answer: dict[str, Any] = {"translatedText": [each[0] for each in texts]}
     if body.alternatives:
         answer["alternatives"] = [each[1:] for each in texts]
+    if detected:
+        answer["detectedLanguage"] = [detected._asdict()] * len(texts)
     return JSONResponse(answer if isinstance(body.q, list) else {name: value[0] for name, value in answer.items()})
 
 
+@router.post("/detect", response_model=list[schema.DetectedLanguage], responses=_FAILURES)
+async def detect(service: Served, body: schema.DetectRequest) -> list[dict[str, Any]]:
+    """Which of the models' languages a text is in, the most probable one first: by its letters and its words."""
+    return [found._asdict() for found in service.detect(_list(body.q))]
+
+
 @router.post("/translate/stream", response_class=StreamingResponse, responses=_FAILURES | _EVENTS)
-async def stream(request: Request, service: Admitted, body: schema.StreamRequest) -> StreamingResponse:
+async def stream(request: Request, service: Served, body: schema.StreamRequest) -> StreamingResponse:
     """Translates one sentence and streams the search's progress as server-sent events."""
-    facts = service.model(request, body.model, [body.text])
+    facts = service.model(body.model)
     prefixes = None if body.prefix is None else [body.prefix]
     service.check_texts(text=[body.text], prefix=prefixes)
     options = service.check_options(body, [body.text])
+    service.count(request, facts.name, [body.text])
     results = _partial_results(service, facts, [body.text], prefixes, options)
     first = await _unless_gone(request, anext(results))  # an error until here has its own status
 
@@ -120,10 +126,11 @@ async def stream(request: Request, service: Admitted, body: schema.StreamRequest
 
 
 @router.post("/score", response_model=schema.ScoreResponse, responses=_FAILURES)
-async def score(request: Request, service: Admitted, body: schema.ScoreRequest) -> JSONResponse:
+async def score(request: Request, service: Served, body: schema.ScoreRequest) -> JSONResponse:
     """Scores translations: log p(tgt | src)."""
-    facts = service.model(request, body.model, body.src)
+    facts = service.model(body.model)
     service.check_texts(src=body.src, tgt=body.tgt)
+    service.count(request, facts.name, body.src)
     scores = await _unless_gone(request, service.dispatcher.score(facts.name, body.src, body.tgt))
     return JSONResponse({"model": facts.name, "scores": [each._asdict() for each in scores]})
 
@@ -142,14 +149,38 @@ async def site(service: Served) -> dict[str, Any]:
 
 @router.get("/languages", response_model=list[schema.Language])
 async def languages(service: Served) -> list[dict[str, Any]]:
-    """LibreTranslate's list of languages; the names are the codes."""
+    """LibreTranslate's list of languages, those without a target at the end."""
     targets: dict[str, set[str]] = {}
-    for facts in service.dispatcher.models.values():
-        if facts.src_lang and facts.tgt_lang:
-            targets.setdefault(facts.src_lang, set()).add(facts.tgt_lang)
-    return [{"code": code, "name": code, "targets": sorted(targets[code])} for code in targets]
+    models = [facts for facts in service.dispatcher.models.values() if facts.src_lang and facts.tgt_lang]
+    for facts in models:
+        targets.setdefault(facts.src_lang, set()).add(facts.tgt_lang)
+    for facts in models:
+        targets.setdefault(facts.tgt_lang, set())
+    return [{**_named(code), "targets": sorted(found)} for code, found in targets.items()]
 
 
+@router.get("/frontend/settings", response_model=schema.FrontendSettings, responses={503: _FAILURES[503]})
+async def frontend_settings(service: Served) -> dict[str, Any]:
+    """What LibreTranslate's clients ask before their first request."""
+    service.dispatcher.check_ready()
+    settings, first = service.settings, next(iter(service.dispatcher.models.values()))
+    return {
+        "apiKeys": service.asks_for_keys,
+        "charLimit": settings.max_sentences * settings.max_characters,
+        "filesTranslation": False,
+        "frontendTimeout": 500,
+        "keyRequired": service.asks_for_keys,
+        "language": {"source": _named(first.src_lang), "target": _named(first.tgt_lang)},
+        "suggestions": False,
+        "supportedFilesFormat": [],
+    }
+
+
+def _named(code: str) -> dict[str, str]:
+    return {"code": code, "name": name_of(code)}
+
+
+@router.get("/health", include_in_schema=False)  # LibreTranslate's
 @router.get("/healthz")
 async def healthz() -> dict[str, str]:
     """The process answers."""

@@ -34,6 +34,7 @@ _HANDLES = 8192  # of files and sockets, which this process asks for; many syste
 _GRACE = 10  # s that requests which have begun may take on top of the deadline when the server stops
 _LAST_WORDS = 5  # s to send the answers that tell of the stop
 _GARBAGE = (10_000, 10, 10)  # allocations, and collections of one age, after which objects are searched
+_ADDRESS = 65_536  # bytes of the address and headers; some clients send text in the address
 _KEEP_ALIVE = 65  # s; proxies keep idle connections for 60 s, and must not ask one that is just being closed
 _SIGHUP = getattr(signal, "SIGHUP", None)
 
@@ -167,6 +168,7 @@ async def run(bundles: Mapping[str, Path], settings: Settings) -> None:
         log_config=None,
         access_log=False,
         server_header=False,
+        h11_max_incomplete_event_size=_ADDRESS,
         timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=int(settings.deadline) + _GRACE + _LAST_WORDS,
         backlog=2 * Connection.most,

@@ -1,10 +1,10 @@
 """Shapes of requests and responses, as they stand in the server's OpenAPI document."""
 
-from typing import Annotated, Any, Literal
-from urllib.parse import parse_qsl
+from collections.abc import Set
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, create_model
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, create_model, model_validator
 
 from softsearch.runtime.options import LENGTHS, option_of
 from softsearch.runtime.translation import Translation
@@ -13,7 +13,6 @@ from softsearch.search.options import MAX_BEAM, kind_of, option
 from softsearch.search.sampling import Sampling
 
 ALIGNMENT_DIGITS = 4  # after the point
-_MAX_FIELDS = 100  # of a form
 
 
 def _whole_characters(text: str) -> str:
@@ -88,37 +87,42 @@ class StreamRequest(Options):
     prefix: Text | None = None
 
 
-class LibreRequest(_Request):
-    """LibreTranslate's request."""
+class _LibreFields(_Request):
+    _refused: ClassVar[Set[str]] = frozenset()
 
     q: TextOrTexts = Field(description="a text, or a list of texts, of any number of sentences and lines")
-    source: Text = Field(description='a code of GET /languages, or "auto" where there is one')
+    api_key: Text | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_libretranslate_reads(cls, fields: Any) -> Any:
+        """Without empty fields, and without unknown ones, which clients send for other versions and servers."""
+        if not isinstance(fields, dict):
+            return fields
+        read = {*cls.model_fields, *cls._refused}
+        return {
+            name: value for name, value in fields.items() if name == "q" or (name in read and value not in ("", None))
+        }
+
+
+class LibreRequest(_LibreFields):
+    """LibreTranslate's request; other fields are ignored, except options of this server."""
+
+    _refused = TranslateRequest.model_fields.keys()
+
+    source: Text = Field(description='a language of GET /languages, or "auto"; "EN" and "en-US" are "en"')
     target: Text
     format: Literal["text"] | None = None
     alternatives: Annotated[int, Field(strict=False, ge=0, lt=MAX_BEAM)] | None = None
-    api_key: Text | None = None
 
 
-def _read_form(body: Any) -> Any:
-    """The fields of a form, which some clients of LibreTranslate send, by name; a repeated one is a list."""
-    if not isinstance(body, bytes):
-        return body
-    try:
-        pairs = parse_qsl(body.decode("ascii"), strict_parsing=True, errors="strict", max_num_fields=_MAX_FIELDS)
-    except ValueError as error:
-        raise ValueError(
-            "the body is neither JSON nor a form; send JSON with content-type: application/json"
-        ) from error
-    fields: dict[str, Any] = {}
-    for name, value in pairs:
-        fields.setdefault(name, []).append(value)
-    return {name: values if len(values) > 1 else values[0] for name, values in fields.items()}
+class DetectRequest(_LibreFields):
+    """LibreTranslate's request for the language of a text."""
 
 
 AnyTranslateRequest = Annotated[
     Annotated[TranslateRequest, Tag(NATIVE)] | Annotated[LibreRequest, Tag(LIBRE)],
     Discriminator(lambda body: LIBRE if isinstance(body, dict) and "q" in body else NATIVE),
-    BeforeValidator(_read_form),
 ]
 
 
@@ -130,7 +134,11 @@ class ScoreRequest(_Request):
     tgt: Texts = Field(examples=[["zehn"]])
 
 
-REQUESTS: dict[str, type[BaseModel]] = {"/translate/stream": StreamRequest, "/score": ScoreRequest}  # by path
+REQUESTS: dict[str, type[BaseModel]] = {  # by path
+    "/translate/stream": StreamRequest,
+    "/score": ScoreRequest,
+    "/detect": DetectRequest,
+}
 
 
 class Hypothesis(BaseModel):
@@ -159,11 +167,19 @@ class TranslateResponse(BaseModel):
     translations: list[Result]
 
 
+class DetectedLanguage(BaseModel):
+    """A language that a text may be in."""
+
+    language: str
+    confidence: float = Field(description="an estimate of the probability, in per cent")
+
+
 class LibreResponse(BaseModel):
     """LibreTranslate's response: lists where ``q`` is one."""
 
     translatedText: str | list[str]  # noqa: N815 - its name
     alternatives: list[str] | list[list[str]] | None = None
+    detectedLanguage: DetectedLanguage | list[DetectedLanguage] | None = None  # noqa: N815 - its name
 
 
 class PairScore(BaseModel):
@@ -181,11 +197,31 @@ class ScoreResponse(BaseModel):
 
 
 class Language(BaseModel):
-    """A source language of LibreTranslate's ``GET /languages``."""
+    """A language of LibreTranslate's ``GET /languages``."""
+
+    code: str
+    name: str = Field(description="in English")
+    targets: list[str] = Field(description="into which a model translates it")
+
+
+class NamedLanguage(BaseModel):
+    """A language as in ``GET /languages``."""
 
     code: str
     name: str
-    targets: list[str]
+
+
+class FrontendSettings(BaseModel):
+    """What LibreTranslate's clients ask before their first request."""
+
+    apiKeys: bool  # noqa: N815 - its name
+    charLimit: int = Field(description="characters of a request, at most")  # noqa: N815 - its name
+    filesTranslation: bool  # noqa: N815 - its name
+    frontendTimeout: int = Field(description="milliseconds to wait for more typing")  # noqa: N815 - its name
+    keyRequired: bool  # noqa: N815 - its name
+    language: dict[Literal["source", "target"], NamedLanguage]
+    suggestions: bool
+    supportedFilesFormat: list[str]  # noqa: N815 - its name
 
 
 class Error(BaseModel):

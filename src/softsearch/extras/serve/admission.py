@@ -1,0 +1,180 @@
+"""What a request passes before its route: its origin, its key and the server's state, then forms become JSON.
+
+Nobody's body is read before that, except for an API key: clients of LibreTranslate send theirs in the body.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qsl
+
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from softsearch.extras.serve.access import Service
+from softsearch.extras.serve.answers import error_response
+from softsearch.extras.serve.line_queue import RequestError
+
+LIBRE = ("/translate", "/detect")  # whose clients send JSON, forms, or fields in the address
+WORK = (*LIBRE, "/translate/stream", "/score")
+ROUTE = "route"  # in the state of a request, for its log line, if it has not come to its route
+_UNKNOWN_BODY = 65_536  # bytes that are searched for an API key
+_MAX_FIELDS = 100
+_BOUNDARY = re.compile(r';\s*boundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))', re.IGNORECASE)
+_FIELD_NAME = re.compile(r';\s*name=(?:"([^"]{0,100})"|([^\s;"]{1,100}))', re.IGNORECASE)
+_FILE_NAME = re.compile(r";\s*filename\*?=", re.IGNORECASE)
+_NO_FORM = "the body is neither JSON nor a form in UTF-8; send JSON with content-type: application/json"
+
+
+class Admission:
+    """ASGI middleware around the routes.
+
+    Args:
+        app: what it wraps.
+        service: has the keys and the state.
+    """
+
+    def __init__(self, app: ASGIApp, *, service: Service) -> None:
+        self.app, self.service = app, service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handles a request."""
+        if scope["path"] in WORK:
+            scope["state"][ROUTE] = scope["path"]
+            try:
+                receive = await self._admit(scope, receive)
+            except RequestError as error:
+                await error_response(error.status, str(error), error.headers)(scope, receive, send)
+                return
+            except HTTPException as error:
+                detail = _NO_FORM if error.status_code == 400 else error.detail
+                await error_response(error.status_code, detail)(scope, receive, send)
+                return
+        await self.app(scope, receive, send)
+
+    async def _admit(self, scope: Scope, receive: Receive) -> Receive:
+        """Refuses a request, or returns what its route receives."""
+        headers, service = Headers(scope=scope), self.service
+        service.check_origin(headers)
+        takes_forms = scope["path"] in LIBRE and scope["method"] == "POST"
+        address = _fields(scope["query_string"]) if takes_forms else {}
+        known = service.knows(_bearer(headers)) or service.knows(_key(address))
+        if not known and not takes_forms:
+            service.refuse_key()
+        is_json = _media_type(headers).endswith("json")
+        if known and (not takes_forms or (is_json and "q" not in address)):
+            service.dispatcher.check_ready()
+            return receive
+        body = await _read(receive, None if known else _UNKNOWN_BODY)
+        fields = _body_fields(body or b"", headers, lenient=not known)
+        if not known and not (isinstance(fields, dict) and service.knows(_key(fields))):
+            service.refuse_key()
+        service.dispatcher.check_ready()
+        if body is None or (is_json and body):
+            return _replay(body or b"", receive)
+        content = json.dumps((fields or {}) | address).encode()
+        sent = {b"content-type": b"application/json", b"content-length": b"%d" % len(content)}
+        others = [pair for pair in scope["headers"] if pair[0] not in (*sent, b"transfer-encoding")]
+        scope["headers"] = [*others, *sent.items()]
+        return _replay(content, receive)
+
+
+def _media_type(headers: Headers) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _bearer(headers: Headers) -> str:
+    scheme, _, key = headers.get("authorization", "").partition(" ")
+    return key if scheme.lower() == "bearer" else ""
+
+
+def _key(fields: Mapping[str, Any]) -> str:
+    """The key in a request of LibreTranslate; a client for Node.js spells its name otherwise."""
+    key = fields.get("api_key") or fields.get("apiKey")
+    return key if isinstance(key, str) else ""
+
+
+async def _read(receive: Receive, most: int | None) -> bytes | None:
+    """The body, or None if it has more bytes than ``most``."""
+    chunks, size, more = [], 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            break
+        chunks.append(message.get("body", b""))
+        size += len(chunks[-1])
+        if most is not None and size > most:
+            return None
+        more = message.get("more_body", False)
+    return b"".join(chunks)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Receives a body that has been read, and then what comes after it."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return replay
+
+
+def _body_fields(body: bytes, headers: Headers, *, lenient: bool) -> Any:
+    """The fields of a body by name, of JSON only to look for a key; an unreadable body is an error, or {}."""
+    kind = _media_type(headers)
+    try:
+        if kind.endswith("json"):
+            return json.loads(body) if lenient else {}
+        return _multipart(body, headers["content-type"]) if kind == "multipart/form-data" else _fields(body)
+    except (ValueError, RecursionError):
+        if lenient:
+            return {}
+        raise RequestError(400, _NO_FORM) from None
+
+
+def _fields(encoded: bytes) -> dict[str, Any]:
+    """The fields of an address or a form by name, in percent signs or raw UTF-8; a repeated one is a list.
+
+    Raises:
+        ValueError: it is not a form.
+    """
+    text = encoded.decode()
+    if text.lstrip()[:1] in ("{", "[", "<"):
+        raise ValueError
+    return _by_name(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS))
+
+
+def _multipart(body: bytes, content_type: str) -> dict[str, Any]:
+    """The fields of a multipart form by name; they stay in memory, and files are refused.
+
+    Raises:
+        ValueError: it is not a form of at most 100 fields.
+        RequestError: it has a file.
+    """
+    found = _BOUNDARY.search(content_type)
+    if not found:
+        raise ValueError
+    boundary = (found[1] or found[2]).encode()
+    _, *parts = (b"\r\n" + body).split(b"\r\n--" + boundary, _MAX_FIELDS + 1)
+    if not parts or parts.pop()[:2] != b"--":
+        raise ValueError
+    pairs = []
+    for part in parts:
+        head, _, value = part.partition(b"\r\n\r\n")
+        lines = head.decode().splitlines()
+        header = next((line for line in lines if line.lower().startswith("content-disposition:")), "")
+        if _FILE_NAME.search(header):
+            raise RequestError(400, "the form has a file; send its text as the field q")
+        if not (name := _FIELD_NAME.search(header)):
+            raise ValueError
+        pairs.append((name[1] or name[2] or "", value.decode()))
+    return _by_name(pairs)
+
+
+def _by_name(pairs: list[tuple[str, str]]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for name, value in pairs:
+        fields.setdefault(name, []).append(value)
+    return {name: values if len(values) > 1 else values[0] for name, values in fields.items()}
