@@ -17,7 +17,6 @@ from softsearch.errors import BundleError, CheckpointError, ConfigError
 from softsearch.runtime.bundle import Bundle
 from softsearch.training.checkpoints.checkpoint_contents import ORIGIN
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
-from softsearch.training.checkpoints.old_models import renew
 from tests.integration.small_runs import configure_run
 from tests.unit.training.checkpoints.written import save_unchecked
 
@@ -109,7 +108,7 @@ def test_paths_of_the_training_machine_stay_there(tmp_path: Path) -> None:
     }
     assert config["optimizer"] == {"_target_": "mine.Adam", "lr": 0.1, "betas": [0.9, 0.98]}
     assert config["scheduler"] == {"_target_": "mine.plateau", "monitor": "val/bleu"}
-    assert config["model"] == renew(checkpoint[ORIGIN]["config"]["model"])
+    assert config["model"] == checkpoint[ORIGIN]["config"]["model"]
     assert all(b"/home/me" not in path.read_bytes() for path in (tmp_path / "out").iterdir())
 
 

@@ -13,7 +13,6 @@ from softsearch.errors import BundleError, CheckpointError
 from softsearch.text.plain_values import nested_values
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
-from softsearch.training.checkpoints.old_models import renew, renew_weights
 
 FORMAT = 1
 ORIGIN = "softsearch"
@@ -104,9 +103,7 @@ def to_contents(path: Path, checkpoint: dict[str, Any]) -> CheckpointContents:
         raise CheckpointError(f"{path}: {error}") from error
     state, step, averaged = checkpoint["state_dict"], checkpoint["global_step"], checkpoint.get("averaged", 1)
     weights = {name.removeprefix(_PREFIX): state[name] for name in state if name.startswith(_PREFIX)}
-    model = origin["config"]["model"]
-    config, weights = {**origin["config"], "model": renew(model)}, renew_weights(model, weights)
-    return CheckpointContents(path, config, (src, tgt), weights, step, averaged, origin.get("source"))
+    return CheckpointContents(path, origin["config"], (src, tgt), weights, step, averaged, origin.get("source"))
 
 
 def misfit(saved: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> str | None:
