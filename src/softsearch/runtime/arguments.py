@@ -9,7 +9,16 @@ from typing import Any, Literal, get_args, get_origin
 
 from softsearch.errors import ConfigError
 from softsearch.ranges import AtLeastOne, NotNegative, fits, in_words
-from softsearch.runtime.options import KINDS, LENGTHS, Length, check_options, kinds_with, option_of, read_length
+from softsearch.runtime.options import (
+    KINDS,
+    LENGTHS,
+    OTHER_NAMES,
+    Length,
+    check_options,
+    kinds_with,
+    option_of,
+    read_length,
+)
 from softsearch.runtime.providers import PROVIDERS
 from softsearch.search.ensemble import AVERAGES
 from softsearch.search.exact import ExactSearch
@@ -145,6 +154,7 @@ PROMPT_OPTIONS = (  # that a person changes between two sentences
     *map(_flag, LENGTHS),
     "--no-repeat-ngram",
 )
+OPTION_NAMES = frozenset(flag for options in _OPTIONS.values() for flag in options)
 _FILES = ("alignments", "prefix", "rescore")  # files and bundles, which the command opens itself
 
 
@@ -158,7 +168,8 @@ class Parser(argparse.ArgumentParser):
         parsed, unknown = super().parse_known_args(args, namespace)
         flags = [word.partition("=")[0] for word in unknown if word.startswith("-")]
         if flags:
-            near = get_close_matches(flags[0], self.option_names(), n=1)
+            other = _flag(OTHER_NAMES.get(flags[0].strip("-").replace("-", "_"), ""))
+            near = [other] if other in self.option_names() else get_close_matches(flags[0], self.option_names(), n=1)
             self.error(f"there is no option {flags[0]}; " + (f"did you mean {near[0]}?" if near else "see --help"))
         return parsed, unknown
 
@@ -174,6 +185,29 @@ def add_translate_options(parser: argparse.ArgumentParser) -> None:
         group = parser.add_argument_group(title)
         for flag, (settings, text) in options.items():
             group.add_argument(flag, **settings, help=text)
+
+
+def text_among(words: Sequence[Path]) -> tuple[list[Path], list[str]]:
+    """Tells the bundles of a command line from text that was typed behind the first.
+
+    Raises:
+        ConfigError: a word is neither.
+    """
+    first, *others = words
+    missing = [word for word in others if not word.exists()]
+    if files := [word for word in others if word.is_file()]:
+        output = f" --output {missing[0]}" if missing else ""
+        output = f" --output {files[1]}" if files[1:] else output
+        raise ConfigError(f"{files[0]} is a file, expected a bundle; write --input {files[0]}{output}")
+    if missing and not first.exists():
+        return list(words), []  # the first one's error
+    text = [str(word) for word in missing]
+    if text and not any(re.search(r"\s", line) for line in text):
+        raise ConfigError(
+            f"there is no bundle {text[0]}; to translate it as text, put the text in one pair of quotes, or type: "
+            f"echo '{' '.join(text)}' | softsearch translate {first}"
+        )
+    return [word for word in words if word not in missing], text
 
 
 def add_options(parser: argparse.ArgumentParser, *flags: str) -> None:

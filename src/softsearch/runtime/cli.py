@@ -23,6 +23,7 @@ from softsearch.runtime.arguments import (
     check_translate_options,
     describe_options,
     search_keywords,
+    text_among,
     with_flags,
 )
 from softsearch.runtime.bundle import Bundle, has_shortlist, open_shortlist
@@ -30,7 +31,8 @@ from softsearch.runtime.completion import LAB, bash_completion
 from softsearch.runtime.manifest import SINGLE
 from softsearch.runtime.options import expand_names, nearest
 
-_ABOUT_LAB = (
+_ABOUT = (
+    "Train, evaluate and deploy translation models.\n\n"
     "The lab's commands (pip install 'softsearch[lab]') take key=value options, which --help explains:\n"
     + "".join(f"  {name:12}{text[0].lower()}{text[1:]}\n" for name, text in LAB.items())
 )
@@ -64,8 +66,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _translate(arguments: argparse.Namespace) -> None:
+    arguments.bundles, text = text_among(arguments.bundles)
     bundles = [Bundle.open(path) for path in arguments.bundles]
-    arguments.search = arguments.search or bundles[0].manifest.search_kind
+    arguments.search = arguments.search or ("rerank" if arguments.rescore else bundles[0].manifest.search_kind)
     check_translate_options(arguments.parser, arguments)
     # Imported here, because --help and usage errors need not wait for ONNX Runtime.
     from softsearch.runtime.prompt import Prompt, is_wanted
@@ -98,10 +101,12 @@ def _translate(arguments: argparse.Namespace) -> None:
         inputs=max(1, len(arguments.input)),
     )
     given = (arguments.input, arguments.output, arguments.alignments, arguments.prefix, arguments.features)
-    if is_wanted(*given, arguments.resume):
+    if text and (arguments.input or arguments.features or arguments.resume):
+        raise ConfigError(f"{text[0]!r} is text, which --input, --features and --resume do not go with; leave it out")
+    if is_wanted(*given, arguments.resume, text):
         Prompt(translator, options).run()
         return
-    files = Files(arguments.input, arguments.output, arguments.alignments, arguments.prefix, arguments.features)
+    files = Files(*given, text)
     resume = None
     if arguments.resume:
         contents = {
@@ -113,6 +118,13 @@ def _translate(arguments: argparse.Namespace) -> None:
         }
         resume = describe_options(arguments, contents)
     doubts = translate_stream(translator, files, options, resume=resume)
+    if doubts.truncated:
+        share = f"{doubts.truncated:,} of {doubts.lines:,} translations"
+        print(
+            f"softsearch: {share} {'was' if doubts.truncated == 1 else 'were'} cut off at the length limit; put one "
+            "sentence on each line, or raise --max-length",
+            file=sys.stderr,
+        )
     if doubts.unproven:
         print(f"softsearch: {doubts.unproven} lines may have a better translation; raise --max-nodes", file=sys.stderr)
     if doubts.fewer_sentences:
@@ -196,14 +208,11 @@ def _parse(argv: list[str]) -> argparse.Namespace:
 
 def _parser() -> tuple[Parser, Iterable[str]]:
     """The parser and the names of its commands."""
-    parser = Parser(
-        prog="softsearch",
-        description="Translate with an exported bundle.",
-        epilog=_ABOUT_LAB,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser(prog="softsearch", description=_ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="version", version=f"softsearch {softsearch.__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(
+        title="commands for exported bundles, with flags", required=True, metavar="COMMAND"
+    )
     translate = commands.add_parser(
         "translate",
         help="translate lines",

@@ -71,7 +71,7 @@ def _option_kinds() -> dict[str, list[str]]:
 
 
 _KINDS_WITH = _option_kinds()
-_SUGGESTIONS = sorted({*_KINDS_WITH, "paragraphs", "prefixes", "replace_unknown"} - {"prefix"})
+_SUGGESTIONS = sorted({*_KINDS_WITH, "paragraphs", "prefixes", "replace_unknown", "search"} - {"prefix"})
 
 
 class Length(NamedTuple):
@@ -199,10 +199,11 @@ def refuse_misplaced(given: Collection[str]) -> None:
     Raises:
         ConfigError: names the option.
     """
-    if misplaced := {"prefix", "rescore"} & {*given}:
-        raise ConfigError(
-            f"{misplaced.pop()} is not an option here; see translate(prefixes=...), Translator(rescore=...)"
-        )
+    for name in given:
+        if (meant := OTHER_NAMES.get(name, name)) in ("provider", "threads", "batch_tokens", "rescore"):
+            raise ConfigError(f"{name} is not an option of translate; it is Translator(..., {meant}=...)")
+        if meant == "prefix":
+            raise ConfigError(f"{name} is not an option here; write prefixes=[...], one for each line")
 
 
 def rescoring_error(error: ConfigError) -> ConfigError:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from softsearch.errors import ConfigError, SoftsearchError, printable
-from softsearch.runtime.arguments import PROMPT_OPTIONS, Parser, add_options, search_keywords, with_flags
+from softsearch.runtime.arguments import OPTION_NAMES, PROMPT_OPTIONS, Parser, add_options, search_keywords, with_flags
 from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import Translator
 
@@ -19,7 +19,7 @@ _HELP = """\
   :beam 10           an option of the search, which stays:
                      {options}
   :n-best 3          the three best, with scores
-  :trace             where the model looks while it writes; once more: no longer
+  :trace             where the model looks while it writes; type it again to turn it off
   :reset             the options as they were in the beginning
   :quit, Ctrl-D      leave
 """
@@ -69,7 +69,7 @@ class Prompt:
             except UnicodeDecodeError as error:
                 self.write(f"error: the line is not {error.encoding.upper()}; set the terminal to it")
                 continue
-            if line in (":quit", ":q", ":exit"):
+            if line in (":quit", ":q", ":exit", "quit", "exit"):
                 return
             try:
                 self._reply(line)
@@ -77,7 +77,7 @@ class Prompt:
                 self.write(f"error: {with_flags(str(error)).replace('--', ':')}")
 
     def _reply(self, line: str) -> None:
-        if line in (":help", ":h", ":?"):
+        if line in (":help", ":h", ":?", "help"):
             options = ", ".join(flag[1:].replace("-", ":", 1) for flag in PROMPT_OPTIONS)
             self.write(_HELP.format(options=textwrap.fill(options, 56).replace("\n", "\n" + " " * 21)))
         elif line == ":reset":
@@ -100,6 +100,9 @@ class Prompt:
             name, *values = shlex.split(command) or [""]
         except ValueError as error:  # an open quote
             raise ConfigError(f"{error} in :{command}") from error
+        if (flag := f"--{name}") not in PROMPT_OPTIONS and flag in OPTION_NAMES:
+            self.write(f"error: {name} cannot be changed here; start again with softsearch translate {flag}")
+            return
         typed = self.parser.parse_args([f"--{name}", *values])
         options = {**self.options, **search_keywords(typed), **({"search": typed.search} if "search" in typed else {})}
         self.translator.translate([], **options)  # checks them
@@ -113,6 +116,8 @@ class Prompt:
             self.write(text if len(ranked) == 1 else f"{number}. {text}  ({one.score:.3f})")
             if self.traces and one.alignments is not None:
                 self._trace(one)
+        if translation.truncated:
+            self.write("(cut off at the length limit: put one sentence on each line, or raise :max-length)")
         if translation.fewer_sentences:
             self.write("(fewer sentences than the source: put one sentence on each line)")
 

@@ -1,5 +1,6 @@
 """Streaming translation: lines from one stream to another, in blocks, so that memory stays bounded."""
 
+import io
 import json
 import os
 import re
@@ -34,6 +35,8 @@ _LINE_END = re.compile(rb"\r?\n?\Z")
 class Doubts:
     """Lines of output that a person should look at."""
 
+    lines: int = 0  # written
+    truncated: int = 0  # reached the length limit before the model ended them
     unproven: int = 0  # exact search could not prove that they are the best
     fewer_sentences: int = 0  # than the line of input
     first: int = 0  # number of the first of these
@@ -48,6 +51,7 @@ class Files:
     alignments: Path | None = None  # JSON lines, one for each translation
     prefixes: Path | None = None  # with which the translations must begin, line by line
     features: Path | None = None  # feature vectors, instead of input or beside a file of it
+    text: Sequence[str] = ()  # lines to translate instead of those of files
 
 
 def translate_stream(
@@ -74,9 +78,10 @@ def translate_stream(
     translator.translate([], **keywords)  # checks the options before any line is read
     n_best = "n_best" in keywords
     with ExitStack() as stack:
-        source = stack.enter_context(_open_input(next(iter(files.input), files.features)))
+        typed = io.BytesIO("".join(f"{line}\n" for line in files.text).encode("utf-8", "surrogateescape"))
+        source = typed if files.text else stack.enter_context(_open_input(next(iter(files.input), files.features)))
         output, alignments, resumed = _open_outputs(stack, files, resume)
-        progress = stack.enter_context(show_progress(source, files.output))
+        progress = stack.enter_context(show_progress(None if files.text else source, files.output))
         prefixes: Iterator[str] | None = None
         if files.prefixes:
             prefixes = chain.from_iterable(_blocks(stack.enter_context(_open_input(files.prefixes)), files.prefixes))
@@ -96,6 +101,8 @@ def translate_stream(
             ):
                 output.write(_format(translation, number, n_best=n_best, end="" if keep_ends else "\n").encode())
                 number += 1
+                doubts.lines = number
+                doubts.truncated += translation.truncated
                 doubts.unproven += translation.optimal is False
                 if translation.fewer_sentences:
                     doubts.fewer_sentences += 1

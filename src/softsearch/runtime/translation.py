@@ -1,7 +1,7 @@
 """Translations of lines: long lines are split into parts, whose translations are joined."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -108,6 +108,33 @@ def feature_parts(
                 f"{limit}; export the model with a greater max_src_tokens"
             )
         yield [Part(line, ids)]
+
+
+def source_lines(lines: Iterable[str] | None, first: int) -> Iterable[str]:
+    """Source lines that are text; ``first`` is the number of the first one.
+
+    Raises:
+        InputError: there are none, or one is not text.
+    """
+    if lines is None:
+        raise InputError("expected lines of text, or features for a model that reads them")
+    return text_lines("lines", lines, first)
+
+
+def text_lines(name: str, lines: Iterable[str], first: int) -> Iterator[str]:
+    """Yields lines that are text; ``first`` is the number of the first one.
+
+    Raises:
+        InputError: one is not text.
+    """
+    if isinstance(lines, str):
+        raise InputError(f"{name} is one string, expected a list of lines; put it into a list, as in translate([text])")
+    if not isinstance(lines, Iterable):
+        raise InputError(f"{name} is {lines!r:.60} ({type(lines).__name__}), expected a list of lines of text")
+    for number, line in enumerate(lines, first):
+        if not isinstance(line, str):
+            raise InputError(f"{name}: line {number} is {line!r:.60} ({type(line).__name__}), expected text")
+        yield line
 
 
 def encode_whole(encode: Callable[[str], list[int]], line: str, where: str, limit: int) -> list[int]:

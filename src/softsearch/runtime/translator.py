@@ -14,6 +14,7 @@ from softsearch.runtime.options import (
     check_options,
     default_batch_tokens,
     make_search,
+    nearest,
     needs_alignments,
     refuse_misplaced,
     rescoring_error,
@@ -29,7 +30,7 @@ from softsearch.runtime.system import (
     with_separate_inputs,
     without_alignments,
 )
-from softsearch.runtime.translation import Candidate, Part, Translation, feature_parts, join
+from softsearch.runtime.translation import Candidate, Part, Translation, feature_parts, join, source_lines, text_lines
 from softsearch.search.batching import cores, translate_ids
 from softsearch.search.beam import BeamSearch
 from softsearch.search.ensemble import Average
@@ -71,6 +72,7 @@ class Translator:
         tokenized: of a model of ``lc_tok`` text: lines and translations are so; else they are plain text.
         provider: of ONNX Runtime: ``cpu``, ``cuda``, ... or ``auto``, the first that is installed, the CPU last.
         inputs: sources in a line, ``a man <and> un homme``, one for each bundle.
+        misspelt: none; a name that is not an option is refused with the nearest one.
 
     Raises:
         BundleError: a bundle is missing, altered, inconsistent or of a newer format.
@@ -93,7 +95,12 @@ class Translator:
         tokenized: bool = False,
         provider: Provider = "cpu",
         inputs: int = 1,
+        **misspelt: Any,
     ) -> None:
+        for name in misspelt:
+            raise ConfigError(
+                f"{name} is not an option of Translator{nearest(name, type(self).__init__.__kwdefaults__)}"
+            )
         bundles = [bundle] if isinstance(bundle, Bundle | Path | str) else list(bundle)
         if not bundles:
             raise ConfigError("no bundle is given; expected the folder of one, or several for an ensemble")
@@ -173,12 +180,12 @@ class Translator:
         if paragraphs:
             alignments = options.get("alignments")
             refuse_beside_paragraphs(features=features is not None, prefixes=prefixes, alignments=alignments)
-            texts = self.encoder.paragraphs(_lines(lines))
+            texts = self.encoder.paragraphs(source_lines(lines, first_line))
         sources = self._parts(lines, features, first_line) if texts is None else self._sentences(texts, first_line)
         strategy = self._strategy(search, options)
         prefix_ids: list[list[int]] | None = None
         if prefixes is not None:
-            _refuse_string("prefixes", prefixes)
+            prefixes = list(text_lines("prefixes", prefixes, first_line))
             if len(prefixes) != len(sources):
                 raise InputError(f"{len(prefixes)} prefixes for {len(sources)} lines, expected one for each")
             prefix_ids = [self.encoder.prefix(prefix, number) for number, prefix in enumerate(prefixes, first_line)]
@@ -233,8 +240,7 @@ class Translator:
         Raises:
             SoftsearchError: as ``translate``.
         """
-        _refuse_string("lines", lines)
-        source, first_line = iter(lines), 1
+        source, first_line = text_lines("lines", lines, 1), 1
         while block := list(islice(source, BLOCK_LINES)):
             yield from self.translate(block, first_line=first_line, **options)
             first_line += len(block)
@@ -261,9 +267,8 @@ class Translator:
         Raises:
             InputError: an argument is one string, a line has too many tokens, or the numbers of lines differ.
         """
-        for name, lines in zip(names, (src_lines, tgt_lines), strict=True):
-            _refuse_string(str(name), lines)
-        src, tgt = self.encoder.pairs((src_lines, tgt_lines), names, first_line)
+        sides = [list(text_lines(str(n), x, first_line)) for n, x in zip(names, (src_lines, tgt_lines), strict=True)]
+        src, tgt = self.encoder.pairs((sides[0], sides[1]), names, first_line)
         if len(src) != len(tgt):
             raise InputError(f"{len(src)} sources and {len(tgt)} translations to score; expected as many")
         return self.score_ids(src, tgt)
@@ -300,11 +305,12 @@ class Translator:
     def _parts(self, lines: Iterable[str] | None, features: Features | None, first_line: int) -> list[list[Part]]:
         """The parts of each line, or of each example of features."""
         if features is not None:
-            _refuse_string("lines", lines)
-            texts = None if lines is None else list(map(self.encoder.one_line, lines))
+            texts = None if lines is None else list(map(self.encoder.one_line, source_lines(lines, first_line)))
             tokenizer = self.system.tokenizers[0]
             return list(feature_parts(features, texts, tokenizer, self.encoder.max_src_tokens, first_line))
-        return [self.encoder.parts(line, number) for number, line in enumerate(_lines(lines), first_line)]
+        return [
+            self.encoder.parts(line, number) for number, line in enumerate(source_lines(lines, first_line), first_line)
+        ]
 
     def _sentences(self, texts: Sequence[Paragraph], first_line: int) -> list[list[Part]]:
         """The parts of each sentence."""
@@ -332,15 +338,3 @@ class Translator:
             return Translation("", 0.0, 0.0, False, (), (), None)
         best, *others = [join(search, self.system.tokenizers, candidates) for candidates in zip(*parts, strict=False)]
         return replace(best, alternatives=tuple(others)) if others else best
-
-
-def _lines(lines: Iterable[str] | None) -> Iterable[str]:
-    _refuse_string("lines", lines)
-    if lines is None:
-        raise InputError("expected lines of text, or features for a model that reads them")
-    return lines
-
-
-def _refuse_string(name: str, lines: object) -> None:
-    if isinstance(lines, str):
-        raise InputError(f"{name} is one string, expected a list of lines; put it into a list, as in translate([text])")

@@ -124,7 +124,10 @@ class SearchOptions(OutputOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        expect(self.n_best <= self.beam, "n_best", self.n_best, f"at most beam ({self.beam})")
+        if self.n_best > self.beam:
+            raise ConfigError(
+                f"search.n_best is {self.n_best}, expected at most beam ({self.beam}); set search.beam={self.n_best}"
+            )
         expect(self.beam % self.groups == 0, "groups", self.groups, f"a divisor of beam ({self.beam})")
 
     def score(self, log_prob: float, length: int, attended: NDArray[np.floating] | None = None) -> float:

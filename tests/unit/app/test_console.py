@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 from softsearch.app import prepare as prepare_command
 from softsearch.app.config.composition import CONFIGS, composed
 from softsearch.app.config.options import Compare, Train
-from softsearch.app.config.validation import build, plain, read_options
+from softsearch.app.config.validation import build, read_options
 from softsearch.app.results import print_test, show_report
 from softsearch.app.train.summary import print_end
 from softsearch.app.train.train import describe_model
@@ -104,7 +104,7 @@ def test_the_log(caplog: pytest.LogCaptureFixture) -> None:
     assert formatter.format(caplog.records[0]).endswith(f" read {SHOWN}\nand on")
 
 
-@pytest.mark.parametrize("words", [(), ("debug=fast",), ("model.decoder._target_=somebody.Decoder",)])
+@pytest.mark.parametrize("words", [(), ("debug=fast",), ("model.cell._target_=somebody.Cell",)])
 def test_suggested_commands_can_be_typed(
     words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,7 +115,7 @@ def test_suggested_commands_can_be_typed(
     monkeypatch.setattr(HydraConfig.instance(), "cfg", config)
     options = read_options(composed("train", "model=gru", "name=x", f"run_dir='{run}'"), Train)
     trainer = lightning.Trainer(logger=False, accelerator="cpu", devices=1)
-    print_end(options, plain(config, unresolved=["hydra"]), describe_model(options), trainer)
+    print_end(options, {"model": OmegaConf.to_container(config.model)}, describe_model(options), trainer)
     printed = capsys.readouterr().out.splitlines()
     if "debug=fast" in words:  # its model is not for use
         assert len(printed) == 1

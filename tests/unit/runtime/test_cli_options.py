@@ -240,7 +240,7 @@ def test_unknown_words_are_replaced(text: Path, tmp_path: Path) -> None:
         (1, ["--replace-unknown", "nowhere.tsv"], "nowhere.tsv"),
         (2, ["--banned", "Quatsch"], "banned Quatsch: the target vocabulary has no such token"),
         (2, ["--beam", "4", "--groups", "3"], "--groups is 3, expected a divisor of beam (4)"),
-        (2, ["--n-best", "10"], "--n-best is 10, expected at most beam (3); change --n-best"),
+        (2, ["--n-best", "10"], "--n-best is 10, expected at most beam (3); set --beam=10"),
         (2, ["--lm", "BUNDLE", "--lm-weight", "1"], "small translates; expected a language model"),
         (1, ["--lm", "nowhere", "--lm-weight", "1"], "bundle nowhere cannot be read"),
         (1, ["--prefix", "nowhere.txt"], "nowhere.txt cannot be read"),
@@ -255,6 +255,56 @@ def test_what_cannot_be_done_is_one_line_of_error(
     assert error.startswith("softsearch: error: ")
     assert message in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["in.txt"], "in.txt is a file, expected a bundle; write --input in.txt"),
+        (["in.txt", "out.txt"], "write --input in.txt --output out.txt"),
+        (["two", "days"], "echo 'two days' | softsearch translate BUNDLE"),
+        (["two days", "--input", "in.txt"], "'two days' is text, which --input, --features and --resume do not go"),
+    ],
+)
+def test_words_behind_the_bundle_that_are_none(
+    bundle_dir: Path, words: list[str], message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    Path("in.txt").write_text("one\n")
+    assert main(["translate", str(bundle_dir), *words]) == 2
+    assert message.replace("BUNDLE", str(bundle_dir)) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("--device", "--provider"), ("--num-beams", "--beam"), ("--src", "--input")]
+)
+def test_options_of_other_toolkits(
+    typed: str, meant: str, bundle_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["translate", str(bundle_dir), typed, "x"])
+    assert f"there is no option {typed}; did you mean {meant}?" in capsys.readouterr().err
+
+
+def test_text_behind_the_bundle_is_translated(bundle_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["translate", str(bundle_dir), "one two", "two  three"]) == 0
+    expected = Translator(bundle_dir).translate(["one two", "two  three"])
+    assert capsys.readouterr().out.splitlines() == [translation.text for translation in expected]
+
+
+def test_rescore_needs_no_search(bundle_dir: Path, text: Path, tmp_path: Path) -> None:
+    named = translate(text, tmp_path / "out", bundle_dir, "--search", "rerank", "--rescore", bundle_dir)
+    assert translate(text, tmp_path / "out", bundle_dir, "--rescore", bundle_dir) == named
+
+
+def test_it_says_how_many_lines_the_limit_ended(
+    bundle_dir: Path, text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    translate(text, tmp_path / "out", bundle_dir, "--max-length", "1")
+    ended = sum(found.truncated for found in Translator(bundle_dir).translate(LINES, max_length=1))
+    assert ended
+    assert f"softsearch: {ended} of {len(LINES)} translations were cut off at the length" in capsys.readouterr().err
 
 
 def test_a_file_of_banned_tokens_is_read_once(

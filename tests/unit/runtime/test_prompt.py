@@ -21,7 +21,8 @@ def talk(*lines: str, **options: Any) -> list[str]:
 def test_a_reply_is_what_translate_says() -> None:
     translator = Translator(BUNDLE)
     expected = [translator.translate(["ten"], **options)[0].text for options in ({}, {"beam": 1, "max_length": 2})]
-    found = talk("ten", "", ":beam 1", ":max-length 2", "ten", ":reset", "ten", ":quit", "never")
+    found = talk("ten", "", ":beam 1", ":max-length 2", "ten", ":reset", "ten", "quit", "never")
+    assert found.pop(4) == "(cut off at the length limit: put one sentence on each line, or raise :max-length)"
     assert found == [expected[0], "beam 1", "max-length 2", expected[1], "options as in the beginning", expected[0]]
     best = translator.translate(["ten"], n_best=2, search="beam")[0].n_best
     assert talk(":n-best 2", "ten")[1:] == [f"{n}. {one.text}  ({one.score:.3f})" for n, one in enumerate(best, 1)]
@@ -53,6 +54,7 @@ def test_a_trace_marks_the_source_for_each_piece(monkeypatch: pytest.MonkeyPatch
         (":n-best 50", "n-best"),
         (":'", "No closing quotation"),
         (":", "there is no option"),
+        (":paragraphs", "start again with softsearch translate --paragraphs"),
     ],
 )
 def test_a_mistake_is_answered_and_changes_nothing(line: str, message: str) -> None:

@@ -1,5 +1,6 @@
 """Translator: one translation for each line, whatever the line."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -172,7 +173,9 @@ def test_no_lines_give_no_translations(translator: Translator) -> None:
         ({"search": BeamSearch(), "beam": 5}, "search is a strategy with options of its own; leave out beam"),
         ({"diverse_groups": 2}, "diverse_groups is not a search option"),
         ({"ban": ["x"]}, "ban is not a search option; did you mean 'banned'"),
-        ({"rescore": ["b"]}, r"rescore is not an option here; see .* Translator\(rescore=...\)"),
+        ({"rescore": ["b"]}, r"it is Translator\(..., rescore=...\)"),
+        ({"num_beams": 5}, "num_beams is not a search option; did you mean 'beam'"),
+        ({"device": "cuda"}, r"it is Translator\(..., provider=...\)"),
         ({"prefix": ["b"]}, "prefix is not an option here"),
         ({"banned": "Quatsch"}, "banned Quatsch: the target"),
     ],
@@ -189,6 +192,29 @@ def test_one_string_in_place_of_a_list_is_refused(translator: Translator) -> Non
         next(translator.stream("one two"))
     with pytest.raises(InputError, match="src_lines is one string"):
         translator.score("one", "eins")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda t: t.translate(["ten", None]), "lines: line 2 is None (NoneType), expected text"),
+        (lambda t: t.translate([b"ten"]), "lines: line 1 is b'ten' (bytes), expected text"),
+        (lambda t: t.translate(5), "lines is 5 (int), expected a list of lines of text"),
+        (lambda t: t.translate([["ten"]], paragraphs=True), "lines: line 1 is ['ten'] (list), expected text"),
+        (lambda t: list(t.stream(["ten", 5])), "lines: line 2 is 5 (int), expected text"),
+        (lambda t: t.translate(["ten"], prefixes=[5]), "prefixes: line 1 is 5 (int), expected text"),
+        (lambda t: t.score(["ten"], [None]), "tgt_lines: line 1 is None (NoneType), expected text"),
+    ],
+)
+def test_what_is_not_text_is_refused(translator: Translator, call: Callable[[Any], object], message: str) -> None:
+    with pytest.raises(InputError) as error:
+        call(translator)
+    assert str(error.value) == message
+
+
+def test_a_misspelt_setting_is_refused(bundle_dir: Path) -> None:
+    with pytest.raises(ConfigError, match="device is not an option of Translator; did you mean 'provider'"):
+        Translator(bundle_dir, device="cuda")
 
 
 def test_a_stream_gives_what_its_lines_give_together(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
