@@ -1,5 +1,6 @@
 """Tokenizers of Hugging Face as SentencePiece models: the same pieces, or a reason why not."""
 
+import base64
 import io
 import json
 from pathlib import Path
@@ -125,7 +126,37 @@ def test_what_sentencepiece_does_not_do_is_refused_with_the_reason(
     ids=["cut", "other", "not-utf-8", "deep", "wrong-type", "nul"],
 )
 def test_damaged_files(tmp_path: Path, content: bytes) -> None:
-    with pytest.raises(ConfigError, match=r"tokenizer.json is no tokenizer.json \(") as caught:
+    with pytest.raises(ConfigError, match=r"tokenizer.json is not a tokenizer.json \(") as caught:
         converted(tmp_path, content)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 600
+
+
+def normalized_by(charsmap: object) -> Any:
+    return lambda file: file.update(normalizer={"type": "Precompiled", "precompiled_charsmap": charsmap})
+
+
+def model(**values: Any) -> Any:
+    return lambda file: file["model"].update(values)
+
+
+HOSTILE: dict[str, Any] = {
+    "no charsmap": normalized_by(None),
+    "charsmap beyond its end": normalized_by(base64.b64encode(b"\xff\xff\xff\x7f" + b"\xff" * 40).decode()),
+    "no unknown piece": model(unk_id=None),
+    "an empty piece": model(vocab=[["<unk>", 0.0], ["", -1.0]]),
+    "half a character": model(vocab=[["<unk>", 0.0], ["\ud800", -1.0]]),
+    "BPE without its unknown piece": model(type="BPE", vocab={"a": 0}, merges=[], unk_token="<unk>", fuse_unk=True),
+    "BPE with ids beyond": model(type="BPE", vocab={"<unk>": 0, "a": 2**31}, merges=[], unk_token="<unk>", fuse_unk=True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_file_ends_nothing_but_its_reader(tmp_path: Path, name: str) -> None:
+    file = json.loads(Tokenizer(models.Unigram([("<unk>", 0.0), ("a", -1.0), ("b", -2.0)], 0)).to_str())
+    file["pre_tokenizer"] = json.loads(pre_tokenizers.Metaspace().__getstate__())
+    HOSTILE[name](file)
+    with pytest.raises(ConfigError, match=r"tokenizer\.model=.*(is not|has|splits|expected)") as caught:
+        converted(tmp_path, json.dumps(file))
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 600

@@ -1,15 +1,22 @@
-"""``tokenizer.json`` files of Hugging Face as SentencePiece models, where both split text alike."""
+"""``tokenizer.json`` files of Hugging Face as SentencePiece models, where both split text alike.
+
+They are read in a process of their own, which runs this module: on files that are damaged, the libraries that read them
+panic, abort or meet a segmentation fault.
+"""
 
 import base64
 import json
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 from tokenizers import Tokenizer
 
 from softsearch.data.sentencepiece_file import Piece, with_normalizer, with_pieces
-from softsearch.errors import ConfigError
+from softsearch.errors import ConfigError, in_short
+from softsearch.text.plain_values import read_json
 from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import UNK
 
@@ -18,10 +25,27 @@ _OPTIONS = ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_
 _CHECKED, _MAX_PIECES = 1000, 30
 _SPACE = "\u2581"
 _ONE_SPACE = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
+_MAX_ID = 2**24
+_REFUSED = 3  # exit status with a message
+_MAX_BYTES, _MAX_SECONDS = 4 << 30, 600  # of the process; a vocabulary of 250,000 pieces takes a tenth
 _REMEDY = "take the model's SentencePiece file (.model or .spm), or train a tokenizer"
 
 
 def from_tokenizer_json(content: bytes, name: str) -> bytes:
+    """Returns what :func:`convert` makes of a file, in a process of its own; raises as it does."""
+    command = [sys.executable, "-P", "-m", __name__, name]
+    done = subprocess.run(command, input=content, capture_output=True, check=False)
+    if done.returncode == _REFUSED:
+        raise ConfigError(done.stdout.decode())
+    if done.returncode:
+        raise ConfigError(
+            f"{name} is not a tokenizer.json (what reads it ended with status {done.returncode}); expected one of "
+            "Hugging Face's"
+        )
+    return done.stdout
+
+
+def convert(content: bytes, name: str) -> bytes:
     """Returns a SentencePiece model that splits text as the file says, except for surplus spaces.
 
     A piece of BPE has the rank of its first merge as its score. SentencePiece then merges any two pieces that make a
@@ -36,10 +60,11 @@ def from_tokenizer_json(content: bytes, name: str) -> bytes:
         ConfigError: it is no such file, or splits text in another way; the message has the reason.
     """
     try:
+        _check_ids(read_json(content))
         described = json.loads(Tokenizer.from_str(content.decode()).to_str())  # with what older files leave out
     except Exception as error:  # tokenizers raises no class of its own
         why = " ".join(str(error).split())
-        raise ConfigError(f"{name} is no tokenizer.json ({why:.200}); expected one of Hugging Face's") from error
+        raise ConfigError(f"{name} is not a tokenizer.json ({why:.200}); expected one of Hugging Face's") from error
     model = described["model"]
     if reason := next(_reasons(described), None):
         raise ConfigError(f"{name} {reason}, which SentencePiece does not do; {_REMEDY}")
@@ -58,6 +83,15 @@ def from_tokenizer_json(content: bytes, name: str) -> bytes:
     converted = with_pieces(base, pieces, name)
     _compare(described, SentencePieceTokenizer(converted), name)
     return converted
+
+
+def _check_ids(file: Any) -> None:
+    """Refuses ids for which the file's reader would take memory."""
+    model = file.get("model") if isinstance(file, dict) else None
+    vocab = model.get("vocab") if isinstance(model, dict) else None
+    ids = vocab.values() if isinstance(vocab, dict) else ()
+    if (largest := max((token for token in ids if isinstance(token, int)), default=0)) >= _MAX_ID:
+        raise ValueError(f"it has the id {largest}")
 
 
 def _reasons(described: dict[str, Any]) -> Iterator[str]:
@@ -108,3 +142,36 @@ def _compare(described: dict[str, Any], ours: SentencePieceTokenizer, name: str)
                 f"{name} splits {line!r:.60} into {len(found)} pieces and SentencePiece into {len(ids)} or others, "
                 f"expected the same; {_REMEDY}"
             )
+
+
+def main() -> None:
+    """Converts standard input; a message instead of a model is another exit status."""
+    _limit()
+    name = sys.argv[1]
+    try:
+        sys.stdout.buffer.write(convert(sys.stdin.buffer.read(), name))
+    except ConfigError as error:
+        _refuse(str(error))
+    except BaseException as error:  # noqa: BLE001 - a panic of Rust is no Exception
+        _refuse(f"{name} is not a tokenizer.json ({in_short(error)}); expected one of Hugging Face's")
+
+
+def _refuse(message: str) -> None:
+    sys.stdout.buffer.write(message.encode(errors="replace"))
+    sys.exit(_REFUSED)
+
+
+def _limit() -> None:
+    """Bounds this process, where the system can."""
+    try:
+        import resource
+    except ModuleNotFoundError:
+        return
+    for kind, most in (("AS", _MAX_BYTES), ("CPU", _MAX_SECONDS), ("CORE", 0)):
+        limit = getattr(resource, f"RLIMIT_{kind}")
+        hard = resource.getrlimit(limit)[1]
+        resource.setrlimit(limit, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
+if __name__ == "__main__":
+    main()
