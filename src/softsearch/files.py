@@ -23,6 +23,8 @@ def open_file(path: Path) -> BinaryIO:
     Raises:
         OSError: it cannot be read, or it is not a regular file.
     """
+    if "\0" in str(path):  # which Python says in another way
+        raise OSError(errno.EINVAL, "its name has a null character", str(path))
     mode = path.stat().st_mode
     if not stat.S_ISDIR(mode) and (not stat.S_ISREG(mode) or any(map(path.resolve().is_relative_to, _SYSTEM))):
         raise OSError(errno.EINVAL, "it is not a regular file", str(path))

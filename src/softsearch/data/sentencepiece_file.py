@@ -53,15 +53,22 @@ def read_pieces(model: bytes, name: str) -> dict[int, Piece]:
 def with_pieces(model: bytes, pieces: Sequence[Piece], name: str) -> bytes:
     """Returns a model that normalises and segments as ``model``, with the special pieces of this lab and ``pieces``.
 
-    Piece ``i`` has the id ``EOS + 1 + i``. The texts must be different. Arguments and errors as in
-    :func:`read_pieces`.
+    Piece ``i`` has the id ``EOS + 1 + i``. The texts must be different. Arguments as in :func:`read_pieces`.
+
+    Raises:
+        ConfigError: the bytes are not a SentencePiece model, or a piece is not text.
     """
     proto = _parse(model, name)
     del proto.pieces[:]
     for special, kind in _SPECIAL.items():
         proto.pieces.add(piece="\n" + special, score=0.0, type=_Type.Value(kind))  # text that no line can hold
     for piece in pieces:
-        proto.pieces.add(piece=piece.text, score=piece.score, type=piece.type)
+        try:
+            proto.pieces.add(piece=piece.text, score=piece.score, type=piece.type)
+        except UnicodeEncodeError as error:
+            raise ConfigError(
+                f"{name} has the piece {piece.text!r:.60}, half a character; take another file"
+            ) from error
     spec = proto.trainer_spec
     spec.pad_id, spec.unk_id, spec.bos_id, spec.eos_id = PAD, UNK, BOS, EOS
     spec.pad_piece, spec.unk_piece, spec.bos_piece, spec.eos_piece = (p.piece for p in proto.pieces[: len(_SPECIAL)])
@@ -108,8 +115,19 @@ def spelling(model: bytes, name: str) -> Callable[[str], list[int]]:
     """Returns a function from the text of a piece to the ids that ``model`` writes it with, inside or before a word."""
     proto = _parse(model, name)
     proto.normalizer_spec.add_dummy_prefix = proto.normalizer_spec.remove_extra_whitespaces = False
-    processor = SentencePieceProcessor(model_proto=proto.SerializeToString())
+    processor = processor_of(proto.SerializeToString(), name)
     return lambda text: list(processor.encode(text.replace("\u2581", " ")))
+
+
+def processor_of(model: bytes, name: str) -> SentencePieceProcessor:
+    """Returns what splits text by a model; arguments and errors as in :func:`read_pieces`."""
+    try:
+        return SentencePieceProcessor(model_proto=model)
+    except RuntimeError as error:
+        why = " ".join(str(error).split())
+        raise ConfigError(
+            f"{name} is not a SentencePiece model ({why:.200}); expected a .model or .spm file"
+        ) from error
 
 
 def _parse(model: bytes, name: str) -> Any:

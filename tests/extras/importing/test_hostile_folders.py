@@ -1,6 +1,7 @@
 """A folder that is damaged, changed or of another model is one message of ``softsearch import``; nothing is written."""
 
 import json
+import os
 import shutil
 import struct
 import zipfile
@@ -39,6 +40,14 @@ def in_json(name: str, change: Callable[[Any], object]) -> Change:
 
 def content(name: str, value: bytes) -> Change:
     return lambda folder: (folder / name).write_bytes(value) and None
+
+
+def become_a_pipe(name: str) -> Change:
+    def change(folder: Path) -> None:
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+
+    return change
 
 
 def cut(name: str, size: int) -> Change:
@@ -110,6 +119,12 @@ CASES: dict[str, tuple[Change, str]] = {
     "option": (config(normalize_before=True), "normalize_before is True, expected False"),
     "alias": (config(num_hidden_layers=9), "num_hidden_layers is 9, expected encoder_layers, which is 2"),
     "activation": (config(activation_function="gelu_new"), "activation_function is 'gelu_new', expected one of"),
+    "an activation that is a list": (
+        config(activation_function=["relu"]),
+        "activation_function is .*, expected one of",
+    ),
+    "half a character": (in_json("vocab.json", lambda c: c.update({"\ud800": c.pop("a")})), "half a character"),
+    "a pipe": (become_a_pipe("vocab.json"), "vocab.json cannot be read as JSON .it is not a regular file"),
     "no number": (config(d_model=True), "d_model is True, expected a whole number"),
     "huge": (config(encoder_layers=10**6, num_hidden_layers=10**6), "layers.2.self_attn.q_proj.weight is missing"),
     "heads": (config(encoder_attention_heads=16, num_attention_heads=16), "expected an even width for each head"),

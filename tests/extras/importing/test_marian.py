@@ -1,6 +1,7 @@
 """A model of Marian computes here what its equations say, and files that are none are refused with a reason."""
 
 import io
+import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -152,11 +153,28 @@ def write_text(name: str, text: str) -> Callable[[Path], object]:
     return lambda path: (path.parent / name).write_text(text)
 
 
+def become_a_pipe(name: str) -> Callable[[Path], object]:
+    def change(path: Path) -> None:
+        path.with_name(name).unlink()
+        os.mkfifo(path.with_name(name))
+
+    return change
+
+
+def twice_the_same_piece(path: Path) -> None:
+    path.with_name("vocab.yml").unlink()
+    proto: Any = sentencepiece.sentencepiece_model_pb2.ModelProto()
+    for text, kind in (("</s>", 3), ("<unk>", 2), *(("a", 1),) * 6):
+        proto.pieces.add(piece=text, score=0.0, type=kind)
+    path.with_name("vocab.spm").write_bytes(proto.SerializeToString())
+
+
 HUGE = entry(np.zeros(1)).replace(b"(1,)", b"(%d,)" % 2**50, 1).replace(b" " * 15, b"", 1)
 DEEP = "deep: " + "[" * 500
 LAUGHS = "a: &a [x, x]\nb: &b [*a, *a]\ntype: *b"
 REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
-    "no archive": (lambda path: path.write_bytes(b"PK\x03\x04 and no more"), "BadZipFile"),
+    "no archive": (lambda path: path.write_bytes(b"PK\x03\x04 and no more"), "it has no end"),
+    "a device": (lambda path: [path.unlink(), path.symlink_to("/dev/zero")], "it is not a regular file"),
     "a pickle": (
         lambda path: add("evil.npy", entry(np.array(Payload(path.parent / "CANARY"), object)))(path),
         "Python",
@@ -178,6 +196,9 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "no options": (put("special:model.yml", None), "no special:model.yml"),
     "options that run code": (set_option("x: !!python/object/apply:os.mkdir [CANARY]"), "no YAML of plain values"),
     "deep options": (set_option(DEEP), "no YAML of plain values"),
+    "a number of no digits": (set_option("x: !!int ''"), "no YAML of plain values"),
+    "a truth that is none": (set_option("x: !!bool x"), "no YAML of plain values"),
+    "a time that is none": (set_option("x: !!timestamp x"), "no YAML of plain values"),
     "options that repeat themselves": (set_option(LAUGHS), "references"),
     "another architecture": (set_option("type: s2s"), "type is 's2s', expected 'transformer'"),
     "no such norm": (set_option("transformer-postprocess: dar"), "transformer-postprocess is 'dar'"),
@@ -190,6 +211,11 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "a longer vocabulary": (write_text("vocab.yml", vocabulary(SRC_WORDS[:7])), "7 entries, but the model has 8"),
     "a vocabulary with a gap": (write_text("vocab.yml", vocabulary(SRC_WORDS).replace(": 5", ": 50")), "from 0 on"),
     "a vocabulary that runs code": (write_text("vocab.yml", "!!python/object/apply:os.mkdir [CANARY]"), "no YAML"),
+    "a deep vocabulary": (write_text("vocab.yml", "[" * 10**6), "nested deeper than 64 levels"),
+    "a deep vocabulary of another form": (write_text("vocab.yml", "- " * 10**5), "nested deeper than 64 levels"),
+    "a vocabulary that is a pipe": (become_a_pipe("vocab.yml"), "it is not a regular file"),
+    "a name with a null": (write_text("decoder.yml", 'vocabs: ["a\\0.yml", "b.yml"]'), "has a null character"),
+    "pieces that SentencePiece refuses": (twice_the_same_piece, "vocab.spm is not a SentencePiece model"),
     "two vocabularies": (write_text("vocab2.yml", ""), "2 vocabularies and no decoder.yml"),
     "a vocabulary of another kind": (write_text("model.npz.decoder.yml", "vocabs: [model.npz, x.spm]"), "one of .spm"),
     "two models": (

@@ -75,7 +75,7 @@ def take_stack(weights: Weights, config: Config, side: str, new: dict[str, Tenso
     """
     dim, width = config.count("d_model"), config.count(f"{side}_ffn_dim")
     activation = config["activation_function"]
-    if activation not in _ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in _ACTIVATIONS:
         config.refuse("activation_function", f"one of {', '.join(_ACTIVATIONS)}")
 
     def take(old: str, ours: str, *shape: int) -> None:

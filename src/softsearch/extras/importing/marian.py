@@ -113,7 +113,7 @@ def _open(path: Path) -> tuple[Config, Weights]:
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text)):  # few bytes would stand for many
             raise yaml.YAMLError("it has references")
         options = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # of tags, of dates, of depth
+    except Exception as error:  # of tags and depth, of values that are not what their tag says
         raise CheckpointError(f"{path}: {_OPTIONS} is no YAML of plain values ({in_short(error)})") from error
     if not isinstance(options, dict):
         raise CheckpointError(f"{path}: {_OPTIONS} is of {type(options).__name__}, expected options by name")

@@ -17,6 +17,7 @@ from softsearch.extras.importing.weights import read_weights
 from softsearch.text.vocabulary import BOS, language_tag
 
 _TAG = re.compile(r">>([^\s<>]+)<<")  # of multilingual models, at the start of a source line
+_CODE = re.compile(r"[\w+-]{1,100}")  # of a language, or of several
 _FIXED = {  # what a MarianMT is, where its config says it
     "is_encoder_decoder": True,
     "is_decoder": False,
@@ -73,7 +74,7 @@ def read(folder: Path, config: Config) -> Imported:
         tokenizers=(src_model, tgt_model),
         weights=new,
         notes=_notes(src_words),
-        **{key: value for key, value in languages.items() if isinstance(value, str)},
+        **{key: value for key, value in languages.items() if isinstance(value, str) and _CODE.fullmatch(value)},
     )
 
 

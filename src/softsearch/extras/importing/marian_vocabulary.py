@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
-from sentencepiece import SentencePieceProcessor
 
-from softsearch.data.sentencepiece_file import read_pieces, with_pieces
+from softsearch.data.sentencepiece_file import processor_of, read_pieces, with_pieces
 from softsearch.data.tokenizer_files import list_model
 from softsearch.errors import ConfigError, in_short
 from softsearch.extras.importing.imported import read_bytes
 from softsearch.extras.importing.marian_mt import source_pieces, target_pieces
+from softsearch.text.plain_values import MOST_NESTED
 
 _WORDS, _PIECES = (".yml", ".yaml", ".json"), (".spm",)
 _EOS, _UNK = "</s>", "<unk>"
@@ -83,7 +83,7 @@ def _find(model: Path) -> tuple[Path, Path]:
 def _from_pieces(path: Path, size: int) -> Vocabulary:
     model, name = read_bytes(path, "a vocabulary of Marian"), str(path)
     pieces = read_pieces(model, name)
-    processor = SentencePieceProcessor(model_proto=model)
+    processor = processor_of(model, name)
     unk, eos, found = processor.unk_id(), processor.eos_id(), processor.get_piece_size()
     if eos < 0 or found != len(pieces) + 2:
         raise ConfigError(
@@ -114,8 +114,13 @@ def _check_size(path: Path, found: int, size: int) -> None:
 
 def _read_mapping(path: Path) -> dict[str, Any]:
     """What a file of YAML has by name, as nodes: a word like ``no`` or ``1`` is no value of another type."""
+    content, depth = read_bytes(path, "a vocabulary of Marian"), 0
     try:
-        node = yaml.compose(read_bytes(path, "a vocabulary of Marian"), yaml.CSafeLoader)
+        for event in yaml.parse(content, yaml.CSafeLoader):  # because compose calls itself in C, until the stack ends
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > MOST_NESTED:
+                raise ValueError(f"it is nested deeper than {MOST_NESTED} levels")
+        node = yaml.compose(content, yaml.CSafeLoader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is no YAML of plain values ({in_short(error)}); take another file") from error
     if not isinstance(node, yaml.MappingNode):
