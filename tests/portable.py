@@ -16,6 +16,7 @@ from typing import Any
 
 MODULES = ("fcntl", "grp", "posix", "pty", "pwd", "readline", "resource", "syslog", "termios", "tty")
 FUNCTIONS = ("fchmod", "fork", "forkpty", "geteuid", "getpgid", "killpg", "nice", "sched_getaffinity", "setsid")
+IMPORTERS = ("softsearch", "tests", "_pytest")  # the last one for pytest.importorskip
 SIGNALS = ("SIGHUP", "SIGUSR1", "SIGUSR2", "SIGALRM")  # the standard library here needs SIGKILL and SIGCHLD
 
 
@@ -25,7 +26,7 @@ def simulate() -> None:
 
     def guarded(name: str, *scope: Any, **options: Any) -> Any:
         importer = str(scope[0].get("__name__")) if scope and scope[0] else ""
-        if name.partition(".")[0] in MODULES and importer.partition(".")[0] in ("softsearch", "tests"):
+        if name.partition(".")[0] in MODULES and importer.partition(".")[0] in IMPORTERS:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         return original(name, *scope, **options)
 

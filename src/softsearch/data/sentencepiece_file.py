@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from google.protobuf.message import DecodeError
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer, sentencepiece_model_pb2
 
-from softsearch.errors import ConfigError
+from softsearch.errors import ConfigError, in_short
 from softsearch.text.tokenizer import Kind
 from softsearch.text.vocabulary import BOS, EOS, PAD, UNK
 
@@ -66,9 +66,7 @@ def with_pieces(model: bytes, pieces: Sequence[Piece], name: str) -> bytes:
         try:
             proto.pieces.add(piece=piece.text, score=piece.score, type=piece.type)
         except UnicodeEncodeError as error:
-            raise ConfigError(
-                f"{name} has the piece {piece.text!r:.60}, half a character; take another file"
-            ) from error
+            raise ConfigError(f"{name} has the piece {piece.text!r:.60}, half a character; take another") from error
     spec = proto.trainer_spec
     spec.pad_id, spec.unk_id, spec.bos_id, spec.eos_id = PAD, UNK, BOS, EOS
     spec.pad_piece, spec.unk_piece, spec.bos_piece, spec.eos_piece = (p.piece for p in proto.pieces[: len(_SPECIAL)])
@@ -124,9 +122,8 @@ def processor_of(model: bytes, name: str) -> SentencePieceProcessor:
     try:
         return SentencePieceProcessor(model_proto=model)
     except RuntimeError as error:
-        why = " ".join(str(error).split())
         raise ConfigError(
-            f"{name} is not a SentencePiece model ({why:.200}); expected a .model or .spm file"
+            f"{name} is not a SentencePiece model ({in_short(error)}); expected a .model or .spm file"
         ) from error
 
 
