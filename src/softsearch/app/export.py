@@ -173,7 +173,7 @@ def recommended_search(node: DictConfig) -> Strategy:
     if is_mbr(node):
         raise ConfigError(
             "a bundle cannot recommend search=mbr, which needs the lab's chrF; set search=beam, and translate with "
-            "evaluate.py bundle=FOLDER search=mbr"
+            "softsearch evaluate bundle=FOLDER search=mbr"
         )
     search: Strategy = build(node)
     search_facts(search)

@@ -43,7 +43,7 @@ def read_pieces(model: bytes, name: str) -> dict[int, Piece]:
         name: of the file, for messages.
 
     Raises:
-        ConfigError: the bytes are no SentencePiece model.
+        ConfigError: the bytes are not a SentencePiece model.
     """
     special = {_Type.Value("CONTROL"), _Type.Value("UNKNOWN")}
     pieces = enumerate(_parse(model, name).pieces)
@@ -132,8 +132,8 @@ def _parse(model: bytes, name: str) -> Any:
     try:
         proto.ParseFromString(model)
     except DecodeError as error:
-        raise ConfigError(f"{name} is no SentencePiece model ({error}); expected a .model or .spm file") from error
+        raise ConfigError(f"{name} is not a SentencePiece model ({error}); expected a .model or .spm file") from error
     if not proto.pieces or any(isinstance(piece.piece, bytes) for piece in proto.pieces):
         why = "a piece is not UTF-8" if proto.pieces else "it has no pieces"
-        raise ConfigError(f"{name} is no SentencePiece model ({why}); expected a .model or .spm file")
+        raise ConfigError(f"{name} is not a SentencePiece model ({why}); expected a .model or .spm file")
     return proto

@@ -190,7 +190,7 @@ def read_report(path: Path) -> Report:
     except (OSError, ValueError, ArithmeticError, RecursionError) as error:
         raise ConfigError(
             f"{path} cannot be read ({type(error).__name__}: {error}); name the folder of a report of "
-            "src/evaluate.py, or write it again"
+            "softsearch evaluate, or write it again"
         ) from error
     return report
 

@@ -51,7 +51,7 @@ class NGramTable(nn.Module):
         lengths = self.offsets.diff()
         ends = self.offsets[0] == 0 and self.offsets.min() == 0 and self.offsets[-1] < self.words.numel()
         if not ends or lengths.min() < 0 or lengths.max() > self.vocab_size:
-            return "has offsets that are no ranges of its n-grams"
+            return "has offsets that are not ranges of its n-grams"
         if self.words.min() < 0 or self.words.max() >= self.vocab_size:
             return f"has words outside of the vocabulary of {self.vocab_size}"
         return None

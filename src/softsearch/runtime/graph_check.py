@@ -56,7 +56,7 @@ def check_graph(model: bytes) -> None:
     """Refuses a model that is more than a plain sequence of operators, or declares more than it holds.
 
     Raises:
-        BundleError: says what else it holds, or that it is no ONNX model.
+        BundleError: says what else it holds, or that it is not an ONNX model.
     """
     graphs = data = 0
     try:
@@ -71,7 +71,7 @@ def check_graph(model: bytes) -> None:
         if graphs != 1:  # parsers make one graph of several
             raise ValueError(f"{graphs} graphs")
     except (IndexError, TypeError, ValueError) as error:
-        raise BundleError(f"it is no ONNX model ({error}); copy or export the bundle again") from error
+        raise BundleError(f"it is not an ONNX model ({error}); copy or export the bundle again") from error
     if len(model) - data > MAX_REST:
         raise _error(f"{len(model) - data} bytes besides the raw data of its constants", f"at most {MAX_REST}")
 

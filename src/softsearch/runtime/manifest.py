@@ -61,7 +61,7 @@ class Manifest:
         """Reads and checks the bytes of ``manifest.json``.
 
         Raises:
-            BundleError: it is no JSON object, of a newer format, or a value is missing or wrong.
+            BundleError: it is not a JSON object, of a newer format, or a value is missing or wrong.
         """
         tree = _load(text)
         version = _integer(tree, "format_version", 1)
@@ -183,7 +183,7 @@ def _load(text: bytes) -> dict[str, Any]:
     try:
         tree = _printable(read_json(text))
     except ValueError as error:
-        raise BundleError(f"manifest.json is no valid JSON ({error}); copy or export the bundle again") from error
+        raise BundleError(f"manifest.json is not valid JSON ({error}); copy or export the bundle again") from error
     if not isinstance(tree, dict):
         raise BundleError(f"manifest.json holds a {type(tree).__name__}, expected an object; export the bundle again")
     return tree

@@ -45,7 +45,7 @@ def read_features(path: Path) -> Features:
             f"{path} cannot be read ({error.strerror or error}); expected features, a .npy file"
         ) from error
     except Exception as error:  # the header of a damaged file may raise anything
-        raise CorpusError(f"{path} is no .npy file of numbers ({error}); write it with numpy.save") from error
+        raise CorpusError(f"{path} is not a .npy file of numbers ({error}); write it with numpy.save") from error
     check_features(array, str(path))
     return array
 

@@ -44,7 +44,7 @@ class SentencePieceTokenizer:
     text and pieces are always in the order of the text.
 
     Raises:
-        BundleError: the bytes are no SentencePiece model, or its special ids or its pieces are wrong.
+        BundleError: the bytes are not a SentencePiece model, or its special ids or its pieces are wrong.
     """
 
     def __init__(self, model: bytes, *, reverse: bool = False) -> None:
@@ -298,7 +298,7 @@ def _parse(model: bytes) -> sentencepiece.SentencePieceProcessor:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     except RuntimeError as error:
         raise BundleError(
-            f"the tokenizer is no SentencePiece model ({len(model)} bytes: {str(error).strip()}); "
+            f"the tokenizer is not a SentencePiece model ({len(model)} bytes: {str(error).strip()}); "
             "expected the bytes of a .model file, export or train it again"
         ) from error
     special_ids = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
@@ -323,7 +323,7 @@ def _without_surrogates(text: str) -> str:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise InputError(
-            f"character {error.start + 1} is the lone surrogate U+{ord(text[error.start]):04X}, which is no text; "
+            f"character {error.start + 1} is the lone surrogate U+{ord(text[error.start]):04X}, which is not text; "
             "decode the input as UTF-8"
         ) from error
     return text

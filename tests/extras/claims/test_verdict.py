@@ -70,7 +70,7 @@ def test_cells_are_added_and_subtracted_seed_by_seed() -> None:
         ("scores.bleu[run=god]", "is in 0 rows, expected one for each seed"),
         ("scores.bleu[run=none]", "expected one for each seed"),
         ("scores.bleu", "is in 15 rows"),
-        ("scores bleu", "is no cell"),
+        ("scores bleu", "is not a cell"),
         ("scores.bleu[run=good] - once.share", "different seeds"),
     ],
 )

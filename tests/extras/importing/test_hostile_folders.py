@@ -143,7 +143,7 @@ CASES: dict[str, tuple[Change, str]] = {
     "pointer to a config": (content("config.json", POINTER), "config.json is a Git LFS pointer"),
     "pointer to a vocabulary": (content("source.spm", POINTER), "source.spm is a Git LFS pointer"),
     "archive": (archived, "model is a zip archive; unpack it"),
-    "spm": (content("source.spm", b"\xff" * 100), "source.spm is no SentencePiece model"),
+    "spm": (content("source.spm", b"\xff" * 100), "source.spm is not a SentencePiece model"),
     "no spm": (lambda folder: (folder / "target.spm").unlink(), "target.spm cannot be read"),
     "nothing": (lambda folder: (folder / "config.json").unlink(), "has generation_config.json, .*; expected a Hugging"),
 }

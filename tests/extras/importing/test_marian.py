@@ -206,7 +206,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "another cell": (set_option("transformer-decoder-autoreg: rnn\ndec-cell: gru"), "dec-cell is 'gru'"),
     "a size that is none": (set_option("dim-emb: 8.5"), "dim-emb is 8.5"),
     "no list of layers": (set_option("transformer-tied-layers: 2"), "expected 2 numbers of layers"),
-    "an array without rows": (put("Wemb", np.zeros((), np.float32)), "is no list of words with ids from 0 on"),
+    "an array without rows": (put("Wemb", np.zeros((), np.float32)), "is not a list of words with ids from 0 on"),
     "layers that are none": (set_option("transformer-tied-layers: [1]"), "expected 2 numbers of layers"),
     "a longer vocabulary": (write_text("vocab.yml", vocabulary(SRC_WORDS[:7])), "7 entries, but the model has 8"),
     "a vocabulary with a gap": (write_text("vocab.yml", vocabulary(SRC_WORDS).replace(": 5", ": 50")), "from 0 on"),

@@ -137,8 +137,8 @@ def test_keys_are_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b"short", ":1 is no API key; expected 16"),
-        (b"\nwith space 1234567", ":2 is no API key"),
+        (b"short", ":1 is not an API key; expected 16"),
+        (b"\nwith space 1234567", ":2 is not an API key"),
         (b"# none\n", "has no API key"),
         (b"\xff", "cannot be read"),
         (None, "cannot be read"),

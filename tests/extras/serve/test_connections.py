@@ -116,7 +116,7 @@ def test_what_is_no_http_gets_the_same_shape_of_error(nonsense: bytes, connect: 
     client.sendall(nonsense)
     head, _, body = _read_all(client).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400")
-    assert json.loads(body) == {"error": "this is no valid HTTP request; correct the client"}
+    assert json.loads(body) == {"error": "this is not a valid HTTP request; correct the client"}
 
 
 def test_a_client_that_does_not_read_is_given_up(connect: Connect, server: uvicorn.Server) -> None:

@@ -61,8 +61,8 @@ WEIGHT = "state_dict/model.decoder.output_projection.weight"
 
 # By a name for the test: the change, and what the message says.
 STRUCTURE: dict[str, tuple[Callable[[Checkpoint], None], str]] = {
-    "no origin": (put(ORIGIN, MISSING), "is no softsearch checkpoint"),
-    "origin text": (put(ORIGIN, "x"), "is no softsearch checkpoint"),
+    "no origin": (put(ORIGIN, MISSING), "is not a softsearch checkpoint"),
+    "origin text": (put(ORIGIN, "x"), "is not a softsearch checkpoint"),
     "no format": (put(f"{ORIGIN}/format", MISSING), "format is missing, expected 1"),
     "format true": (put(f"{ORIGIN}/format", True), "format is True, expected 1"),
     "format tensor": (put(f"{ORIGIN}/format", torch.ones(2)), "format is a Tensor, expected 1"),
@@ -90,8 +90,8 @@ STRUCTURE: dict[str, tuple[Callable[[Checkpoint], None], str]] = {
     "one tokenizer": (put(f"{ORIGIN}/tokenizers", [BYTES]), "expected two tensors"),
     "tokenizers of floats": (put(f"{ORIGIN}/tokenizers", [BYTES.float()] * 2), "expected two tensors"),
     "tokenizers repeated": (put(f"{ORIGIN}/tokenizers", [BYTES[:1].expand(10**12)] * 2), "expected two tensors"),
-    "tokenizers garbage": (put(f"{ORIGIN}/tokenizers", [BYTES] * 2), "the tokenizer is no SentencePiece model"),
-    "tokenizers empty": (put(f"{ORIGIN}/tokenizers", [BYTES[:0]] * 2), "the tokenizer is no SentencePiece model"),
+    "tokenizers garbage": (put(f"{ORIGIN}/tokenizers", [BYTES] * 2), "the tokenizer is not a SentencePiece model"),
+    "tokenizers empty": (put(f"{ORIGIN}/tokenizers", [BYTES[:0]] * 2), "the tokenizer is not a SentencePiece model"),
     "no reversed": (put(f"{ORIGIN}/reversed", MISSING), "reversed is missing, expected two of true and false"),
     "reversed text": (put(f"{ORIGIN}/reversed", ["no", "no"]), "reversed is a list, expected two"),
     "reversed alone": (put(f"{ORIGIN}/reversed", True), "reversed is True, expected two"),

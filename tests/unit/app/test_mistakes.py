@@ -151,7 +151,7 @@ BEFORE_THE_LAB = [
     (2, "train --cfg nope", "argument --cfg/-c: invalid choice: 'nope'"),
     (2, "train -m --cfg job", "only one of --run, --multirun"),
     (2, "evaluate model=lstm",
-     "model is an option of train.py, and a checkpoint keeps its own; evaluate.py has search, "),
+     "model is an option of train, and a checkpoint keeps its own; evaluate has search, "),
     (2, "evaluate model.encoder.dropout=0", "model.encoder.dropout is an option of train.py, and a checkpoint keeps"),
     (2, "evaluate data.root=x", "there is no data.root while data is null; add data=NAME, one of features, "),
     (2, "evaluate ckptt=x", "there is no config key 'ckptt'; did you mean 'ckpt'?"),

@@ -54,5 +54,5 @@ def test_an_unused_piece_is_decoded_and_never_found() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"\x80\x04K\x01."])
 def test_a_file_that_is_no_model_is_refused(content: bytes) -> None:
-    with pytest.raises(ConfigError, match=r"x.spm is no SentencePiece model"):
+    with pytest.raises(ConfigError, match=r"x.spm is not a SentencePiece model"):
         read_pieces(content, "x.spm")

@@ -153,9 +153,9 @@ def test_a_trainer_without_files_is_the_maker() -> None:
 
 WRONG: list[tuple[dict[str, Any], bytes | None, type[Exception], str]] = [
     ({"model": "x"}, None, ConfigError, r"tokenizer.model=x cannot be read \(No such file"),
-    ({"model": "x"}, b"", ConfigError, "is no SentencePiece model"),
-    ({"model": "x"}, b'{"version": "1.0"}', ConfigError, "is no tokenizer.json"),
-    ({"model": "x"}, b"\n\3\n\1\xff", ConfigError, "is no SentencePiece model .a piece is not UTF-8"),
+    ({"model": "x"}, b"", ConfigError, "is not a SentencePiece model"),
+    ({"model": "x"}, b'{"version": "1.0"}', ConfigError, "is not a tokenizer.json"),
+    ({"model": "x"}, b"\n\3\n\1\xff", ConfigError, "is not a SentencePiece model .a piece is not UTF-8"),
     ({"model": ["x"]}, b"", ConfigError, "expected a file, or two"),
     ({"vocabulary": "x"}, b"a\n", ConfigError, "a list without scores.*set tokenizer=word"),
     ({"vocabulary": "x", "kind": "word"}, b"a b\n", ConfigError, "a list with 'a b', expected one word a line"),

@@ -108,9 +108,9 @@ def test_the_tables_of_a_file_need_no_counting(model: Seq2Seq) -> None:
     ("table", "change", "message"),
     [
         ("tables.1.offsets", lambda t: t[:-1], "order 3 has .* offsets, backoffs and n-grams"),
-        ("tables.1.offsets", lambda t: t + 1, "order 3 has offsets that are no ranges"),
-        ("tables.1.offsets", lambda t: t.flip(0) - t[-1], "order 3 has offsets that are no ranges"),
-        ("tables.0.offsets", lambda t: t.where(t < t[-1], 2**31 - 1), "order 2 has offsets that are no ranges"),
+        ("tables.1.offsets", lambda t: t + 1, "order 3 has offsets that are not ranges"),
+        ("tables.1.offsets", lambda t: t.flip(0) - t[-1], "order 3 has offsets that are not ranges"),
+        ("tables.0.offsets", lambda t: t.where(t < t[-1], 2**31 - 1), "order 2 has offsets that are not ranges"),
         ("tables.2.words", lambda t: t + 5, "order 4 has words outside of the vocabulary of 17"),
         ("tables.2.words", lambda t: -1 - t, "order 4 has words outside of the vocabulary of 17"),
         ("tables.2.words", lambda t: t[1:], "order 4 has .* offsets, backoffs and n-grams"),

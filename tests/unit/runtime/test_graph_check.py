@@ -329,7 +329,7 @@ def test_constants_as_large_as_they_say_are_good(tensor: onnx.TensorProto) -> No
     ],
 )
 def test_bytes_that_parsers_read_in_different_ways_are_refused(content: bytes) -> None:
-    with pytest.raises(BundleError, match="it is no ONNX model"):
+    with pytest.raises(BundleError, match="it is not an ONNX model"):
         check_graph(content)
 
 

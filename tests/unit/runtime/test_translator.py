@@ -250,7 +250,7 @@ def test_a_tokenizer_that_does_not_fit_is_refused(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_tokenizer_is_refused(tmp_path: Path) -> None:
     bundle = make_bundle(tmp_path / "b", tokenizers={"src": "README.md", "tgt": "tgt.model"})
-    with pytest.raises(BundleError, match=r"README\.md: the tokenizer is no SentencePiece model"):
+    with pytest.raises(BundleError, match=r"README\.md: the tokenizer is not a SentencePiece model"):
         Translator(bundle)
 
 

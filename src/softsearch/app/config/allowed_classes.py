@@ -132,7 +132,7 @@ def _built_from(path: Path, key: str) -> Iterator[None]:
     except Exception as error:  # a constructor may raise anything on values that it was not made for
         raise CheckpointError(
             f"{path}: {key} of its config cannot be built ({in_short(error)}); expected a checkpoint of "
-            "src/train.py of this version: take another file, or train again"
+            "softsearch train of this version: take another file, or train again"
         ) from error
 
 

@@ -210,7 +210,7 @@ class CommandLine:
             return f"there is no {key} while {group} is null; add {group}=NAME, one of {', '.join(self.choices(group))}"
         if group not in keys and group in CommandLine("train")._keys():
             has = ", ".join(name for name in keys if "." not in name)
-            return f"{key} is an option of train.py, and a checkpoint keeps its own; {self.command}.py has {has}"
+            return f"{key} is an option of train, and a checkpoint keeps its own; {self.command} has {has}"
         return f"there is no config key {key!r}; {nearest(key, keys)}"
 
     def _keys(self) -> list[str]:

@@ -40,23 +40,25 @@ def read_tuned(path: Path) -> Tuned:
     try:
         values = read_json(path)
     except (OSError, ValueError) as error:
-        raise ConfigError(f"weights={path} cannot be read as JSON ({error}); expected a file of src/tune.py") from error
+        raise ConfigError(
+            f"weights={path} cannot be read as JSON ({error}); expected a file of softsearch tune"
+        ) from error
     names = {field.name for field in fields(Tuned)}
     if not isinstance(values, dict) or values.pop("format", None) != FORMAT or set(values) != names:
         raise ConfigError(
-            f"weights={path} is not a file of src/tune.py of format {FORMAT}; write it again with src/tune.py"
+            f"weights={path} is not a file of softsearch tune of format {FORMAT}; write it again with softsearch tune"
         )
     if "${" in json.dumps(values):
         raise ConfigError(f"weights={path} has a value with ${{, which is not allowed in this file; rename the path")
     if not isinstance(values["search"], str) or not isinstance(values["options"], dict):
-        raise ConfigError(f"weights={path}: expected search as text and options; write it again with src/tune.py")
+        raise ConfigError(f"weights={path}: expected search as text and options; write it again with softsearch tune")
     for key, value in values["options"].items():
         names_a_file = key == "weights" and isinstance(value, str)
         each = value if isinstance(value, list) else [value]
         if not re.fullmatch(_KEYS, key) or names_a_file or any(isinstance(item, dict | list) for item in each):
             raise ConfigError(
                 f"weights={path}: {key} is {str(value)[:80]}, expected only tuned options, which are numbers, texts or "
-                "lists of them; write it again with src/tune.py"
+                "lists of them; write it again with softsearch tune"
             )
     return Tuned(**values)
 

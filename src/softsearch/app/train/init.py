@@ -140,7 +140,7 @@ def _take(init: CheckpointContents, model: Seq2Seq, tokenizers: Tokenizers, opti
     parts, part_of = model.parts(), {p: part for part, group in model.parts().items() for p in group}
     for part in options.parts or ():
         if part not in parts:
-            raise ConfigError(f"init.parts has {part!r}, which is no part of this model; {nearest(part, parts)}")
+            raise ConfigError(f"init.parts has {part!r}, which is not a part of this model; {nearest(part, parts)}")
     named = dict(model.named_parameters(remove_duplicate=False))
     left = 0
     for name, weight in model.state_dict().items():
@@ -196,7 +196,7 @@ def freeze(model: Seq2Seq, what: Sequence[str]) -> None:
         chosen: list[Tensor] = [*parts.get(pattern, ())] or [p for n, p in names.items() if fnmatchcase(n, pattern)]
         if not chosen:
             raise ConfigError(
-                f"freeze has {pattern!r}, which is no part of this model and fits no name of a weight; "
+                f"freeze has {pattern!r}, which is not a part of this model and fits no name of a weight; "
                 f"{nearest(pattern, [*parts, *names])}"
             )
         for parameter in chosen:

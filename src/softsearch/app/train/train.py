@@ -236,7 +236,7 @@ def _build_trainer(options: Train, callbacks: list[Callback], *, is_counted: boo
     if trainer.world_size > 1 and HydraConfig.get().mode == RunMode.MULTIRUN:
         raise ConfigError(
             f"a sweep (-m) with {trainer.world_size} processes for each job: Lightning's processes would each run the "
-            "whole sweep; use src/sweep.py, whose trials are commands of their own, or sweep with trainer.devices=1"
+            "whole sweep; use softsearch sweep, whose trials are commands of their own, or sweep with trainer.devices=1"
         )
     device, has_float64 = trainer.strategy.root_device.type, is_counted or str(trainer.precision).startswith("64")
     if device == "mps" and has_float64:

@@ -91,7 +91,7 @@ class HuggingFace(ParallelSource):
         root = Path(self.root)
         files = sorted(path for path in root.rglob("*") if path.is_file())
         if not files:
-            raise CorpusError(f"data.root={root} is no folder with files; change data.root, or set data.hub=NAME")
+            raise CorpusError(f"data.root={root} is not a folder with files; change data.root, or set data.hub=NAME")
         return [(path.relative_to(root).as_posix(), digest_of(path)) for path in files]
 
     def _rows(self, split: str, where: str, _left_out: Counter[str]) -> Iterator[Pair]:

@@ -151,7 +151,7 @@ def lock(path: Path, *, busy: Callable[[], object], missing: Callable[[OSError],
 
 def _lock(folder: Path) -> AbstractContextManager[bool]:
     """Waits until no other process makes ``folder``."""
-    advice = "run src/prepare.py before processes that start together"
+    advice = "run softsearch prepare before processes that start together"
     return lock(
         folder.with_name(f".{folder.name}.lock"),
         busy=lambda: log.info("waiting for another process, which makes %s", folder),

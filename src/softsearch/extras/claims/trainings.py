@@ -125,7 +125,7 @@ def _train(each: Training, name: str) -> None:
     if code or not each.finished:
         raise SoftsearchError(
             f"the training of {each.run} with seed {each.seed} ended with exit code {code}; its output is "
-            f"{each.folder / OUTPUT}; mend it and run the same command again\n{last_lines(each.folder)}"
+            f"{each.folder / OUTPUT}; fix it and run the same command again\n{last_lines(each.folder)}"
         )
 
 

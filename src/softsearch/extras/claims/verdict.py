@@ -121,7 +121,7 @@ def _rows(text: str, tables: Tables) -> tuple[list[Row], str]:
     """The rows of a cell, and its column."""
     match = _CELL.fullmatch(text.strip())
     if match is None:
-        raise ConfigError(f"{text!r} is no cell, expected TABLE.COLUMN[KEY=VALUE,...]; change it")
+        raise ConfigError(f"{text!r} is not a cell, expected TABLE.COLUMN[KEY=VALUE,...]; change it")
     table, column, conditions = match.groups()
     if table not in tables:
         raise ConfigError(f"{text!r}: there is no measure {table!r}; {nearest(table, tables)}")

@@ -21,7 +21,7 @@ class Config:
         values: what it holds, if it is no JSON file.
 
     Raises:
-        CheckpointError: it is no JSON object.
+        CheckpointError: it is not a JSON object.
     """
 
     def __init__(self, path: Path, values: dict[str, Any] | None = None) -> None:

@@ -114,7 +114,7 @@ def _open(path: Path) -> tuple[Config, Weights]:
             raise yaml.YAMLError("it has references")
         options = yaml.safe_load(text)
     except Exception as error:  # of tags and depth, of values that are not what their tag says
-        raise CheckpointError(f"{path}: {_OPTIONS} is no YAML of plain values ({in_short(error)})") from error
+        raise CheckpointError(f"{path}: {_OPTIONS} is not YAML of plain values ({in_short(error)})") from error
     if not isinstance(options, dict):
         raise CheckpointError(f"{path}: {_OPTIONS} is of {type(options).__name__}, expected options by name")
     for name, array in arrays.items():

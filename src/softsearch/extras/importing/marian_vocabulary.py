@@ -52,7 +52,7 @@ def _read_side(path: Path, size: int, spm: Path, split: _Split) -> Vocabulary:
     if path.suffix in _PIECES:
         return _from_pieces(path, size)
     if path.suffix not in _WORDS:
-        raise ConfigError(f"{path} is no vocabulary that can be imported, expected one of .spm, .yml or .json")
+        raise ConfigError(f"{path} is not a vocabulary that can be imported, expected one of .spm, .yml or .json")
     words = _read_words(path, size)
     if spm.is_file():
         model, rows = split(spm, words)
@@ -100,7 +100,9 @@ def _read_words(path: Path, size: int) -> dict[str, int]:
     words = {index.value: word for word, index in nodes if isinstance(index, yaml.ScalarNode)}
     ordered = [words.get(str(index), "") for index in range(min(size, len(words)))]
     if "" in ordered or not {_EOS, _UNK} <= {*ordered}:
-        raise ConfigError(f"{path} is no list of words with ids from 0 on, {_EOS} and {_UNK} among them; take another")
+        raise ConfigError(
+            f"{path} is not a list of words with ids from 0 on, {_EOS} and {_UNK} among them; take another"
+        )
     _check_size(path, len(ordered), size)
     return {word: index for index, word in enumerate(ordered)}
 
@@ -122,7 +124,7 @@ def _read_mapping(path: Path) -> dict[str, Any]:
                 raise ValueError(f"it is nested deeper than {MOST_NESTED} levels")
         node = yaml.compose(content, yaml.CSafeLoader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{path} is no YAML of plain values ({in_short(error)}); take another file") from error
+        raise ConfigError(f"{path} is not YAML of plain values ({in_short(error)}); take another file") from error
     if not isinstance(node, yaml.MappingNode):
-        raise ConfigError(f"{path} is no YAML of values by name; take another file")
+        raise ConfigError(f"{path} is not YAML of values by name; take another file")
     return {key.value: value for key, value in node.value if isinstance(key, yaml.ScalarNode)}

@@ -38,7 +38,9 @@ def read_keys(path: Path) -> list[str]:
     numbered = [(number, key) for number, line in enumerate(lines, 1) if (key := line.strip()) and key[0] != "#"]
     for number, key in numbered:
         if not _KEY.fullmatch(key):  # the message must not quote it
-            raise ConfigError(f"{path}:{number} is no API key; expected 16 to 200 printable ASCII characters, no space")
+            raise ConfigError(
+                f"{path}:{number} is not an API key; expected 16 to 200 printable ASCII characters, no space"
+            )
     if not numbered:
         raise ConfigError(f"{path} has no API key; put one on each line, or leave --api-keys out")
     return [key for _, key in numbered]

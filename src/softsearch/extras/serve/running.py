@@ -90,7 +90,7 @@ class Connection(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answers a request that is not HTTP; see :class:`H11Protocol`."""
-        response = error_response(400, "this is no valid HTTP request; correct the client", {"Connection": "close"})
+        response = error_response(400, "this is not a valid HTTP request; correct the client", {"Connection": "close"})
         for event in (
             h11.Response(status_code=400, headers=response.raw_headers, reason=b"Bad Request"),
             h11.Data(data=bytes(response.body)),

@@ -59,7 +59,7 @@ def run_study(plan: Plan, run: Run, first: Iterable[Mapping[str, Any]] = ()) -> 
         failures = failed(worker.trials())
         if failures and len(failures) == finished(worker.trials()):
             raise ConfigError(
-                f"all {len(failures)} trials failed{_reason(failures)}; mend it and begin another study (study=NAME)"
+                f"all {len(failures)} trials failed{_reason(failures)}; fix it and begin another study (study=NAME)"
             )
         return worker.trials()
 

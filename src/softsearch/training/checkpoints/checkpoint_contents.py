@@ -85,7 +85,7 @@ def to_contents(path: Path, checkpoint: dict[str, Any]) -> CheckpointContents:
     """The contents of a checkpoint that was read from ``path``; raises as :func:`read_contents`."""
     origin = checkpoint.get(ORIGIN)
     if not isinstance(origin, dict):
-        raise CheckpointError(f"{path} is no softsearch checkpoint; expected one that src/train.py wrote")
+        raise CheckpointError(f"{path} is not a softsearch checkpoint; expected one that softsearch train wrote")
     if not _is_count(origin.get("format")) or origin["format"] != FORMAT:
         raise CheckpointError(
             f"{path}: its checkpoint format is {say(origin.get('format'))}, expected {FORMAT}; use the version of "
@@ -93,7 +93,7 @@ def to_contents(path: Path, checkpoint: dict[str, Any]) -> CheckpointContents:
         )
     problem = next(_problems(origin, checkpoint), None)
     if problem is not None:
-        raise CheckpointError(f"{path} is no checkpoint as src/train.py writes it: {problem}; take another file")
+        raise CheckpointError(f"{path} is not a checkpoint as softsearch train writes it: {problem}; take another file")
     try:
         src, tgt = (
             SentencePieceTokenizer(bytes(model.numpy()), reverse=reverse)

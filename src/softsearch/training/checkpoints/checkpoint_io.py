@@ -92,7 +92,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     check_hash(path)
     loaded = load_plain(path, "tensors and plain values", _unreadable)
     if not isinstance(loaded, dict):
-        raise CheckpointError(f"{path} holds a {type(loaded).__name__}, expected a checkpoint of src/train.py")
+        raise CheckpointError(f"{path} holds a {type(loaded).__name__}, expected a checkpoint of softsearch train")
     return loaded
 
 
@@ -123,7 +123,7 @@ def check_hash(path: Path) -> None:
         file.seek(max(0, left))
         comment = file.read()
         if not comment.startswith(_START):
-            raise _unreadable(path, "it does not end with its SHA-256, as a checkpoint of src/train.py does")
+            raise _unreadable(path, "it does not end with its SHA-256, as a checkpoint of softsearch train does")
         file.seek(0)
         digest = hashlib.sha256()
         while left > 0 and (chunk := file.read(min(left, _CHUNK))):

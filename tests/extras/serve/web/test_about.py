@@ -35,7 +35,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("tree", "message"),
     [
-        ("[", "is no JSON that describes models"),
+        ("[", "is not JSON that describes models"),
         ("[]", "the file is '[]', expected an object of title, text"),
         ({"titles": ""}, "titles is unknown; did you mean 'title'?"),
         ({"models": {"x": {}}}, "models.x: there is no such export, expected some of a"),

@@ -59,7 +59,7 @@ def test_what_cannot_be_read_leaves_nothing(saved: Path, tmp_path: Path) -> None
     refused("no split 'dev', found train, validation; set data.train", root=saved, train="dev")
     refused("no column 'fr', found 'en', 'de'", ConfigError, root=saved, src="translation.fr")
     refused("row 1 has 1 as 'id', expected text", root=saved, src="id")
-    refused("is no folder with files", root=tmp_path / "none")
+    refused("is not a folder with files", root=tmp_path / "none")
     script, odd = tmp_path / "script", tmp_path / "odd"
     script.mkdir()
     (script / "script.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")

@@ -57,7 +57,7 @@ def test_directions_come_back(
 def test_a_foreign_checkpoint_is_refused(tmp_path: Path, checkpoint: dict[str, Any]) -> None:
     del checkpoint["softsearch"]
     AtomicCheckpointIO().save_checkpoint(checkpoint, tmp_path / "x.ckpt")
-    with pytest.raises(CheckpointError, match=r"x.ckpt is no softsearch checkpoint"):
+    with pytest.raises(CheckpointError, match=r"x.ckpt is not a softsearch checkpoint"):
         read_contents(tmp_path / "x.ckpt")
 
 

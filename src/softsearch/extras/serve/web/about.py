@@ -107,7 +107,7 @@ def read_about(path: Path, names: Collection[str]) -> PageAbout:
             raise ValueError(f"it has more than {_MOST_BYTES:,} bytes")
         tree = read_json(path)
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{path} is no JSON that describes models ({error}); see docs/browser.md") from error
+        raise ConfigError(f"{path} is not JSON that describes models ({error}); see docs/browser.md") from error
     try:
         page: PageAbout = _read(tree, PageAbout, "")
         for name in page.models:
