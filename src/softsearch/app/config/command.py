@@ -31,6 +31,7 @@ from softsearch.app.config.composition import (
 )
 from softsearch.app.config.help import Help
 from softsearch.app.config.options import OPTIONS, Part, Parts
+from softsearch.app.config.processes import launched_rank, run_name
 from softsearch.app.config.shorthands import as_meant
 from softsearch.app.config.validation import build, drop_options_of_replaced, nearest, read_options
 from softsearch.app.process import end_on_signals, end_silently, fail, missing_package, raise_on_signals, tune_cpu
@@ -43,6 +44,7 @@ _NOT_FOR_USERS = (  # warnings about intended behaviour
     "You're resuming from a checkpoint that ended before the epoch ended",  # our datamodule knows the position
     "Detected call of `lr_scheduler.step",  # the first step may be skipped
     "The .* does not have many workers",  # one process collates token ids fast enough
+    "It is recommended to use `self.log.*sync_dist=True",  # all processes have the same value, or log one process's
     "RNN module weights are not part of single contiguous chunk",  # a cell's, put in cuDNN's order at each call
 )
 _MAIN = {**VERSION, **({"execution_whitelist": ["softsearch.app.console.*"]} if HYDRA_1_4 else {})}  # of logging
@@ -108,9 +110,20 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
 def register_resolvers(*, without_pytorch: bool = False) -> None:
     """Registers the functions below, which YAML calls as ``${share:...}``; some import PyTorch, or return None."""
     register: Any = OmegaConf.register_resolver if HYDRA_1_4 else OmegaConf.register_new_resolver  # renamed in 2.4
-    for resolver in (devices_for_ddp, fast_bfloat16, first_metric, home, mode_of, precision, share, sweep_name):
+    for resolver in (
+        devices_for_ddp,
+        fast_bfloat16,
+        first_metric,
+        home,
+        mode_of,
+        precision,
+        run_name,
+        share,
+        sweep_name,
+    ):
         is_left_out = without_pytorch and resolver in (devices_for_ddp, fast_bfloat16, precision)
         register(resolver.__name__, (lambda *_: None) if is_left_out else resolver, replace=True)
+    register("process_suffix", lambda: f"_process_{rank}" if (rank := launched_rank(os.environ)) else "", replace=True)
 
 
 def home() -> str:

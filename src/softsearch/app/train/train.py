@@ -23,6 +23,7 @@ from softsearch.app.config.build import build_data, build_model, check_attention
 from softsearch.app.config.command import fast_bfloat16
 from softsearch.app.config.composition import CONFIGS
 from softsearch.app.config.options import Train
+from softsearch.app.config.processes import launched_rank
 from softsearch.app.config.validation import build, check, plain, read_options
 from softsearch.app.environment import git_state
 from softsearch.app.results import build_metrics
@@ -30,6 +31,7 @@ from softsearch.app.systems.search import build_search, needs_tokenizers
 from softsearch.app.train.bundle import check_bundle, log_bundle, rehearse_export
 from softsearch.app.train.final_test import final_test
 from softsearch.app.train.init import freeze, read_init, start_from, tokenizer_maker
+from softsearch.app.train.nodes import OneFolder, check_start, naming_lost_processes
 from softsearch.app.train.resume import (
     check_folder,
     check_unchanged,
@@ -98,7 +100,8 @@ def train(config: DictConfig) -> None:
     if exports_bundle:
         rehearse_export(options, resolved, model, data.source, tokenizers)
     trainer.callbacks.append(SaveOrigin(resolved, tokenizers, data.source))  # type: ignore[attr-defined]  # set by a connector
-    with only_run(options.run_dir) if trainer.is_global_zero else nullcontext():
+    lock = only_run(options.run_dir) if trainer.is_global_zero else nullcontext()
+    with lock, naming_lost_processes(trainer, options.run_dir):
         if options.resume is None:  # else the run goes on with what the folder's first start began
             forget_id(options.run_dir)
         trainer.loggers = loggers = [build(logger) for logger in options.logger.values() if logger is not None]
@@ -135,7 +138,7 @@ def _quieten_lightning() -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
     logging.getLogger("lightning.pytorch.profilers").setLevel(logging.INFO)  # what trainer.profiler measured
     warnings.filterwarnings("ignore", "The number of training batches")  # of an epoch; the log counts steps
-    if int(os.environ.get("LOCAL_RANK", "0")):  # set by Lightning in the processes that it starts
+    if int(os.environ.get("LOCAL_RANK", "0")) or launched_rank(os.environ):  # the first is Lightning's variable
         logging.getLogger("softsearch").setLevel(logging.WARNING)
 
 
@@ -231,13 +234,17 @@ def _build_trainer(options: Train, callbacks: list[Callback], *, is_counted: boo
             "doctor prints the devices)"
         )
     trainer: lightning.Trainer = build(
-        options.trainer, callbacks=[*callbacks], logger=False, plugins=[AtomicCheckpointIO()]
+        options.trainer,
+        callbacks=[OneFolder(options.run_dir), *callbacks],
+        logger=False,
+        plugins=[AtomicCheckpointIO()],
     )
     if trainer.world_size > 1 and HydraConfig.get().mode == RunMode.MULTIRUN:
         raise ConfigError(
             f"a sweep (-m) with {trainer.world_size} processes for each job: Lightning's processes would each run the "
             "whole sweep; use softsearch sweep, whose trials are commands of their own, or sweep with trainer.devices=1"
         )
+    check_start(trainer)
     device, has_float64 = trainer.strategy.root_device.type, is_counted or str(trainer.precision).startswith("64")
     if device == "mps" and has_float64:
         needs = "an n-gram model" if is_counted else f"trainer.precision={trainer.precision}"

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -125,8 +125,9 @@ def _describe(path: Path) -> str:
 def lock(path: Path, *, busy: Callable[[], object], missing: Callable[[OSError], object]) -> Iterator[bool]:
     """Holds a lock on the file ``path``; yields False where the system has no locks.
 
-    The kernel holds it, so it ends with the process, however that ends; the file stays. ``busy`` is called before the
-    wait for another process, and ``missing`` if the file system has no locks.
+    The kernel holds it, so it ends with the process, however that ends; the file stays. Forked processes, such as the
+    workers of a data loader, give up their share of it at once, because they may live longer. ``busy`` is called before
+    the wait for another process, and ``missing`` if the file system has no locks.
 
     Raises:
         ConfigError: there is something else of this name, which may keep us waiting.
@@ -146,7 +147,22 @@ def lock(path: Path, *, busy: Callable[[], object], missing: Callable[[OSError],
         except OSError as error:
             locked = False
             missing(error)
-        yield locked
+        _locked.add(file)
+        try:
+            yield locked
+        finally:
+            _locked.discard(file)
+
+
+def _leave_locks_to_parent() -> None:
+    for file in _locked:
+        file.close()
+    _locked.clear()
+
+
+_locked: set[IO[bytes]] = set()  # open files of locks that this process holds
+if fcntl is not None:
+    os.register_at_fork(after_in_child=_leave_locks_to_parent)
 
 
 def _lock(folder: Path) -> AbstractContextManager[bool]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import lightning
 import torch
-from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.callbacks import Callback, EarlyStopping
 
 from softsearch.ranges import Seed
 
@@ -31,11 +31,16 @@ class ExactResume(Callback):
 
         In a checkpoint saved at a validation, it would expect a validation to be due at that step of this run too.
         That is wrong if the earlier run ended there or this one has another interval: rows of metrics and accumulation
-        windows would be off by one.
+        windows would be off by one. A run that early stopping has ended takes no further step.
         """
         progress = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]
         for counts in (progress["total"], progress["current"]):
             counts["completed"] = counts["processed"] - 1
+        for callback in trainer.callbacks:  # type: ignore[attr-defined]  # set by a connector
+            if isinstance(callback, EarlyStopping) and (state := checkpoint["callbacks"].get(callback.state_key)):
+                state["patience"] = callback.patience  # this run's, which may be larger in order to train on
+                has_ended = state.get("stopping_reason_message") is not None
+                trainer.should_stop |= has_ended and state["wait_count"] >= max(1, callback.patience)
 
 
 def seed_step(seed: int, step: int, rank: int) -> None:

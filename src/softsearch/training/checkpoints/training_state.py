@@ -130,7 +130,10 @@ def _differences(found: Any, fresh: Any, place: str = "") -> Iterator[str]:
         for index, value in enumerate(found):
             yield from _differences(value, fresh[index] if fresh else 0, f"{place}.{index}")
     elif isinstance(fresh, dict | list | tuple):
-        yield f"{place} is {_names(found)}, expected {_names(fresh)}"
+        if not (
+            fresh == {} and isinstance(found, dict) and _is_plain(found)
+        ):  # as of scores by path, before there are any
+            yield f"{place} is {_names(found)}, expected {_names(fresh)}"
     elif isinstance(fresh, Tensor) and not _is_alike(found, fresh):
         shape = tuple(found.shape) if isinstance(found, Tensor) else say(found)
         yield f"{place} is {shape}, expected {tuple(fresh.shape)} with all its values"
@@ -152,16 +155,31 @@ def _is_alike(found: Any, fresh: Tensor) -> bool:
 
 
 def _in_range(found: Any, fresh: Any, place: str) -> bool:
-    """Whether a value has the type and the range of a fresh one; null is a score before there is one."""
+    """Whether a value has the type and the range of a fresh one; null is a value before there is one."""
     if isinstance(found, Tensor) and isinstance(fresh, Tensor | None):
         if found.dim():
             return fresh is not None
         counts = fresh is not None and (place.endswith(".step") or not fresh.is_floating_point())
         return 0 <= found.item() < _LIMIT if counts else not math.isnan(found.item())
-    if isinstance(fresh, bool | str | None):
+    if fresh is None:  # a score or a reason that comes later
+        return _is_plain(found)
+    if isinstance(fresh, bool | str):
         return isinstance(found, type(fresh))
     if isinstance(found, bool) or not isinstance(found, int | float):
         return False
     if isinstance(fresh, int):
-        return isinstance(found, int) and 0 <= found < _LIMIT
+        return (isinstance(found, int) or place.startswith("callbacks.Timer.")) and 0 <= found < _LIMIT
     return abs(found) < _LIMIT or (math.isinf(found) and math.isinf(fresh))
+
+
+def _is_plain(found: Any) -> bool:
+    """Whether a value, of which a fresh run has nothing yet, consists of text, numbers in range and whole tensors."""
+    if isinstance(found, dict):
+        return all(isinstance(name, str | int) and _is_plain(value) for name, value in found.items())
+    if isinstance(found, list | tuple):
+        return all(map(_is_plain, found))
+    if isinstance(found, Tensor):
+        return is_weight(found)
+    if isinstance(found, int | float):
+        return abs(found) < _LIMIT or math.isinf(found)
+    return isinstance(found, str | None)

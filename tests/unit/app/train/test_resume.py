@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from lightning.pytorch.callbacks import Callback, ModelCheckpoint, Timer
 from torch import optim
 
 from softsearch.app.config.composition import composed
@@ -21,7 +22,7 @@ from softsearch.training.callbacks.ema import Ema
 from softsearch.training.callbacks.throughput import Throughput
 from softsearch.training.checkpoints.checkpoint_contents import SaveOrigin
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
-from softsearch.training.checkpoints.training_state import state_misfit
+from softsearch.training.checkpoints.training_state import _differences, state_misfit
 from softsearch.training.faults.faulty_steps import FaultySteps
 from softsearch.training.optimizer.lazy_adam import LazyAdam
 from softsearch.training.optimizer.muon import Muon
@@ -197,6 +198,48 @@ def test_a_malformed_state_of_training_is_one_message(part: str, value: Any, run
     with pytest.raises(CheckpointError) as refused, restoring(path):
         fit(run, tmp_path / "again", batches=8, resume=path)
     assert len(str(refused.value)) < 800
+
+
+def test_a_run_that_early_stopping_has_ended_is_resumed(tmp_path: Path) -> None:
+    """Without a further step; with more patience it trains on."""
+
+    def stopping(patience: int) -> list[Callback]:
+        scores = ModelCheckpoint(dirpath=tmp_path / "also", monitor="val/loss", save_top_k=2)
+        return [EarlyStopping(monitor="val/loss", patience=patience, min_delta=1e3), scores]
+
+    assert fit(tmp_path, tmp_path / "run", *stopping(1), batches=40).global_step == 8
+    path, data = tmp_path / "run" / "checkpoints" / "last.ckpt", small_data(tmp_path)
+    trainer, module = small_trainer(40, stopping(1)), small_module(data)
+    check_unchanged(path, CONFIG, partial(state_misfit, trainer=trainer, module=module, data=data))
+    for patience, steps in ((1, 8), (2, 12)):
+        assert fit(tmp_path, tmp_path / "on", *stopping(patience), batches=40, resume=path).global_step == steps
+
+
+@pytest.mark.parametrize(
+    ("callback", "attributes"),
+    [
+        (EarlyStopping(monitor="val/loss"), {"best_score": torch.tensor(1.0), "stopping_reason_message": "because"}),
+        (
+            ModelCheckpoint(monitor="val/loss"),
+            {"best_k_models": {"/run/a.ckpt": torch.tensor(1.0)}, "current_score": torch.tensor(2.0)},
+        ),
+        (Timer("00:01:00:00"), {"_offset": 12.5}),
+        (Throughput(), {"counts": dict.fromkeys(Throughput().counts, 2.5)}),
+        (FaultySteps(folder="x"), {"nonfinite": 3}),
+        (LastCheckpoint(dirpath="x"), {"steps": [4, 8]}),
+        (BestCheckpoint(dirpath="x", monitor="val/loss", mode="min"), {"best_model_score": torch.tensor(3.0)}),
+    ],
+    ids=lambda case: type(case).__name__,
+)
+def test_the_state_of_every_callback_may_have_changed(callback: Any, attributes: dict[str, Any]) -> None:
+    fresh, later = callback.state_dict(), copy.copy(callback)
+    for name, value in attributes.items():
+        assert hasattr(later, name)
+        setattr(later, name, value)
+    assert later.state_dict() != fresh
+    place = f"callbacks.{callback.state_key}"
+    assert [*_differences(later.state_dict(), fresh, place)] == []
+    assert [*_differences({**fresh, next(iter(fresh)): object()}, fresh, place)]
 
 
 def test_a_good_one_is_restored_and_other_errors_are_not_the_file_s(run: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from softsearch.data.preparation import cache_folder
-from softsearch.data.preparation.cache_folder import INDEX, damage, make_folder
+from softsearch.data.preparation.cache_folder import INDEX, damage, lock, make_folder
 from softsearch.errors import CorpusError
 
 NEEDS_LOCKS = pytest.mark.skipif(cache_folder.fcntl is None, reason="the system has no locks")
@@ -279,3 +279,26 @@ def test_waiting_is_told(folder: Path, start: Start, caplog: pytest.LogCaptureFi
         cache_folder.log.removeHandler(release)
         running.communicate()
     assert f"waiting for another process, which makes {folder}" in caplog.messages
+
+
+@NEEDS_LOCKS
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+def test_a_forked_process_that_lives_longer_holds_no_lock(tmp_path: Path) -> None:
+    def fail(*_: object) -> None:
+        pytest.fail("the lock is held")
+
+    (ends, told), (runs, says) = os.pipe(), os.pipe()
+    with lock(tmp_path / ".lock", busy=fail, missing=fail):
+        child = os.fork()
+        if not child:
+            os.close(told)
+            os.write(says, b"x")
+            os.read(ends, 1)  # until the test ends
+            os._exit(0)
+        os.read(runs, 1)
+    try:
+        with lock(tmp_path / ".lock", busy=fail, missing=fail) as locked:
+            assert locked
+    finally:
+        os.close(told)
+        os.waitpid(child, 0)

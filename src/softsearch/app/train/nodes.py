@@ -1,0 +1,93 @@
+"""A training of several processes on one or more machines: how they were started, their folder, and lost ones."""
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import lightning
+from lightning.fabric.plugins.environments.lightning import LightningEnvironment
+from lightning.pytorch.callbacks import Callback
+from torch.distributed import DistError
+
+from softsearch.errors import ConfigError, SoftsearchError, in_short
+from softsearch.training.lightning_internals import cluster_environment
+
+_VARIABLES = ("NODE_RANK", "MASTER_ADDR", "MASTER_PORT")
+_DELAY = 60.0  # seconds after which network file systems show what another node has written
+
+
+def check_start(trainer: lightning.Trainer) -> None:
+    """Checks that the processes were started as ``trainer.devices`` and ``trainer.num_nodes`` say.
+
+    Raises:
+        ConfigError: they were not, and would wait for each other or train for themselves.
+    """
+    environment, nodes = cluster_environment(trainer), trainer.num_nodes
+    if isinstance(environment, LightningEnvironment):
+        missing = [name for name in _VARIABLES if name not in os.environ]
+        if nodes > 1 and missing:
+            raise ConfigError(
+                f"trainer.num_nodes is {nodes}, but {', '.join(missing)} are not set; start the command on every node "
+                "with srun or torchrun, or with NODE_RANK=0, 1, ..., the first node's MASTER_ADDR=HOST, and a free "
+                "MASTER_PORT=PORT there"
+            )
+        if environment.node_rank() >= nodes:
+            raise ConfigError(
+                f"NODE_RANK is {environment.node_rank()}, but trainer.num_nodes is {nodes}; set trainer.num_nodes to "
+                "the number of nodes, or unset NODE_RANK"
+            )
+    elif environment is not None and trainer.world_size > 1:
+        try:
+            environment.validate_settings(trainer.num_devices, nodes)
+        except ValueError as error:
+            raise ConfigError(
+                f"trainer.devices={trainer.num_devices} and trainer.num_nodes={nodes} are not how the processes were "
+                f"started ({in_short(error)}); set them to the processes of a node and to the number of nodes"
+            ) from error
+
+
+class OneFolder(Callback):
+    """Ends a training whose processes do not see one folder, before its first step."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self.run_dir = run_dir
+
+    def setup(self, trainer: lightning.Trainer, *_: Any, **__: Any) -> None:
+        """Looks for the config that the first process has written.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        own = str(self.run_dir.absolute())
+        first = trainer.strategy.broadcast(own)
+        deadline = time.monotonic() + _DELAY * (own == first)
+        while not (self.run_dir / "config.yaml").is_file():
+            if time.monotonic() > deadline:
+                raise ConfigError(
+                    f"the run's folder of process {trainer.global_rank} is {own}, where the config.yaml that the first "
+                    f"process wrote to {first} is not found; set hydra.run.dir=FOLDER to one folder that all nodes see"
+                )
+            time.sleep(1.0)
+
+
+@contextmanager
+def naming_lost_processes(trainer: lightning.Trainer, run_dir: Path) -> Iterator[None]:
+    """Around a training: says in one line that another process has ended.
+
+    Raises:
+        SoftsearchError: the connection to another process is lost.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if trainer.world_size == 1 or not (isinstance(error, DistError) or "gloo" in str(error)):
+            raise
+        reason = re.sub(r"^\[\S+\] ", "", str(error)).partition(". ")[0].splitlines()[0]  # after gloo's own file
+        raise SoftsearchError(
+            f"process {trainer.global_rank} lost the connection to another one, whose output has the cause ({reason}); "
+            f"continue with resume=auto hydra.run.dir={run_dir}"
+        ) from error
