@@ -63,7 +63,7 @@ def print_end(options: Train, config: Mapping[str, Any], model: Seq2Seq, trainer
         say(f"best checkpoint: {best}" + ("" if saver is None or score is None else f" ({saver.monitor} {score:.4g})"))
     elif last.is_file():
         say(f"last checkpoint: {last}")
-    is_debug = HydraConfig.get().runtime.choices.get("debug") is not None
+    is_debug = HydraConfig.initialized() and HydraConfig.get().runtime.choices.get("debug") is not None
     if isinstance(model.encoder, NoSource) or is_debug or not (best.is_file() or last.is_file()):
         return
     run = str(options.run_dir if best.is_file() else last).removeprefix(f"{Path.cwd()}/")
