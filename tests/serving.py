@@ -30,11 +30,10 @@ class Served:
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        try:
-            self.address = ("127.0.0.1", int(self.wait("listening")["port"]))
-        except BaseException:
-            self.stop(signal.SIGKILL)
-            raise
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return "127.0.0.1", int(self.wait("listening")["port"])
 
     @property
     def url(self) -> str:

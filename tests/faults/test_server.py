@@ -284,6 +284,7 @@ def test_a_stop_lets_requests_in_flight_finish(number: signal.Signals, code: int
 
 def test_a_stop_while_it_loads() -> None:
     served = Served(BUNDLE, "--workers", 2)
+    served.wait("loading")
     assert served.stop() == 143
     assert not any("Traceback" in str(line) for line in served.events)
 

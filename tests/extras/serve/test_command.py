@@ -1,9 +1,19 @@
 """softsearch serve: its options, and what ends it before it serves."""
 
+import asyncio
+import errno
+import json
+import logging
+import os
+import signal
+import sys
 from pathlib import Path
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
+from softsearch.extras.serve import running
+from softsearch.extras.serve.pool import Pool
 from softsearch.runtime import cli
 from tests.programs import run_python
 from tests.serving import BUNDLE
@@ -50,8 +60,53 @@ def test_a_bundle_that_cannot_be_opened_ends_the_server(victim: Path) -> None:
     (victim / "encoder.onnx").unlink()
     done = run_python("-m", "softsearch", "serve", str(victim), "--port", "0")
     assert done.returncode == 1
-    assert "encoder.onnx" in done.stderr.splitlines()[-1]
-    assert done.stderr.splitlines()[-1].startswith("softsearch: error: ")
+    loading, error = done.stderr.splitlines()  # it never says that it listens, nor that it stops
+    assert json.loads(loading)["event"] == "loading"
+    assert error.startswith("softsearch: error: ")
+    assert "encoder.onnx" in error
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            RuntimeError("can't start new thread"),
+            "the server cannot start: can't start new thread; give it more memory",
+        ),
+        (MemoryError(), "the server cannot start: out of memory; "),
+        (BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"), "Resource temporarily unavailable; give"),
+        (ImportError("x.so: failed to map segment from shared object"), "failed to map segment"),
+    ],
+)
+def test_too_little_memory_is_one_line(
+    error: BaseException, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Pool, "load", AsyncMock(side_effect=error))
+    assert cli.main(["serve", str(BUNDLE), "--port", "0"]) == 1
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("softsearch")]
+    assert len(lines) == 1
+    assert said in lines[0]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no SIGHUP")
+async def test_a_reload_that_fails_in_any_way_is_logged_and_the_next_one_works(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "softsearch.server")
+    monkeypatch.setattr(running, "gc", Mock())
+    failures = [ZeroDivisionError("a surprise"), MemoryError(), OSError("no such device")]
+    dispatcher = Mock(load=AsyncMock(side_effect=[None, *failures, None]), models={}, workers=1)
+    loading = asyncio.create_task(running._load(Mock(dispatcher=dispatcher), {"port": 1}))
+    expected = ["listening", "ready", *["reload failed, the old models stay"] * len(failures), "reloaded"]
+    for count in range(2, len(expected) + 1):
+        while len(caplog.messages) < count:
+            await asyncio.sleep(0.01)
+            assert not loading.done(), loading
+        if count < len(expected):
+            os.kill(os.getpid(), signal.SIGHUP)
+    loading.cancel()
+    assert caplog.messages == expected
+    assert str(caplog.records[2].exc_info[1]) == "a surprise"  # type: ignore[index]  # with its traceback
 
 
 def test_without_the_extra_the_error_names_it() -> None:

@@ -6,9 +6,10 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -17,6 +18,7 @@ from softsearch.extras.serve import pool, workers
 from softsearch.extras.serve.command import Settings
 from softsearch.extras.serve.dispatcher import Dispatcher
 from softsearch.extras.serve.line_queue import RequestError
+from softsearch.extras.serve.models import Model
 from softsearch.extras.serve.workers import WorkerDiedError
 from softsearch.runtime.translator import Translator
 from tests.extras.serve.dispatchers import Log, Open, frozen, pids, until
@@ -116,6 +118,29 @@ async def test_a_client_that_has_left_is_not_tried_again(serve: Open, log: Log) 
             os.kill(before, signal.SIGKILL)
         assert await _ask(dispatcher, "two cats")
     assert log.batches == [1]
+
+
+async def test_nothing_unexpected_ends_the_replacement(
+    serve: Open, log: Log, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(pool, "_FIRST_PAUSE", 0.01)
+    real, failures = pool.open_models, iter([ZeroDivisionError("a surprise"), RuntimeError("can't start new thread")])
+
+    def fail_first(bundles: Mapping[str, Path]) -> dict[str, Model]:
+        if error := next(failures, None):
+            raise error
+        return real(bundles)
+
+    thread = Mock(start=Mock(side_effect=RuntimeError("can't start new thread")))
+    async with serve() as dispatcher:
+        monkeypatch.setattr(pool, "open_models", fail_first)
+        with monkeypatch.context() as patch:
+            patch.setattr(workers, "threading", Mock(Thread=Mock(return_value=thread)))
+            ask = asyncio.ensure_future(_ask(dispatcher, "ten"))  # cannot be sent, which ends the worker
+            await until(lambda: log.deaths)
+        assert await ask
+    assert "ZeroDivisionError" in caplog.text
+    assert caplog.text.count("cannot be replaced, next attempt") == 2
 
 
 async def test_a_worker_that_cannot_be_replaced_is_tried_again_until_it_can(

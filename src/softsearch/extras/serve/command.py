@@ -2,13 +2,14 @@
 
 import argparse
 import asyncio
+import errno
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
-from softsearch.errors import ConfigError, SoftsearchError
+from softsearch.errors import ConfigError, SoftsearchError, printable
 from softsearch.ranges import Range
 from softsearch.runtime.arguments import number
 
@@ -84,8 +85,29 @@ def serve(arguments: argparse.Namespace) -> None:
     """Runs the server until a signal ends it, which is raised again after the stop.
 
     Raises:
-        SoftsearchError: the extra is missing, the address is taken, or a bundle cannot be opened.
+        SoftsearchError: the extra is missing, the address is taken, a bundle cannot be opened, or memory, threads or
+            processes are short.
     """
+    try:
+        _serve(arguments)
+    except (MemoryError, RuntimeError, ImportError, OSError) as error:
+        if not is_shortage(error):
+            raise
+        raise SoftsearchError(
+            f"the server cannot start: {printable(str(error)) or 'out of memory'}; give it more memory, threads and "
+            "processes (ulimit -v and -u, or the container's limits), or lower --workers"
+        ) from error
+
+
+def is_shortage(error: BaseException) -> bool:
+    """Whether an error says that memory, threads or processes are short."""
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOMEM, errno.EAGAIN)
+    short = ("can't start new thread", "failed to map segment", "cannot allocate memory")
+    return isinstance(error, MemoryError) or any(words in str(error).lower() for words in short)
+
+
+def _serve(arguments: argparse.Namespace) -> None:
     try:
         from softsearch.extras.serve.running import run
     except ModuleNotFoundError as error:

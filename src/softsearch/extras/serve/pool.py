@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
-from softsearch.errors import SoftsearchError
+from softsearch.errors import SoftsearchError, traceback_of
 from softsearch.extras.serve.models import Model, hashes, open_models
 from softsearch.extras.serve.workers import Worker, WorkerDiedError
 
@@ -100,8 +100,9 @@ class Pool:
             try:
                 async with self._changing:
                     await self._fill()
-            except (SoftsearchError, OSError) as error:
-                _log.error("a worker process cannot be replaced, next attempt in %.0f s: %s", pause, error)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the server must not stay without the worker
+                reason = str(error) if isinstance(error, SoftsearchError | OSError) else traceback_of(error)
+                _log.error("a worker process cannot be replaced, next attempt in %.0f s: %s", pause, reason)
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
             else:

@@ -126,6 +126,7 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, dispatcher: Dispatcher) -> None:
         super().__init__(config)
         self.dispatcher = dispatcher
+        self.failed = False  # it has not loaded its models, and never says that it listens
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """See :class:`uvicorn.Server`."""
@@ -134,7 +135,8 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """See :class:`uvicorn.Server`."""
-        log_event("stopping")
+        if not self.failed:
+            log_event("stopping")
         limit = self.dispatcher.settings.deadline + _GRACE
         grace = asyncio.get_running_loop().call_later(limit, self.dispatcher.abandon)
         await super().shutdown(sockets)
@@ -176,8 +178,9 @@ async def run(bundles: Mapping[str, Path], settings: Settings) -> None:
     server = Server(config, dispatcher)
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
-    log_event("listening", host=host, port=port, url=f"http://{shown}:{port}/")
-    loading = asyncio.create_task(_load(server))
+    log_event("loading", models=list(bundles))
+    listening = {"host": host, "port": port, "url": f"http://{shown}:{port}/"}
+    loading = asyncio.create_task(_load(server, listening))
     try:
         await server.serve(sockets=[listener])
     finally:
@@ -185,7 +188,8 @@ async def run(bundles: Mapping[str, Path], settings: Settings) -> None:
         if server.force_exit:  # Ctrl-C came twice
             dispatcher.abandon()
         await dispatcher.stop()
-        log_event("stopped")
+        if not server.failed:
+            log_event("stopped")
     if loading.done() and not loading.cancelled():
         loading.result()  # raises what ended the server
 
@@ -210,16 +214,23 @@ def _page() -> Path | None:
         return None
 
 
-async def _load(server: Server) -> None:
-    """Opens the models; then they are opened again at every SIGHUP."""
+async def _load(server: Server, listening: Mapping[str, object]) -> None:
+    """Opens the models, says so, and opens them again at every SIGHUP.
+
+    Raises:
+        SoftsearchError: the models cannot be opened the first time.
+    """
     dispatcher, hangup = server.dispatcher, asyncio.Event()
     if _SIGHUP is not None:  # Windows has neither it nor handlers of a loop
         asyncio.get_running_loop().add_signal_handler(_SIGHUP, hangup.set)
     try:
         await dispatcher.load()
-    except BaseException:
-        dispatcher.draining = server.should_exit = True
+    except asyncio.CancelledError:  # a signal ends it
         raise
+    except BaseException:
+        server.failed = dispatcher.draining = server.should_exit = True
+        raise
+    log_event("listening", **listening)
     _log_models("ready", dispatcher)
     # What is here now stays: it need not be searched for garbage again and again.
     gc.collect()
@@ -229,8 +240,14 @@ async def _load(server: Server) -> None:
         hangup.clear()
         try:
             await dispatcher.load()
-        except (SoftsearchError, OSError) as error:
-            log_event("reload failed, the old models stay", level=logging.ERROR, reason=str(error))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the next reload must find the loop
+            expected = isinstance(error, SoftsearchError | OSError)
+            log_event(
+                "reload failed, the old models stay",
+                level=logging.ERROR,
+                exc_info=None if expected else error,
+                reason=str(error),
+            )
         else:
             _log_models("reloaded", dispatcher)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softsearch.errors import BundleError, SoftsearchError, traceback_of
+from softsearch.extras.serve.command import is_shortage
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.options import Strategy
 
@@ -67,7 +68,11 @@ class Worker:
         there.close()  # so that the process has the only copy, and the pipe ends with it
         self.pid = self._process.pid
         atexit.register(self.kill)  # before multiprocessing waits for a process that ignores SIGTERM
-        threading.Thread(target=self._receive, daemon=True, name=f"worker-{self.pid}").start()
+        try:
+            threading.Thread(target=self._receive, daemon=True, name=f"worker-{self.pid}").start()
+        except RuntimeError:  # there may be no more threads
+            self.kill()
+            raise
 
     @classmethod
     async def open(cls, bundles: Mapping[str, Path], sha256: Mapping[str, str]) -> "Worker":
@@ -128,7 +133,10 @@ class Worker:
             with suppress(OSError, TypeError):  # it dies, or its pipe is closed between two parts of a job
                 self._pipe.send(job)
 
-        threading.Thread(target=send, daemon=True).start()
+        try:
+            threading.Thread(target=send, daemon=True).start()
+        except RuntimeError:  # there may be no more threads; the end of the process ends what waits for it
+            self.kill()
 
     def _receive(self) -> None:
         """Runs in a thread of its own until the process ends."""
@@ -171,12 +179,14 @@ def _work(pipe: Connection, bundles: Mapping[str, Path], sha256: Mapping[str, st
     """The worker process: answers jobs until the main process sends None, closes the pipe or dies."""
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
-    threading.Thread(target=_die_with_parent, daemon=True).start()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the main process has gone
         try:
+            threading.Thread(target=_die_with_parent, daemon=True).start()
             translators = {name: _open(path, sha256[name]) for name, path in bundles.items()}
-        except SoftsearchError as error:
-            pipe.send(str(error))
+        except (SoftsearchError, MemoryError, RuntimeError, ImportError, OSError) as error:
+            if not isinstance(error, SoftsearchError) and not is_shortage(error):
+                raise
+            pipe.send(str(error) or "out of memory")
             return
         pipe.send(None)
         while (job := pipe.recv()) is not None:
