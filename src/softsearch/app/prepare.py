@@ -10,6 +10,7 @@ from softsearch.app.config.validation import build
 from softsearch.app.console import plain_console, print_rows, say
 from softsearch.app.train.init import tokenizer_maker
 from softsearch.data.preparation.prepare import prepare as prepare_data
+from softsearch.data.preparation.prepare import text_problems
 from softsearch.data.preparation.prepared import PreparedData
 
 
@@ -36,6 +37,8 @@ def prepare(options: Prepare) -> None:
             source, tokenizer, options.cache_dir, processes=processes, progress=progress, noise=noise
         )
     _show(prepared)
+    for problem in text_problems(source, prepared.tgt_tokenizer, options.cache_dir):
+        say(f"warning: {problem}")
 
 
 def _show(prepared: PreparedData) -> None:

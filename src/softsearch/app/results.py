@@ -15,6 +15,7 @@ from softsearch.app.console import plain_console, print_rows, say
 from softsearch.errors import ConfigError, printable
 from softsearch.evaluation.metrics import Metric, Scores
 from softsearch.evaluation.schema import REPORT, MetricFacts, Report, SystemReport, three_digits
+from softsearch.evaluation.test_set import HeldOutText
 from softsearch.text.corpus import write_lines
 from softsearch.text.plain_values import read_json
 
@@ -54,10 +55,13 @@ def build_metrics(nodes: Parts) -> dict[str, Metric]:
     return metrics
 
 
-def write_metrics(folder: Path, scores: Scores, training: Mapping[str, float], *, model: str, test_set: str) -> None:
+def write_metrics(
+    folder: Path, scores: Scores, training: Mapping[str, float], *, model: str, text: HeldOutText
+) -> None:
     """Writes the final metrics with the signatures of the scores, and the facts that a comparison of runs shows."""
     folder.mkdir(parents=True, exist_ok=True)
-    described = {"model": model, "test_set": test_set, "metrics": {n: asdict(fact) for n, fact in scores.facts.items()}}
+    about_text = {"test_set": text.name, "src_lang": text.src_lang, "tgt_lang": text.tgt_lang}
+    described = {"model": model, **about_text, "metrics": {n: asdict(fact) for n, fact in scores.facts.items()}}
     content = {**training, **scores.values, "signatures": scores.signatures, **described}
     (folder / METRICS).write_text(json.dumps(content, indent=2) + "\n")
 

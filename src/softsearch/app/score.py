@@ -6,6 +6,7 @@ from softsearch.app.systems.open import open_systems
 from softsearch.app.systems.texts import read_test_set
 from softsearch.errors import ConfigError
 from softsearch.evaluation.schema import all_or_nothing, file_name
+from softsearch.evaluation.text_checks import text_problems
 from softsearch.runtime.scoring import ScoreWriter
 from softsearch.runtime.system import combine
 
@@ -27,6 +28,8 @@ def score(options: Score) -> None:
     files = None if options.src is None or options.tgt is None else (options.src, options.tgt)
     systems = open_systems(options.ckpt, options.bundle, options.average)
     text = read_test_set(options, files, systems, "src=x.en tgt=x.de")
+    for problem in text_problems(text, systems):
+        say(f"warning: {problem}")
     if options.ensemble is not None:
         systems = [combine(systems, options.ensemble, options.weights)]
     summaries = []

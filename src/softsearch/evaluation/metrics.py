@@ -24,6 +24,7 @@ from softsearch.evaluation import sentence_scores
 from softsearch.evaluation.schema import MetricFacts, SystemReport
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.ranges import AtLeastOne, Count
+from softsearch.text.form_check import folded
 from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.text.vocabulary import LANGUAGE_TAG
 
@@ -210,13 +211,13 @@ class TER(_SacreBLEU):
 
 
 class ExactMatch(Metric):
-    """The share of translations that are equal to their references."""
+    """The share of translations that are equal to their references, except for white space and Unicode's forms."""
 
     title, percent, limits = "exact match", True, (0.0, 1.0)
 
     def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> ArrayLike:
         """Whether each is equal, and 1."""
-        return [(h == r, 1) for h, r in zip(hypotheses, references, strict=True)]
+        return [(folded(h) == folded(r), 1) for h, r in zip(hypotheses, references, strict=True)]
 
     def score(self, sums: NDArray[np.float64]) -> float:
         """The share."""

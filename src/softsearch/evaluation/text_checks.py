@@ -5,6 +5,11 @@ from collections.abc import Mapping, Sequence
 
 from softsearch.data.corpora.base import TextForm
 from softsearch.evaluation.metrics import TOKENIZE, Metric, primary
+from softsearch.evaluation.test_set import HeldOutText
+from softsearch.runtime.system import System
+from softsearch.text.form_check import SAMPLE, form_problems, reference_problems
+
+Languages = tuple[str, str]  # of source and target; "" where it is not given
 
 _UNSPACED = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")  # their scripts
 
@@ -21,4 +26,45 @@ def unsegmented(references: Sequence[str], *, text_form: TextForm, tgt_lang: str
 def without_scores(metrics: Mapping[str, Metric], references: Sequence[str]) -> list[str]:
     """Warnings of metrics that are the same for any translations of these references."""
     unable = [metric.title for metric in metrics.values() if not metric.can_score(references)]
-    return [f"no reference has four words, so that {' and '.join(unable)} is 0 for any translation"] if unable else []
+    return [f"no reference has four words, so that {unable[0]} is 0 for any translation"] if unable else []
+
+
+def language_problems(what: str, languages: Languages, others: Mapping[str, Languages]) -> list[str]:
+    """Warnings of ``others``, by their names, that have other languages than ``what``, such as a text and its models.
+
+    Codes of three letters, regions and scripts are the same language (``deu``, ``de-AT``); of several (``de+fr``), one
+    is enough. A language that is not given is not compared.
+    """
+    found = []
+    for name, own in others.items():
+        if all(map(_same, languages, own)):
+            continue
+        is_swapped = all((*languages, *own)) and all(map(_same, languages, own[::-1]))
+        advice = "are the files swapped?" if is_swapped else "their scores mean nothing together"
+        found.append(f"{what} is {'-'.join(languages)}, but {name} is {'-'.join(own)}; {advice}")
+    return found
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two languages, or lists of them, have one in common, or one is not given."""
+    return not (one and other) or bool(_codes(one) & _codes(other))
+
+
+def _codes(languages: str) -> set[str]:
+    from babel.core import get_global  # which takes a tenth of a second
+
+    aliases = get_global("language_aliases")
+    primaries = (primary(code).lower() for code in languages.split("+"))
+    return {aliases.get(code, code) for code in primaries}
+
+
+def text_problems(text: HeldOutText, systems: Sequence[System]) -> list[str]:
+    """Warnings of a test set that is not what the systems were made for: its languages, form and references."""
+    models = {f"the model {system.name}": (system.src_lang, system.tgt_lang) for system in systems}
+    problems = language_problems(f"the test set {text.name}", (text.src_lang, text.tgt_lang), models)
+    tokenizer = systems[0].tokenizers[1]
+    references = text.split_references or text.references
+    samples = {} if text.features is not None else {f"the sources of {text.name}": text.sources[:SAMPLE]}
+    samples[f"the references of {text.name}"] = references[:SAMPLE]
+    problems += form_problems(samples, text_form=text.text_form, joiner=tokenizer.joiner)
+    return problems + reference_problems(text.name, text.references, tokenizer)

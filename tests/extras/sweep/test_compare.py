@@ -91,6 +91,17 @@ def test_different_signatures_are_a_warning() -> None:
     assert warning == "the BLEU signatures differ, do not compare the scores: nrefs:1|tok:none; other"
 
 
+def test_runs_of_different_languages_are_a_warning() -> None:
+    runs = [
+        run("a", 1.0, 1, 1, languages=("en", "de")),
+        run("b", 2.0, 1, 1, languages=("en", "fr")),
+        run("c", 3.0, 1, 1),
+    ]
+    (warning,) = compare_runs([*runs[:2]]).warnings
+    assert warning == "the text of b is en-fr, but that of a is en-de; their scores mean nothing together"
+    assert compare_runs(runs[1:]).warnings == []
+
+
 def test_runs_of_different_test_sets_are_in_tables_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
     others = [run("c", 90.0, 1, 1, test_set="easy"), run("a", 1.0, 1, 1), run("b", 2.0, 1, 1)]
     comparison = compare_runs(others)

@@ -100,6 +100,7 @@ def test_bounds() -> None:
 def test_exact_match_is_a_share_of_lines() -> None:
     values = corpus_scores(HYPOTHESES, REFERENCES, text_form="plain", tgt_lang="en").values
     assert values["exact_match"] == pytest.approx(1 / 3)
+    assert ExactMatch().corpus_score(["a b", "ü", "x y", "x"], [" a  b\u00a0", "u\u0308", "xy", "X"]) == 1 / 2
 
 
 def test_sides_of_different_length_are_refused() -> None:

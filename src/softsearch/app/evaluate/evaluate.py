@@ -30,7 +30,7 @@ from softsearch.evaluation.metrics import for_text, report_metrics
 from softsearch.evaluation.schema import Report, SystemReport, all_or_nothing, file_name, write_report
 from softsearch.evaluation.search_curve import search_curve
 from softsearch.evaluation.test_set import HeldOutText
-from softsearch.evaluation.text_checks import unsegmented, without_scores
+from softsearch.evaluation.text_checks import text_problems, unsegmented, without_scores
 from softsearch.evaluation.train_test_overlap import find_overlap
 from softsearch.evaluation.word_alignment import Alignment
 from softsearch.report.curves import Points, read_points
@@ -74,7 +74,7 @@ def evaluate(config: DictConfig) -> None:
         for system in members
         if system.text_form != text.text_form
     ]
-    warnings += without_scores(bound, text.references)
+    warnings += [*text_problems(text, members), *without_scores(bound, text.references)]
     if problem := unsegmented(text.references, text_form=text.text_form, tgt_lang=text.tgt_lang):
         warnings.append(f"{problem}; name the files by language, as in test='[x.en,x.ja]'")
     if text.text_form == "lc_tok" and 2 * sum(line != line.lower() for line in text.sources) > len(text.sources):
@@ -105,7 +105,7 @@ def evaluate(config: DictConfig) -> None:
     with all_or_nothing(options.run_dir) as new:
         whole = _write(whole, alignments, text, options, new)
         scores = report_metrics(whole.systems[0], text, metrics).prefixed(options.split)
-        write_metrics(new, scores, {}, model=whole.systems[0].architecture, test_set=text.name)
+        write_metrics(new, scores, {}, model=whole.systems[0].architecture, text=text)
     show_report(whole, options.run_dir)
     if outcome is not None and outcome.verdict == WITHIN:
         say(outcome.described)

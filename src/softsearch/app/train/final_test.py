@@ -41,7 +41,7 @@ def final_test(
         counted |= callback.summary if isinstance(callback, Throughput | FaultySteps) else {}
     if trainer.is_global_zero:
         write_hypotheses(options.run_dir, split, hypotheses)  # before what says that the run has ended
-        write_metrics(options.run_dir, scores.prefixed(split), counted, model=options.name, test_set=text.name)
+        write_metrics(options.run_dir, scores.prefixed(split), counted, model=options.name, text=text)
     return partial(print_test, options.run_dir, split, scores, counted)
 
 

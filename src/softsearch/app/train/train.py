@@ -44,6 +44,7 @@ from softsearch.app.train.summary import log_start, print_end
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.given_tokenizers import TokenizerMaker
+from softsearch.data.preparation.prepare import text_problems
 from softsearch.errors import ConfigError
 from softsearch.evaluation.metrics import SentenceScore, bleu_for
 from softsearch.evaluation.text_checks import unsegmented, without_scores
@@ -277,6 +278,8 @@ def _prepare_data(options: Train, maker: TokenizerMaker, world_size: int, node: 
     data.prepare_data()
     data.check(world_size)
     node |= {key: getattr(data.source, key) for key in ("src_lang", "tgt_lang") if key in node}
+    for problem in text_problems(data.source, data.prepared.tgt_tokenizer, data.cache_dir):
+        log.warning(problem)
     if problem := unsegmented(data.lines("val")[1], text_form=data.source.text_form, tgt_lang=data.source.tgt_lang):
         log.warning("%s; set data.tgt_lang=CODE", problem)
     return data

@@ -26,7 +26,7 @@ Direction = Literal["l2r", "r2l"]
 FilePair = tuple[Path, Path]
 Picture = NDArray[np.uint8]  # [height, width, 3]
 _LANGUAGE = re.compile(r"[a-z]{2,3}([-_]([A-Z]{2}|[A-Z][a-z]{3}))?")  # as en, hsb, pt_BR and zh-Hans
-_NO_LANGUAGES = {"bpe", "hyp", "lc", "npy", "out", "raw", "ref", "spm", "src", "tgt", "tok", "trg"}  # of suffixes
+_NO_LANGUAGE = re.compile("bpe|dev|hyp|lc|npy|out|raw|ref|spm|src|tgt|tok|trg|tst|val")  # of suffixes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,10 +223,10 @@ def require_file(split: str, path: str | Path) -> None:
 
 
 def language_of(path: str | Path) -> str:
-    """The language at the end of a file's name, ``en`` of ``news.en``, ``news.en.gz`` and ``news.en.txt``, or ""."""
+    """The language at the end of a file's name, ``en`` of ``news.en``, ``news.en.gz`` and ``news.en.tok``, or ""."""
     suffixes = [suffix[1:] for suffix in Path(path).suffixes if suffix not in (*PACKED, ".txt")]
-    is_language = bool(suffixes) and _LANGUAGE.fullmatch(suffixes[-1]) and suffixes[-1] not in _NO_LANGUAGES
-    return suffixes[-1] if is_language else ""
+    suffixes = [suffix for suffix in suffixes if not _NO_LANGUAGE.fullmatch(suffix)]
+    return suffixes[-1] if suffixes and _LANGUAGE.fullmatch(suffixes[-1]) else ""
 
 
 def text_sha256(path: Path) -> str:

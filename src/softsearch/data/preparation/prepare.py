@@ -23,6 +23,7 @@ from softsearch.data.preparation.processes import ordered_map
 from softsearch.text.corpus import read_raw
 from softsearch.text.features import check_finite, read_features
 from softsearch.text.filters import Cleaner, CorpusReport
+from softsearch.text.form_check import form_problems, head, reference_problems
 from softsearch.text.noise import NO_NOISE, Noise
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.text.vocabulary import UNK
@@ -69,6 +70,25 @@ def prepare(
     make_folder(folder, write)
     prepared = PreparedData(folder, *_read_tokenizers(folder, source), features=features)
     return replace(prepared, repeats=tuple(source.repeats(prepared.kept_pairs("train"))))
+
+
+def text_problems(source: ParallelSource, tokenizer: SentencePieceTokenizer, cache_dir: Path) -> list[str]:
+    """Warnings of text that is not of the form that the options say, from the start of each file.
+
+    ``tokenizer`` is that of the target.
+    """
+    files = {split: [pair] for split, pair in source.files(cache_dir).items()}
+    files["train"] = source.train_files(cache_dir)
+    samples: dict[str, list[str]] = {}
+    problems: list[str] = []
+    for split, pairs in files.items():
+        for src, tgt in pairs:
+            sides = [tgt] if source.has_features else [src, tgt]
+            samples |= {f"data.{split} ({path.name})": head(path) for path in sides}
+            if split != "train":
+                place = f"data.{split} ({tgt.name})"
+                problems += reference_problems(place, map(tokenizer.written, samples[place]), tokenizer)
+    return form_problems(samples, text_form=source.text_form, joiner=tokenizer.joiner) + problems
 
 
 def _read_tokenizers(folder: Path, source: ParallelSource) -> Tokenizers:

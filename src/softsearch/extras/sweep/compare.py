@@ -18,6 +18,7 @@ from softsearch.app.console import print_rows, say
 from softsearch.app.results import METRICS, write_rows
 from softsearch.errors import ConfigError
 from softsearch.evaluation.schema import REPORT, MetricFacts, all_or_nothing, parse, plain_signature
+from softsearch.evaluation.text_checks import Languages, language_problems
 from softsearch.report.charts import draw_pareto, pareto_front
 from softsearch.report.curves import CURVES, Points, draw_curves, read_points
 from softsearch.report.drawing import COLOURS
@@ -51,6 +52,7 @@ class Run:
     parameters: int | None = None
     size_bytes: int | None = None
     test_set: str = ""
+    languages: Languages = ("", "")
     missing: str = ""  # why there are no scores
 
 
@@ -126,6 +128,9 @@ def compare_runs(runs: Sequence[Run], rank_by: str | None = None) -> Comparison:
             warnings.append(
                 f"{where}the {facts[metric].title} signatures differ, do not compare the scores: {different}"
             )
+    first, *others = scored
+    translated = {f"that of {run.name}": run.languages for run in others}
+    warnings += language_problems(f"the text of {first.name}", first.languages, translated)
     if lacking := [run.name for run in scored if run.number not in points]:
         needed = f"{facts[metric].title}, speed while {speed} or parameters"
         warnings.append(f"not in the picture, because {needed} are missing: {', '.join(lacking)}")
@@ -155,7 +160,7 @@ def _row(run: Run, comparison: Comparison) -> dict[str, Any]:
     row = asdict(run)
     scores = {name: row["scores"].get(name) for name in comparison.facts}
     row |= {"signature": run.signatures.get(comparison.metric, "")}
-    return {k: v for k, v in (row | scores).items() if k not in ("scores", "facts", "signatures")}
+    return {k: v for k, v in (row | scores).items() if k not in ("scores", "facts", "signatures", "languages")}
 
 
 def print_comparison(comparison: Comparison) -> None:
@@ -274,6 +279,7 @@ def _evaluated(folder: Path, report: dict[str, Any], system: dict[str, Any]) -> 
         parameters=int(_finite(system["parameters"])),
         size_bytes=int(_finite(system["size_bytes"])),
         test_set=str(report["test_set"]),
+        languages=(str(report["src_lang"]), str(report["tgt_lang"])),
     )
 
 
@@ -295,6 +301,7 @@ def _trained(folder: Path, metrics: dict[str, Any], split: str) -> Run:
         training=_number(metrics, "train/tokens_per_second"),
         parameters=None if parameters is None else int(parameters),
         test_set=str(metrics.get("test_set", "")),
+        languages=(str(metrics.get("src_lang", "")), str(metrics.get("tgt_lang", ""))),
     )
 
 

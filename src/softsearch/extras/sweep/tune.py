@@ -28,6 +28,7 @@ from softsearch.evaluation.inference import BATCH_TOKENS
 from softsearch.evaluation.measure import Evaluator
 from softsearch.evaluation.metrics import bleu_for
 from softsearch.evaluation.test_set import HeldOutText
+from softsearch.evaluation.text_checks import text_problems
 from softsearch.extras.sweep.study import Plan
 from softsearch.extras.sweep.sweep import run_study
 from softsearch.extras.sweep.trial import TrialFailed, override, suggest
@@ -122,6 +123,8 @@ def tune(options: Tune) -> None:
     language_model = None if options.language_model is None else open_any([str(options.language_model)])[0]
     text = read_test_set(options, options.test, systems)
     text = text.select(range(len(text.sources))[: options.sentences])
+    for problem in text_problems(text, systems):
+        say(f"warning: {problem}")
     metric = bleu_for(text.text_form, text.tgt_lang)
     models = Models(options, systems, language_model, text)
     models.combined({})  # refuses wrong weights before the first search

@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from softsearch.app.config.composition import composed
+from softsearch.app.config.options import Score
+from softsearch.app.config.validation import read_options
 from softsearch.app.evaluate.evaluate import evaluate
+from softsearch.app.score import score
 from softsearch.errors import SoftsearchError
 from softsearch.search.ensemble import AVERAGES, Average
 from tests.unit.app.opening import Home, make_home
@@ -100,3 +103,27 @@ def test_a_run_s_own_metrics_are_measured_where_none_are_typed(home: Home) -> No
     assert [("metric=spbleu" in w, "metric=mine" in w) for w in warned] == [(True, False), (False, True)]
     assert "trust='[somebodys.*]'" in warned[1]
     assert next(iter(evaluated(home, "metric=[chrf]")["metrics"])) == "chrf"
+
+
+def test_a_text_of_other_languages_or_of_another_form_is_told_by_every_command(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home.save(lambda _: None)
+    pair = [home.folder / "swapped.de", home.folder / "swapped.en"]
+    pair[0].write_text("d@@ e f\n" * 12)
+    pair[1].write_text("D  E F\n" * 12)
+    languages = "the test set swapped.de, swapped.en is de-en, but the model other is en-de; are the files swapped?"
+    told = [
+        languages,
+        "the sources of swapped.de, swapped.en: words are split with '@@ '",
+        "swapped.de, swapped.en: of 12 references 12 have surplus",
+    ]
+    warnings = evaluated(home, f"test=[{pair[0]},{pair[1]}]", "overlap=false")["warnings"]
+    places = (f"run_dir={home.folder / 'out'}", f"cache_dir={home.folder / 'cache'}")
+    config = composed("score", f"ckpt={home.other}", f"src={pair[0]}", f"tgt={pair[1]}", *places)
+    capsys.readouterr()
+    score(read_options(config, Score))
+    said = capsys.readouterr().out
+    for problem in told:
+        assert sum(warning.startswith(problem) for warning in warnings) == 1
+        assert f"warning: {problem}" in said

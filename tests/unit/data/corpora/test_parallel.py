@@ -28,9 +28,17 @@ def test_files_and_languages_from_suffixes(tmp_path: Path) -> None:
     }
 
 
-NAMES = {"x.en": "en", "x.tok.hsb.gz": "hsb", "x.pt_BR.txt": "pt_BR", "x.zh-Hans": "zh-Hans", "x.de-en.de": "de"} | (
-    dict.fromkeys(("x", "x.src.txt", "x.tgt", "x.txt.xz", "x.de-en.txt", "en.d/x", "x.v2", "x.npy"), "")
-)
+NAMES = {
+    "x.en": "en",
+    "x.tok.hsb.gz": "hsb",
+    "x.pt_BR.txt": "pt_BR",
+    "x.zh-Hans": "zh-Hans",
+    "x.de-en.de": "de",
+    "test_2016.lc.tok.de": "de",
+    "x.fr.bpe": "fr",
+} | (dict.fromkeys(("x", "x.src.txt", "x.tgt", "x.txt.xz", "x.de-en.txt", "en.d/x", "x.v2", "x.npy"), ""))
+
+NAMES |= {"test_2016.lc.tok.de": "de", "x.fr.bpe": "fr", "x.dev": ""}
 
 
 @pytest.mark.parametrize(("name", "language"), NAMES.items())

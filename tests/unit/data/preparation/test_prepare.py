@@ -17,7 +17,7 @@ from softsearch.data.preparation import cache_folder
 from softsearch.data.preparation import clean as clean_module
 from softsearch.data.preparation import prepare as prepare_module
 from softsearch.data.preparation.encode import read_array
-from softsearch.data.preparation.prepare import prepare
+from softsearch.data.preparation.prepare import prepare, text_problems
 from softsearch.data.preparation.prepared import PreparedData
 from softsearch.data.sampler import Batching, count_tokens
 from softsearch.data.tokenizer_files import from_files
@@ -55,6 +55,20 @@ def test_ids_are_those_of_the_text(source: Parallel, cache: Path) -> None:
         for store, tokenizer, path in sides:
             lines = path.read_text(encoding="utf-8").splitlines()
             assert [tokenizer.decode(store[i].tolist()) for i in range(len(store))] == lines
+
+
+def test_text_of_another_form_is_named_by_split(tmp_path: Path) -> None:
+    tokenizer, _ = TRAINER.train(["the cat"], ["die katze"])
+    lines = {"train": "the c@@ at\n" * 20, "val": "the cat\n" * 20, "test": "the  c@@ at\n" * 20}
+    for split, text in lines.items():
+        for side in ("en", "de"):
+            (tmp_path / f"{split}.{side}").write_text(text)
+    files: Any = {split: [tmp_path / f"{split}.en", tmp_path / f"{split}.de"] for split in lines}
+    split, spaces = text_problems(Parallel(**files), tokenizer, tmp_path)
+    places = [f"data.{name} ({name}.{side})" for name in ("train", "test") for side in ("en", "de")]
+    assert split.startswith(f"{', '.join(places)}: words are split with '@@ ', as by subword-nmt; set tokenizer=")
+    assert spaces.startswith("data.test (test.de): of 20 references 20 have surplus or other white space")
+    assert text_problems(Parallel(**{**files, "test": None, "train": files["val"]}), tokenizer, tmp_path) == []
 
 
 def test_one_vocabulary_or_one_for_each_side(source: Parallel, cache: Path) -> None:
