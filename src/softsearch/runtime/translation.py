@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from softsearch.errors import InputError
 from softsearch.runtime.options import Search, output_options
+from softsearch.runtime.sentences import count_sentences
 from softsearch.search.exact import ExactSearch
 from softsearch.search.interface import Hypothesis
 from softsearch.search.options import SearchOptions
@@ -24,13 +26,6 @@ from softsearch.text.vocabulary import SOURCE_SEPARATOR, with_eos
 _BREAKS = tuple(
     re.compile(pattern)
     for pattern in (r"(?<=[.!?\u2026])\s+|(?<=[\u3002\uff01\uff1f])", r"(?<=[,;:])\s+|(?<=[\u3001\uff0c])", r"\s+", r"")
-)
-# The end of a sentence inside a text: a mark that stands alone, ! or ?, or a full stop after a word that is hardly an
-# abbreviation (four letters, or three lower-case ones). src/web/worker/sentences.js has the same.
-# A row of marks is read once, from its start: from each of its marks, a line of 10,000 would take seconds.
-_SENTENCE_END = re.compile(
-    r"(?:(?:\s|[^\W\d_]{4}|\b[a-z]{3})\.|(?<![.!?\u2026])\.*[!?\u2026])[.!?\u2026]*[\"'\u201c\u201d\u2019\u00bb)\]]*\s+(?=([^\s\d&]))"
-    r"|[\u3002\uff01\uff1f]+[\u201d\u300d\u300f\uff09]*\s*(?=([^\s\d&]))"
 )
 
 
@@ -182,28 +177,23 @@ def _break_near_middle(text: str) -> int:
     return len(text) // 2
 
 
-def count_sentences(text: str) -> int:
-    """The sentences in a text, by a rule that rather misses an end than takes an abbreviation for one.
+def join(search: Search, tokenizers: Tokenizers, candidates: Sequence[Candidate], src_lang: str) -> Translation:
+    """Joins translations of the parts of a line, one of each, in the order of the text.
 
-    No sentence begins with a digit or &quot;, and none with a lower-case letter unless the text has no other letters.
+    ``src_lang`` is the language of the line, as ``en``, or ``en+fr`` of several sources, or "".
     """
-    text = text.strip()
-    begins, lower = (match[1] or match[2] for match in _SENTENCE_END.finditer(text)), text.islower()
-    return 1 + sum(lower or not begin.islower() for begin in begins)
-
-
-def join(search: Search, tokenizers: Tokenizers, candidates: Sequence[Candidate]) -> Translation:
-    """Joins translations of the parts of a line, one of each, in the order of the text."""
     src_tokenizer, tgt_tokenizer = tokenizers
     hypotheses = [candidate.hypothesis for candidate in candidates]
     sources = [with_eos(candidate.part.ids) for candidate in candidates]
     scores = [hypothesis.score for hypothesis in hypotheses]
     line = " ".join(candidate.part.text for candidate in candidates)
+    languages = src_lang.split("+")
     # A translation is one line, whatever the reader takes for a line end.
     text = " ".join(" ".join(candidate.text for candidate in candidates).splitlines())
     return Translation(
         text=text,
-        fewer_sentences=count_sentences(text) < max(map(count_sentences, split_sources(line))),
+        fewer_sentences=count_sentences(text)
+        < max(map(count_sentences, split_sources(line), chain(languages, repeat(languages[-1])))),
         score=scores[0] if len(scores) == 1 else _joint_score(search, scores, [h.length for h in hypotheses]),
         log_prob=sum(hypothesis.log_prob for hypothesis in hypotheses),
         truncated=any(hypothesis.truncated for hypothesis in hypotheses),

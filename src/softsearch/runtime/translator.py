@@ -336,5 +336,6 @@ class Translator:
         """Joins the candidates of a line's parts: its n-th best translation is made of their n-th best."""
         if not parts:
             return Translation("", 0.0, 0.0, False, (), (), None)
-        best, *others = [join(search, self.system.tokenizers, candidates) for candidates in zip(*parts, strict=False)]
+        tokenizers, lang = self.system.tokenizers, self.system.src_lang
+        best, *others = [join(search, tokenizers, candidates, lang) for candidates in zip(*parts, strict=False)]
         return replace(best, alternatives=tuple(others)) if others else best

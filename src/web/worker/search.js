@@ -36,7 +36,7 @@ export async function* translate(model, text, beam) {
     return;
   }
   const ids = model.src.encode(line);
-  const sentences = countSentences(line);
+  const sentences = countSentences(line, model.srcLang);
   const { limits, search } = model.manifest;
   if (ids.length > limits.max_src_tokens) {
     throw new UserError(

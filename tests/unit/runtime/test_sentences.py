@@ -9,7 +9,7 @@ import pytest
 
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.cli import main
-from softsearch.runtime.translation import count_sentences
+from softsearch.runtime.sentences import count_sentences
 from softsearch.runtime.translator import Translator
 
 COUNTS = {
@@ -34,27 +34,58 @@ COUNTS = {
     "Wait... what?": 1,
     '"Stop!" he said.': 1,
     "a sign says &quot; stop . &quot;": 1,
+    "Click OK. The file is saved.": 2,
+    "I am. You are.": 2,
+    "He said \u201cno\u201d. She left.": 2,
+    "Watch TV. Then go. It is on. Do so. We do.": 5,
+    "It weighs 5 kg. It costs 5 EUR. We won 3:2. Press F5. Open a.txt. Run it.": 6,
+    "J. R. R. Tolkien and Prof. A.-B. Smith (cf. Smith et al. In Nature), e.g. This, vs. Germany.": 1,
+    "Hr. M\u00fcller, geb. Meier, inkl. Kinder, bzw. Eltern, evtl. Freunde.": 1,
+    "M. Dupont et Mme. Durand et le Sr. Garc\u00eda.": 1,
+    "prof. smith and mr. jones sleep. a dog barks.": 2,
+    "\u0410. \u0421. \u041f\u0443\u0448\u043a\u0438\u043d, \u0443\u043b. \u041b\u0435\u043d\u0430. \u041e\u043d.": 2,
+    "\u0935\u0939 \u0938\u094b\u0924\u093e \u0939\u0948\u0964 \u092e\u0948\u0902\u0964": 2,
+    "\u72ac\u304c\u5420\u3048\u308b\u3002\u3002\u3002": 1,
+}
+
+
+OF_LANGUAGES = {
+    ("See chapter 2. The next is longer.", "en"): 2,
+    ("See chapter 2. The next is longer.", "en-GB"): 2,
+    ("See chapter 2. The next is longer.", None): 2,
+    ("I saw him in 1999. He was old.", "de"): 2,
+    ("Am 5. Oktober kam er.", "de-AT"): 1,
+    ("Am 5. Oktober kam er.", ""): 1,
+    ("Kaiser Karl IV. Und dann?", "de"): 1,
+    ("Elizabeth II. The queen.", "en"): 2,
+    ("Le 5 mai 2020. Il est l\u00e0.", "fr"): 2,
+    ("1. Introduction", "en"): 1,
+    ("Bien s\u00fbr. Il va.", "fr"): 2,
 }
 
 
 def test_abbreviations_and_numbers_end_no_sentence() -> None:
-    assert {text: count_sentences(text) for text in COUNTS} == COUNTS
+    assert {text: count_sentences(text, "") for text in COUNTS} == COUNTS
+    assert {case: count_sentences(*case) for case in OF_LANGUAGES} == OF_LANGUAGES
 
 
 def test_rows_of_marks_take_no_minutes() -> None:
-    assert [count_sentences(mark * 200_000) for mark in ("!", "?.", "! ")] == [1, 1, 200_000]
+    texts = (mark * 50_000 for mark in ("!", "?.", "! ", "\u3002", ". ", '"', '." ', "A. ", "\u3002\u300d"))
+    assert [count_sentences(text) for text in texts] == [1, 1, 50_000, 1, 50_000, 1, 50_000, 1, 1]
+    assert count_sentences("a." + " " * 50_000) == 1
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
 def test_the_page_counts_alike(repo_root: Path) -> None:
+    cases = [*((text, "") for text in COUNTS), *OF_LANGUAGES]
     module = (repo_root / "src" / "web" / "worker" / "sentences.js").as_uri()
     script = (
         f"import {{ countSentences }} from {json.dumps(module)};"
-        f"console.log(JSON.stringify({json.dumps(list(COUNTS))}.map(countSentences)));"
+        f"console.log(JSON.stringify({json.dumps(cases)}.map((each) => countSentences(...each))));"
     )
     command = ["node", "--input-type=module", "--eval", script]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    assert dict(zip(COUNTS, json.loads(done.stdout), strict=True)) == COUNTS
+    assert json.loads(done.stdout) == [*COUNTS.values(), *OF_LANGUAGES.values()]
 
 
 def test_a_translation_with_fewer_sentences_says_so(
