@@ -283,13 +283,11 @@ def test_the_command_compares_bundles_and_options(
 
 
 def test_a_file_that_another_process_continues_is_refused(translator: Translator, files: Files) -> None:
+    pytest.importorskip("fcntl")
     cut_off(translator, files, {}, blocks=2)
     partial = Path(f"{files.output}.partial")
     before = partial.read_bytes()
-    with (
-        append_output(partial),
-        pytest.raises(InputError, match=r"another process writes .*partial; wait|cannot be written"),
-    ):
+    with append_output(partial), pytest.raises(InputError, match=r"another process writes .*partial; wait"):
         translate_stream(translator, files, {}, resume=SETTINGS)
     assert partial.read_bytes() == before
 
