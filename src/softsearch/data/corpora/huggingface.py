@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,12 +12,15 @@ from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, dig
 from softsearch.data.corpora.held_out import HeldOut, divide
 from softsearch.data.corpora.rows import Pair, read_mappings
 from softsearch.data.corpora.table import files_of_rows
-from softsearch.errors import ConfigError, CorpusError
+from softsearch.errors import ConfigError, CorpusError, SoftsearchError
 from softsearch.text.filters import NO_FILTERS, Filters
+from softsearch.text.plain_values import nested_values, read_json
 
 _FORMAT = 1
 _COMMIT = re.compile("[0-9a-f]{40}")
 _SAVED = ("dataset_dict.json", "state.json")  # of save_to_disk
+_CARDS = ("README.md", ".huggingface.yaml")  # where a folder describes its data
+_MAX_VALUES = 100_000  # of a description
 _READERS = ("arrow", "csv", "json", "parquet", "text")  # of datasets; others unpickle, or read no text
 
 
@@ -26,6 +29,7 @@ class HuggingFace(ParallelSource):
     """A data set, made into files of lines in the cache: row by row, without a copy in the cache of datasets.
 
     No code of a data set is run: datasets has no such data sets since version 4, and only plain formats are read.
+    A data set has its own files alone: a description that names an address or a file elsewhere is refused.
 
     Args:
         root: a folder, written by ``save_to_disk`` or with files of Parquet, Arrow, JSON, CSV or text.
@@ -92,6 +96,10 @@ class HuggingFace(ParallelSource):
         files = sorted(path for path in root.rglob("*") if path.is_file())
         if not files:
             raise CorpusError(f"data.root={root} is not a folder with files; change data.root, or set data.hub=NAME")
+        for path in files:
+            name = path.relative_to(root).as_posix()
+            if "::" in name or not name.isprintable():  # addresses within addresses, of fsspec
+                raise CorpusError(f"data.root={root} has a file named {name!r:.100}; rename it")
         return [(path.relative_to(root).as_posix(), digest_of(path)) for path in files]
 
     def _rows(self, split: str, where: str, _left_out: Counter[str]) -> Iterator[Pair]:
@@ -99,22 +107,25 @@ class HuggingFace(ParallelSource):
             refuse_unread("hub", self.hub)
         try:
             from datasets import load_dataset_builder, load_from_disk
-            from datasets.exceptions import DatasetsError
         except ImportError as error:
             raise ConfigError("data=huggingface needs datasets; run: pip install 'softsearch[hf]'") from error
         try:
             rows: Any
-            if self.root is not None and any(Path(self.root, name).is_file() for name in _SAVED):
-                saved = load_from_disk(str(self.root))
+            root = None if self.root is None else Path(self.root).resolve()
+            if root is not None:
+                _check_description(root)
+            if root is not None and any((root / name).is_file() for name in _SAVED):
+                saved = load_from_disk(str(root))
                 splits = saved if isinstance(saved, dict) else {str(saved.split): saved}
                 if split not in splits:
                     raise CorpusError(
                         f"{self.root} has no split {split!r}, found {', '.join(splits)}; set data.train, data.val and "
                         "data.test to names of splits"
                     )
-                rows = splits[split]
+                rows = splits[split].to_iterable_dataset()
             else:
-                builder = load_dataset_builder(str(self.root or self.hub), self.config, revision=self.revision)
+                builder = load_dataset_builder(str(root or self.hub), self.config, revision=self.revision)
+                _check_files(builder.config.data_files, "hf://datasets/" if root is None else f"{root}/")
                 reader = type(builder).__module__.rpartition(".")[2]
                 if reader not in _READERS:
                     raise CorpusError(
@@ -122,7 +133,44 @@ class HuggingFace(ParallelSource):
                         "another form of it"
                     )
                 rows = builder.as_streaming_dataset(split)
+            rows = rows.decode(False) if rows.features else rows  # no picture is opened that a cell names
             yield from read_mappings(rows, where, (self.src, self.tgt))
-        except (OSError, ValueError, LookupError, RuntimeError, DatasetsError) as error:
+        except SoftsearchError:
+            raise
+        except Exception as error:  # datasets raises those of all its readers and file systems
             why = " ".join(str(error).split())
             raise CorpusError(f"{where} cannot be read ({why:.300}); check data") from error
+
+
+def _check_description(root: Path) -> None:
+    """Refuses a description that names files elsewhere, before datasets looks for them.
+
+    Raises:
+        CorpusError: it does.
+        ValueError, OSError: it cannot be read.
+    """
+    from huggingface_hub import DatasetCard
+
+    for card in (root / name for name in _CARDS):
+        if card.is_file():
+            text = card.read_text(encoding="utf-8")
+            described = DatasetCard(text if card.name == _CARDS[0] else f"---\n{text}\n---\n").data.to_dict()
+            _check_names(card, described.get("configs"), outside=lambda name: name.startswith(("/", "~")))
+    for state in root.rglob("*.json"):
+        if state.name in _SAVED:
+            saved = read_json(state)
+            files = [saved.get("_data_files"), saved.get("splits")] if isinstance(saved, dict) else saved
+            _check_names(state, files, outside=lambda name: "/" in name or name == "..")
+
+
+def _check_names(path: Path, described: object, outside: Callable[[str], bool]) -> None:
+    for name in nested_values(described, _MAX_VALUES):
+        if isinstance(name, str) and ("://" in name or "::" in name or ".." in Path(name).parts or outside(name)):
+            raise CorpusError(f"{path} names {name!r:.100}, expected files of its folder; remove it, if you trust them")
+
+
+def _check_files(files: Mapping[str, Sequence[str]] | None, home: str) -> None:
+    """Refuses files elsewhere."""
+    for name in (name for names in (files or {}).values() for name in names):
+        if not str(name).startswith(home):
+            raise CorpusError(f"the data set names {str(name)!r:.100}, expected its own files; check data")

@@ -1,5 +1,6 @@
 """Data sets of Hugging Face as files of lines in the cache."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -79,3 +80,83 @@ def test_the_hub_needs_a_commit_and_a_checkpoint_fetches_nothing(tmp_path: Path)
         source(hub="a/b", revision="main")
     with pytest.raises(CorpusError, match="which was not read"):
         source(hub=Unread("a/b"), revision=COMMIT).files(tmp_path)
+
+
+def described(folder: Path, text: str, name: str = "README.md") -> Path:
+    """A folder of rows with a description of them."""
+    folder.mkdir()
+    datasets.Dataset.from_list(ROWS).to_json(folder / "train.jsonl")
+    (folder / name).write_text(text)
+    return folder
+
+
+def configs(text: str) -> str:
+    return f"---\nconfigs:\n- config_name: default\n  {text}\n---\n"
+
+
+ELSEWHERE = [
+    "http://127.0.0.1:9/train.jsonl",
+    "ssh://127.0.0.1/train.jsonl",
+    "s3://bucket/train.jsonl",
+    "hf://datasets/a/b/train.jsonl",
+    "zip://train.jsonl::http://127.0.0.1:9/x.zip",
+    "libarchive::train.zip",
+    "../secret.jsonl",
+    "data/../../secret.jsonl",
+    "/etc/hosts",
+    "~/secret.jsonl",
+]
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+@pytest.mark.parametrize(
+    "form", ["data_files: {}", "data_files:\n  - split: train\n    path: [{}]", "data_dir: {}\n  data_files: '*'"]
+)
+def test_a_description_names_files_of_its_folder_alone(name: str, form: str, tmp_path: Path) -> None:
+    (tmp_path / "secret.jsonl").write_text('{"en": "secret", "de": "geheim"}\n')
+    root = described(tmp_path / "set", configs(form.format(f'"{name}"')))
+    with pytest.raises(CorpusError, match="expected files of its folder") as caught:
+        source(root=root, src="en", tgt="de", val="train").files(tmp_path / "cache")
+    assert name in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("---\nconfigs: [\n---\n", "README.md"),
+        ("---\nconfigs: 3\n---\n", "README.md"),
+        ("---\n- configs\n---\n", "README.md"),
+        ("---\nconfigs: [3]\n---\n", "README.md"),
+        ("---\na: &a [*a]\nconfigs: *a\n---\n", "README.md"),
+        ("---\nconfigs: " + "[" * 5000 + "\n---\n", "README.md"),
+        (configs("data_files: [{split: 3, path: 4}]"), "README.md"),
+        (configs("chunksize: 0\n  data_files: train.jsonl"), "README.md"),
+        ("configs: [", ".huggingface.yaml"),
+        ("3", "state.json"),
+        ('{"_data_files": 3}', "state.json"),
+        ('{"_data_files": [{"filename": "../secret.arrow"}]}', "state.json"),
+        ('{"splits": ["../secret"]}', "dataset_dict.json"),
+        ("x", "train.zip"),
+        ("x", "a\nb.jsonl"),
+        ("x", "a::b.jsonl"),
+    ],
+)
+def test_a_broken_folder_is_one_message(text: str, name: str, tmp_path: Path) -> None:
+    root = described(tmp_path / "set", text, name)
+    if name.endswith(".zip"):
+        (root / "train.jsonl").unlink()
+    with pytest.raises(CorpusError) as caught:
+        source(root=root, src="en", tgt="de", val="train").files(tmp_path / "cache")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_description_may_choose_files_and_pictures_stay_closed(tmp_path: Path) -> None:
+    features = "features: [{name: en, dtype: string}, {name: de, dtype: string}, {name: p, dtype: image}]"
+    root = described(tmp_path / "set", configs(f"data_files: 'tr*.jsonl'\n  {features}"))
+    rows = [{**row, "p": {"path": str(tmp_path / "none.png"), "bytes": None}} for row in ROWS]
+    (root / "train.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    (root / "more").mkdir()
+    (root / "more" / "test.jsonl").symlink_to(tmp_path / "blob")  # as in the hub's cache
+    (tmp_path / "blob").write_text("")
+    data = source(root=root, src="en", tgt="de", val="train")
+    assert lines(data, tmp_path / "cache")["train"] == ["a man\ntwo\n", "ein Mann\nzwei\n"]
