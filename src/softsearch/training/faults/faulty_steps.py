@@ -1,19 +1,23 @@
-"""Skipped training steps: their counts, their reports, and the end of a run after too many in a row."""
+"""Skipped training steps: their counts, their reports, and the end of a run after too many; and losses that explode."""
 
 import json
 import logging
+import math
 from pathlib import Path
 from typing import Any
 
 import lightning
 from lightning.pytorch.callbacks import Callback
 
+from softsearch.data.dataset import Batch
 from softsearch.errors import SoftsearchError
+from softsearch.models.loss import NoiseContrastive
 from softsearch.text.vocabulary import PAD
 from softsearch.training.faults.step_guard import Fault, StepRecord, describe
 from softsearch.training.lightning_internals import is_accumulating
 
 MOST_NONFINITE, MOST_EXHAUSTED = 5, 3  # steps in a row that end a run
+_EXPLODED = 3.0  # times the loss of a uniform guess; R-drop adds up two losses
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +34,7 @@ class FaultySteps(Callback):
         self.folder = Path(folder)
         self.nonfinite = self.exhausted = 0  # steps of the whole run
         self.nonfinite_in_a_row = self.exhausted_in_a_row = 0
-        self.position = 0
+        self.position = self.exploded = 0  # logged steps in a row whose loss is far above that of a uniform guess
 
     @property
     def summary(self) -> dict[str, float]:
@@ -41,8 +45,8 @@ class FaultySteps(Callback):
         """Remembers the number of batches trained before."""
         self.position = trainer.datamodule.batches_trained  # type: ignore[attr-defined]  # set by fit
 
-    def on_train_batch_end(self, trainer: lightning.Trainer, pl_module: Any, *_: Any) -> None:
-        """Counts the step if it was skipped.
+    def on_train_batch_end(self, trainer: lightning.Trainer, pl_module: Any, _: Any, batch: Batch, *__: Any) -> None:
+        """Counts the step if it was skipped, and warns once of a loss that has exploded.
 
         Raises:
             SoftsearchError: too many in a row.
@@ -61,6 +65,7 @@ class FaultySteps(Callback):
             self._report(trainer, fault, pl_module.guard.records)
         if trainer.global_step % trainer.log_every_n_steps == 0:  # type: ignore[attr-defined]  # set by a connector
             pl_module.log_dict(self.summary, rank_zero_only=True)
+            self._warn_of_explosion(trainer, pl_module, batch)
 
     def state_dict(self) -> dict[str, Any]:
         """The counts."""
@@ -70,6 +75,25 @@ class FaultySteps(Callback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continues counting."""
         vars(self).update((name, state_dict[name]) for name in self.state_dict())
+
+    def _warn_of_explosion(self, trainer: lightning.Trainer, pl_module: Any, batch: Batch) -> None:
+        """Warns once if the loss is far above that of a uniform guess, log V a token, at two logged steps in a row."""
+        if self.exploded == 2 or isinstance(pl_module.loss, NoiseContrastive):  # not the loss of a word among V
+            return
+        words = pl_module.model.tgt_vocab_size
+        per_unit = 1 if pl_module.loss.per == "token" else len(batch.target_places()) / len(batch.tgt_tokens)
+        guess, loss = per_unit * math.log(words), float(pl_module.last_loss)
+        self.exploded = self.exploded + 1 if loss > _EXPLODED * guess else 0
+        if self.exploded == 2:
+            log.warning(
+                "step %d: the loss, %.4g, is far above that of a uniform guess among %d words, %.4g; set optimizer.lr "
+                "to less than %.2g (debug=lr suggests one)",
+                trainer.global_step,
+                loss,
+                words,
+                guess,
+                trainer.optimizers[0].param_groups[0]["initial_lr"],
+            )
 
     def _report(self, trainer: lightning.Trainer, fault: Fault, records: list[StepRecord]) -> None:
         """Logs this process's batches with the fault, and ends the run after too many steps in a row."""
