@@ -4,8 +4,10 @@
 argument is an option, as in ``softsearch score ckpt=best.ckpt``; otherwise the runtime's ``score BUNDLE SRC TGT``.
 """
 
+import os
 import re
 import sys
+from pathlib import Path
 
 from softsearch.app.start import start
 from softsearch.runtime.completion import LAB
@@ -15,6 +17,7 @@ _OPTION = re.compile(r"[+~]*[A-Za-z_][\w.]*=")
 
 def main() -> int:
     """Runs the command of ``sys.argv`` and returns its exit code."""
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - closed by >&-; open as long as the process
     if sys.argv[1:2] == ["help"]:
         sys.argv[1:] = [*sys.argv[2:3], "--help", *sys.argv[3:]]
     command, *arguments = sys.argv[1:] or [""]

@@ -11,8 +11,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from softsearch.data.preparation.cache_folder import INDEX
-from softsearch.errors import ConfigError, SoftsearchError
+from softsearch.data.sentencepiece_file import kind_of
+from softsearch.errors import ConfigError, SoftsearchError, printable
+from softsearch.text.plain_values import read_json
+from softsearch.text.tokenizer import SentencePieceTokenizer
 
+REPORT = "report.json"  # of what was prepared
 _DAY = 86_400.0
 
 
@@ -25,16 +29,25 @@ class Entry(NamedTuple):
 
 
 def cache_folder() -> Path:
-    """The folder of the cache: SOFTSEARCH_CACHE or ``~/.cache/softsearch``."""
-    given = os.environ.get("SOFTSEARCH_CACHE")
-    return Path(given).expanduser() if given else Path.home() / ".cache" / "softsearch"
+    """The folder of the cache: SOFTSEARCH_CACHE or ``~/.cache/softsearch``.
+
+    Raises:
+        ConfigError: there is no home folder.
+    """
+    try:
+        return Path(os.environ.get("SOFTSEARCH_CACHE") or "~/.cache/softsearch").expanduser()
+    except RuntimeError as error:  # a user without a home
+        raise ConfigError(f"the cache has no folder ({error}); set SOFTSEARCH_CACHE=FOLDER") from error
 
 
 def entries(folder: Path) -> Iterator[Entry]:
     """What is known to be of the cache, by an index or by the name of a download; nothing else is listed or removed."""
     made = [index.parent for pattern in ("*", "*/*") for index in folder.glob(f"{pattern}/{INDEX}")]
     downloads = (path for path in folder.glob("downloads/*") if re.fullmatch("[0-9a-f]{64}", path.name))
-    for path in sorted([*made, *downloads, *folder.glob("multi30k/*.gz")]):
+    found, real = [*made, *downloads, *folder.glob("multi30k/*.gz")], folder.resolve()
+    for path in sorted(
+        path for path in found if path.resolve() == real / path.relative_to(folder)
+    ):  # not through links
         size = sum(file.stat().st_size for file in (path, *path.rglob("*")) if file.is_file())
         yield Entry(path, size, (time.time() - path.stat().st_mtime) / _DAY)
 
@@ -66,6 +79,22 @@ def cache(arguments: list[str]) -> None:
         ) from error
 
 
+def _content(entry: Entry) -> str:
+    """What an entry is, in words."""
+    if entry.path.parent.name == "downloads":
+        return "a download"
+    try:
+        corpora = read_json(entry.path / REPORT)["corpora"]["train"]
+        pairs = sum(int(corpus["kept"]) for corpus in corpora)
+        files = " and ".join(Path(str(corpora[0][side])).name for side in ("src", "tgt"))
+        text = f"{pairs:,} pairs of {files}" + (f" and {len(corpora) - 1} more" if corpora[1:] else "")
+        model = (entry.path / "tgt.model").read_bytes()
+        pieces = f", {kind_of(model, 'tgt.model')} with {SentencePieceTokenizer(model).vocab_size:,} pieces"
+    except (OSError, ValueError, LookupError, TypeError, SoftsearchError):
+        return f"corpus {entry.path.name.partition('-')[0]}" if entry.path.parent == cache_folder() else ""
+    return f"{text}{pieces}, prepared for training"
+
+
 def _carry_out(options: argparse.Namespace) -> None:
     folder = cache_folder()
     begins = tuple(f"{folder}/{name}" for name in options.names or [""])
@@ -74,10 +103,16 @@ def _carry_out(options: argparse.Namespace) -> None:
         raise ConfigError(
             f"{folder} has nothing that begins with {' or '.join(options.names)}; softsearch cache lists it"
         )
-    for entry in found:
-        name = entry.path.relative_to(folder).as_posix()
-        print(f"{entry.size / 1e6:>10,.1f} MB  {entry.days:>6.1f} days  {name}")
-    print(f"{sum(entry.size for entry in found) / 1e6:>10,.1f} MB in {len(found)} folders and downloads of {folder}")
+    names = [printable(entry.path.relative_to(folder).as_posix()) for entry in found]
+    width = max(map(len, ["name", *names]))
+    if found:
+        print(f"{'size':>13}  {'made':>15}  {'name':{width}}  content")
+    for name, entry in zip(names, found, strict=True):
+        print(
+            f"{entry.size / 1e6:>10,.1f} MB  {entry.days:>6.1f} days ago  {name:{width}}  {printable(_content(entry))}"
+        )
+    total = sum(entry.size for entry in found) / 1e6
+    print(f"{total:>10,.1f} MB in {len(found)} folders and downloads of {printable(str(folder))}")
     if options.do == "list" or not found:
         return
     if not options.yes:

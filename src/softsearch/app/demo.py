@@ -43,9 +43,9 @@ def demo() -> int:
     aligned = (f"gold={gold}", "alignments=true")
     # The generator's sentences differ in a word or two, so that near twins say nothing here.
     _run("evaluate", f"ckpt={checkpoint}", *aligned, "overlap=false", f"hydra.run.dir={RUN / 'evaluate'}")
-    _run("export", f"ckpt={checkpoint}", f"out={BUNDLE}")
+    _run("export", f"ckpt={checkpoint}", f"out={BUNDLE}", "overwrite=true")
     _run("verify", str(BUNDLE))
-    _run("export", f"ckpt={checkpoint}", f"out={SINGLE}", "format=single")
+    _run("export", f"ckpt={checkpoint}", f"out={SINGLE}", "format=single", "overwrite=true")
     text = "".join(f"{line}\n" for line in LINES)
     examples.write_text(text, encoding="utf-8")
     output = _run("translate", str(BUNDLE), text=text)

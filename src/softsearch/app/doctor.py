@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 
 import softsearch
 from softsearch.app.cache import cache_folder
+from softsearch.errors import ConfigError
 from softsearch.search.batching import cores
 
 _VERSIONS = (
@@ -33,6 +34,7 @@ _EXTRAS = {  # extra -> what it is for
     "hf": "data=huggingface",
     "ctranslate2": "export format=ctranslate2, argos",
 }
+_NEEDS = {"serve": ("cpu",), "paragraphs": ("cpu",)}  # extra -> others without which it does nothing
 _GIB = 1 << 30
 
 
@@ -42,8 +44,10 @@ def doctor() -> None:
         print(f"{name:<12}{text}")
     print()
     for extra, what in _EXTRAS.items():
-        missing = ", ".join(_missing(extra))
-        state = f"lacks {missing}: pip install 'softsearch[{extra}]'" if missing else "ready"
+        lacking = {name: list(_missing(name)) for name in (*_NEEDS.get(extra, ()), extra)}
+        extras = ",".join(name for name, packages in lacking.items() if packages)
+        missing = ", ".join(package for packages in lacking.values() for package in packages)
+        state = f"lacks {missing}: pip install 'softsearch[{extras}]'" if missing else "ready"
         print(f"{extra or 'base':<12}{state}  ({what})")
 
 
@@ -56,7 +60,11 @@ def _machine() -> Iterator[tuple[str, str]]:
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 0  # Windows
     memory = f", {total / _GIB:.1f} GiB of memory" * (total > 0)
     yield "CPU", f"{cores()} cores for this process of {os.cpu_count()}{memory}"
-    folder = cache_folder()
+    try:
+        folder = cache_folder()
+    except ConfigError as error:
+        yield "cache", str(error)
+        return
     place = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     writable = "" if os.access(place, os.W_OK) else ", which cannot be written: set SOFTSEARCH_CACHE"
     yield "cache", f"{folder}, {shutil.disk_usage(place).free / _GIB:.1f} GiB free{writable}"

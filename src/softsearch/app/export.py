@@ -47,6 +47,7 @@ def export(options: Export) -> None:
     """
     options = replace(options, ckpt=checkpoint_file(options.ckpt))
     if options.format in ("ctranslate2", "argos"):
+        _check_unused(options)
         _export_ctranslate2(options)
         return
     search = recommended_search(options.search)
@@ -57,10 +58,18 @@ def export(options: Export) -> None:
         if options.shortlist is not None:
             raise ConfigError("format=single has no shortlist; leave it out, or use format=bundle")
     check_writable(options.out)
+    _check_unused(options)
     saved = read_weights(str(options.ckpt), options.average)
     with progress("exporting, and comparing with the model", None):
         written = write_bundle(saved, rebuild_model(saved), rebuild_source(saved), options)
     show(*written)
+
+
+def _check_unused(options: Export) -> None:
+    """Refuses to replace an export unless ``overwrite`` says so."""
+    out = options.out
+    if not options.overwrite and (any(out.iterdir()) if out.is_dir() else out.exists()):
+        raise ConfigError(f"{out} exists; set overwrite=true to replace it, or another out")
 
 
 def show(bundle: Bundle, parity: "Parity") -> None:
@@ -68,8 +77,8 @@ def show(bundle: Bundle, parity: "Parity") -> None:
     source = "< in.txt" if bundle.manifest.feature_dim is None else "--features in.npy"
     following = f"{shell_command(['softsearch', 'translate', str(bundle.path)])} {source} > out.txt"
     if bundle.manifest.is_single:
-        following = shell_command(["softsearch", "web", str(bundle.path), "--out", f"{bundle.path.name}-site"])
-        following += f", or read {bundle.path / 'README.md'}"
+        site = shell_command(["softsearch", "web", str(bundle.path), "--out", f"{bundle.path.name}-site"])
+        following = f"{site}\nfor other programming languages: {bundle.path / 'README.md'}"
     sizes = ((name, f"{entry.size:,}") for name, entry in bundle.manifest.files.items())
     print_rows(("file", "bytes"), sizes, title=str(bundle.path))
     say(

@@ -240,6 +240,7 @@ def test_names_tell_runs_apart(tmp_path: Path) -> None:
         ({"metrics.json": "[" * 100_000}, "its files cannot be read: "),
         ({"report.json": '{"systems": [{}]}'}, "its files cannot be read: KeyError: 'scores'"),
         ({"results.json": '[{"trial": 1}]'}, "its files cannot be read: KeyError: 'folder'"),
+        ({"results.json": '{"name": "search_curve"}'}, "its results.json is of a claim (softsearch reproduce)"),
         ({"results.json": "[]"}, "it lists neither systems nor trials"),
         ({"metrics.json": '{"test/bleu": 1, "test/chrf": "x"}'}, "its files cannot be read: ValueError"),
     ],

@@ -1,7 +1,9 @@
 """The cache is listed and measured, and only what is known to be of it is removed; the doctor names what is missing."""
 
 import io
+import json
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -12,6 +14,9 @@ from softsearch.app.cache import cache, cache_folder, entries
 from softsearch.app.doctor import doctor
 from softsearch.data.preparation.cache_folder import make_folder
 from softsearch.errors import ConfigError
+from softsearch.text.tokenizer import SentencePieceTokenizer
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "bundle"
 
 
 @pytest.fixture
@@ -36,10 +41,53 @@ def names(folder: Path) -> list[str]:
 
 def test_a_list_has_sizes_and_ages_and_removes_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert names(folder) == ["downloads/" + "0" * 64, "prepared/2", "spellout-1"]
+    (folder / "spellout-1\x1b[31m").symlink_to(folder / "mine")
     cache([])
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1].split() == ["0.5", "MB", "10.0", "days", "prepared/2"]
+    assert lines[0].split() == ["size", "made", "name", "content"]
+    assert lines[2].split() == ["0.5", "MB", "10.0", "days", "ago", "prepared/2"]
+    assert lines[3].split()[-3:] == ["spellout-1", "corpus", "spellout"]
     assert lines[-1].endswith(f"1.0 MB in 3 folders and downloads of {folder}")
+
+
+def test_what_was_prepared_is_said_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SOFTSEARCH_CACHE", str(tmp_path))
+    corpora = [{"src": "/home/me/a.en", "tgt": "/home/me/a\x1b.fr", "kept": 1200}]
+
+    def write(new: Path) -> None:
+        (new / "report.json").write_text(json.dumps({"corpora": {"train": corpora}}))
+        shutil.copy(GOLDEN / "joint.model", new / "tgt.model")
+
+    make_folder(tmp_path / "prepared" / "3", write)
+    cache([])
+    said = capsys.readouterr().out
+    pieces = SentencePieceTokenizer((GOLDEN / "joint.model").read_bytes()).vocab_size
+    assert "1,200 pairs of a.en and a\\x1b.fr, bpe with " in said
+    assert f"with {pieces:,} pieces, prepared for training" in said
+
+
+def test_links_out_of_the_cache_are_left_alone(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    theirs = tmp_path_factory.mktemp("theirs")
+    make_folder(theirs / "project", lambda new: (new / "thesis.txt").write_text("theirs") and None)
+    (folder / "spellout-linked").symlink_to(theirs / "project")
+    (folder / "linked").symlink_to(theirs)
+    assert names(folder) == ["downloads/" + "0" * 64, "prepared/2", "spellout-1"]
+    cache(["clear", "--yes"])
+    assert (theirs / "project" / "thesis.txt").read_text() == "theirs"
+
+
+def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def no_home(path: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("SOFTSEARCH_CACHE", raising=False)
+    monkeypatch.setattr(Path, "expanduser", no_home)
+    doctor()
+    assert "cache       the cache has no folder (Could not determine home directory.); set" in capsys.readouterr().out
+    with pytest.raises(ConfigError, match="set SOFTSEARCH_CACHE=FOLDER"):
+        cache([])
 
 
 def test_home_is_where_training_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,8 +118,13 @@ def test_the_doctor_says_what_is_missing_for_what(
     assert f"cache       {folder}, " in said
     assert "lab         ready  (train, " in said
     found = doctor_module._version
-    monkeypatch.setattr(doctor_module, "_version", lambda name: "" if name in ("torch", "optuna") else found(name))
+    monkeypatch.setattr(
+        doctor_module,
+        "_version",
+        lambda name: "" if name in ("torch", "optuna", "onnxruntime", "onnxruntime-gpu") else found(name),
+    )
     doctor()
     said = capsys.readouterr().out
-    assert "lab         lacks torch: pip install 'softsearch[lab]'  (train, " in said
+    assert "lab         lacks onnxruntime, torch: pip install 'softsearch[lab]'  (train, " in said
+    assert "serve       lacks onnxruntime: pip install 'softsearch[cpu]'  (serve)" in said
     assert "sweep       lacks optuna: pip install 'softsearch[sweep]'  (sweep, " in said

@@ -1,6 +1,7 @@
 """What cannot be exported is refused before any work: before the checkpoint, which does not exist, is looked for."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -67,12 +68,27 @@ def test_what_a_single_graph_cannot_do(tmp_path: Path, options: list[str], messa
         exported(tmp_path, "format=single", *options)
 
 
+@pytest.mark.parametrize("form", ["bundle", "single", "ctranslate2"])
+def test_a_used_folder_is_replaced_only_if_asked(form: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    if form == "ctranslate2":
+        out.mkdir()
+        (out / "model.bin").write_bytes(b"x")
+    else:
+        shutil.copytree(GOLDEN.with_name("bundle"), out)
+    with pytest.raises(ConfigError, match="out exists; set overwrite=true to replace it, or another out"):
+        exported(tmp_path, f"format={form}")
+    with pytest.raises(CheckpointError, match=r"no\.ckpt"):  # it goes on to the checkpoint
+        exported(tmp_path, f"format={form}", "overwrite=true")
+
+
 @pytest.mark.slow
 def test_a_single_graph_and_what_to_do_with_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     options = ["format=single", "search.beam=4", "search.max_length_factor=1.5"]
     export(read_options(composed("export", f"ckpt={GOLDEN}", f"out={out}", f"cache_dir={tmp_path}", *options), Export))
-    assert f"next: read {out}/README.md" in capsys.readouterr().out.replace("\n", " ")
+    printed = capsys.readouterr().out
+    assert f"next: softsearch web {out} --out out-site\nfor other programming languages: {out}/README.md" in printed
     bundle = Bundle.open(out)
     assert bundle.manifest.is_single
     assert bundle.files.keys() == {"README.md", "joint.model", "model.onnx", "tokenizer.json"}

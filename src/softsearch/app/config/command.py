@@ -127,8 +127,15 @@ def register_resolvers(*, without_pytorch: bool = False) -> None:
 
 
 def home() -> str:
-    """Returns the user's home folder, for which systems have different variables."""
-    return Path.home().as_posix()
+    """Returns the user's home folder, for which systems have different variables.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    try:
+        return Path.home().as_posix()
+    except RuntimeError as error:
+        raise ConfigError(f"there is no home folder ({error}); set SOFTSEARCH_CACHE=FOLDER") from error
 
 
 def devices_for_ddp(accelerator: str) -> int:

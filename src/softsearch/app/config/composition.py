@@ -61,7 +61,8 @@ def further_configs() -> Iterator[str]:
             names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.yaml"))
             refused = [f"not {name}, because softsearch's wins" for name in names if (CONFIGS / name).is_file()]
             used = [name for name in names if not (CONFIGS / name).is_file()]
-            yield f"configs of {folder} are used: {', '.join([*used, *refused]) or 'none'}"
+            if names:
+                yield f"configs of {folder} are used: {', '.join([*used, *refused])}"
 
 
 @contextmanager

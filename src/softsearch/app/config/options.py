@@ -173,6 +173,7 @@ class Export:
     ckpt: Path
     average: AtLeastOne | None = None
     out: Path
+    overwrite: bool = False
     format: Literal["bundle", "single", "ctranslate2", "argos"] = "bundle"
     report: Path | None = None
     max_src_tokens: Annotated[int, Range(MIN_SRC_TOKENS, MAX_SRC_TOKENS)] = 512

@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -58,6 +59,11 @@ def read(source: Path) -> Imported:
         CheckpointError: it is damaged or an archive, or its weights are not those of its config.
     """
     if not source.exists():
+        if re.fullmatch(r"[\w.-]+/[\w.-]+", str(source)):  # as the models of Hugging Face are named
+            raise ConfigError(
+                f"{source} does not exist here, and nothing is downloaded; if it is a model of Hugging Face, type: hf "
+                f"download {source} --local-dir {source.name} && softsearch import {source.name} --out RUN"
+            )
         raise ConfigError(f"{source} does not exist; expected {_FAMILIES}")
     if source.is_file():
         refuse_other_kind(source, zip_is_fine=source.suffix == ".npz")

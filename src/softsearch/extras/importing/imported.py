@@ -88,9 +88,13 @@ class Imported:
                 AtomicCheckpointIO().save_checkpoint(checkpoint, path)
                 OmegaConf.save(OmegaConf.create(config), new / "config.yaml")
                 return sum(weight.numel() for weight in rebuild_model(read_contents(path)).weights())
-        except OSError as error:
+        except (OSError, CheckpointError) as error:
+            failed = error if isinstance(error, OSError) else error.__cause__
+            if not isinstance(failed, OSError):
+                raise
             raise CheckpointError(
-                f"{run} could not be written ({error.strerror or error}); make room or choose another folder"
+                f"{run} could not be written ({failed.strerror or failed}), and nothing is there; make room or choose "
+                "another folder"
             ) from error
 
 

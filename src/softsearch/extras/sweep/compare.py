@@ -240,8 +240,12 @@ def _read(folder: Path, split: str) -> Iterator[Run]:
             yield from [_evaluated(folder, report, system) for system in report["systems"]]  # all or none of a file
         elif (metrics := _json(folder / METRICS)) is not None:
             yield _trained(folder, metrics, split)
-        elif (trials := _json(folder / _SWEEP)) is not None:
+        elif isinstance(trials := _json(folder / _SWEEP), list):
             yield from _swept(folder, trials, split)
+        elif trials is not None:
+            yield Run(
+                folder=folder, missing=f"its {_SWEEP} is of a claim (softsearch reproduce), expected a run's folder"
+            )
         elif inner := [path.parent for path in sorted(folder.glob("*/*")) if path.name in (REPORT, METRICS)]:
             for run_folder in dict.fromkeys(inner):
                 yield from _read(run_folder, split)

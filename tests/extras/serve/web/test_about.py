@@ -39,6 +39,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         ("[]", "the file is '[]', expected an object of title, text"),
         ({"titles": ""}, "titles is unknown; did you mean 'title'?"),
         ({"models": {"x": {}}}, "models.x: there is no such export, expected some of a"),
+        ({"examples": {"text": "x"}}, "examples is \"{'text': 'x'}\", expected a list of objects of text, note"),
         ({"models": []}, "models is '[]', expected an object of"),
         ({"models": {"a": 1}}, "models.a is '1', expected"),
         ({"models": {"a": {"years": 1}}}, "models.a.years is unknown; did you mean 'year'?"),

@@ -1,5 +1,6 @@
 """Configs of one's own: in ``softsearch_configs``, behind ``--config-dir`` and ``hydra.searchpath``."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
 
 from softsearch.app.config.command_line import CommandLine
-from softsearch.app.config.composition import composed, further_configs, quoted
+from softsearch.app.config.composition import CONFIGS, composed, further_configs, quoted
 
 OWN = {
     "softsearch_configs/model/mine.yaml": "defaults: [gru]\nhidden_dim: 32\n",
@@ -46,6 +47,16 @@ def test_messages_know_their_names(line: CommandLine, choice: str) -> None:
     assert f"did you mean '{name}'?" in str(line.explain(error.value))
 
 
+@pytest.mark.parametrize("model", sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml")))
+def test_a_recipe_of_our_model_is_ours(model: str) -> None:
+    assert (CONFIGS / "recipe" / f"{model}.yaml").is_file()  # or else the current folder's would be composed
+
+
+def test_a_file_in_the_current_folder_changes_no_model_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "softsearch_configs/recipe/transformer_base.yaml").write_text("# @package _global_\nseed: 99\n")
+    assert composed("train", "model=transformer_base").seed == 1
+
+
 def test_a_model_brings_its_recipe_and_its_keys_are_known(line: CommandLine) -> None:
     config = composed("train", "model=mine")
     assert (config.model.hidden_dim, config.optimizer.lr) == (32, 0.25)
@@ -59,6 +70,10 @@ def test_our_names_win_and_the_log_says_so(monkeypatch: pytest.MonkeyPatch, tmp_
     assert config.model.decoder._target_.startswith("softsearch.")
     monkeypatch.setattr(HydraConfig.instance(), "cfg", config)
     refused = "not model/rnnsearch.yaml, because softsearch's wins"
-    assert [*further_configs()] == [
+    with_files = [*further_configs()]
+    shutil.rmtree(tmp_path / "softsearch_configs" / "model")
+    shutil.rmtree(tmp_path / "softsearch_configs" / "recipe")
+    assert [*further_configs()] == []
+    assert with_files == [
         f"configs of {tmp_path / 'softsearch_configs'} are used: model/mine.yaml, recipe/mine.yaml, {refused}"
     ]

@@ -126,7 +126,7 @@ def _read(value: Any, hint: Any, path: str) -> Any:
     section = next((kind for kind in (hint, *get_args(hint)) if is_dataclass(kind)), None)
     if section and isinstance(value, list) and get_origin(hint) is tuple:
         return tuple(_read(inner, section, f"{path}[{index}]") for index, inner in enumerate(value))
-    if section and isinstance(value, dict):
+    if section and isinstance(value, dict) and get_origin(hint) is not tuple:
         if get_origin(hint) is Mapping:
             return {name: _read(inner, section, f"{path}.{name}") for name, inner in value.items()}
         return _object(section, value, path)
