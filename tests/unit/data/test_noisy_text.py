@@ -97,6 +97,19 @@ def test_batches_stay_within_twice_the_budget_and_unknown_text_as_it_was(tmp_pat
     assert upper([0], rows[:1]) == rows[:1]  # no capitals in the vocabulary
 
 
+@pytest.mark.parametrize("noise", [Noise(typos=0.5), Noise(merge=0.5)])
+def test_another_seed_gives_other_noise(tmp_path: Path, noise: Noise) -> None:
+    data = noisy(tmp_path)
+    tokenizers = data.prepared.src_tokenizer, data.prepared.tgt_tokenizer
+    lines = ("a dog runs", "ein hund rennt")
+    rows = [tuple(np.array(tok.encode(line)) for tok, line in zip(tokenizers, lines, strict=True))] * 2
+    of_seeds = []
+    for seed in (1, 2, 1):
+        change = NoisyText(noise, tokenizers, tokens=1000, seed=seed)
+        of_seeds.append([[[*map(list, pair)] for pair in change([draw, -draw], rows)] for draw in range(1, 40)])
+    assert of_seeds[0] == of_seeds[2] != of_seeds[1]
+
+
 @pytest.mark.parametrize(
     ("source", "message"),
     [

@@ -116,6 +116,13 @@ def test_the_share_of_typos_is_met() -> None:
     assert within(sum(one != other for one, other in zip(words, src.split(), strict=True)), 4000, 0.1)
 
 
+@pytest.mark.parametrize("noise", [Noise(typos=0.5), Noise(end_punctuation=0.5), Noise(lower=0.5), Noise(merge=0.5)])
+def test_another_seed_gives_other_noise(noise: Noise) -> None:
+    pairs = [("Some words of the source.", "Ein Wort.")] * 2
+    of_seeds = [[noise(pairs, [draw, -draw], seed) for draw in range(1, 30)] for seed in (1, 2, 1)]
+    assert of_seeds[0] == of_seeds[2] != of_seeds[1]
+
+
 def test_draws_are_a_pure_function_of_the_seed_and_the_draws() -> None:
     random.seed(5)
     first = [FULL(PAIRS, range(start, start + 4), 1) for start in range(0, 40, 4)]
