@@ -1,4 +1,4 @@
-"""ONNX step function: the two graphs of a bundle in ONNX Runtime.
+"""ONNX step function: the graphs of a bundle in ONNX Runtime.
 
 ``encoder.onnx`` runs once per batch and returns the memory (``memory.i``, one entry per sentence) and the first caches
 (``cache.i``, ``[sentences, 1, ...]``). ``decoder_step.onnx`` gathers the caches by ``parents``, reads one token per
