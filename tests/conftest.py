@@ -126,7 +126,7 @@ def page(repo_root: Path) -> Path:
     """The folder of the built page; tests that ask for it are skipped where it cannot be built."""
     from hatch_build import is_stale
 
-    built = repo_root / "src" / "softsearch" / "runtime" / "web" / "assets"
+    built = repo_root / "src" / "softsearch" / "extras" / "serve" / "web" / "assets"
     if not built.is_dir():
         pytest.skip("the page is not built; install Node.js 20 and run `make web`")
     assert not is_stale(repo_root), "the page is older than src/web; run `make web`"

@@ -72,7 +72,7 @@ def test_decision_records_are_short_and_numbered_without_gaps(repo_root: Path) -
 
 def test_every_test_in_the_table_of_faults_exists(repo_root: Path) -> None:
     named = re.findall(
-        r"`((?:architecture|contract|faults|fuzz|integration|unit)/[^`]*)`",
+        r"`((?:architecture|contract|extras|faults|fuzz|integration|unit)/[^`]*)`",
         (repo_root / "docs" / "reliability.md").read_text(),
     )
     assert len(named) > 100

@@ -41,7 +41,7 @@ def _modules(repo_root: Path, layer: str) -> list[str]:
     return sorted({name.removesuffix(".__init__") for name in names} - served)
 
 
-@pytest.mark.parametrize("layer", ["text", "search", "runtime"])
+@pytest.mark.parametrize("layer", ["text", "search", "runtime", "extras/serve"])
 def test_layer_loads_without_the_lab(layer: str, repo_root: Path) -> None:
     modules = _modules(repo_root, layer)
     assert len(modules) > 1

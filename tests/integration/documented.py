@@ -27,7 +27,7 @@ OTHERS = (
 )  # fmt: skip
 NOT_OURS = (*OTHERS, *ALSO_TESTED)
 SHELL = ("split ", "cat ")
-ASSETS = ROOT / "src" / "softsearch" / "runtime" / "web" / "assets"
+ASSETS = ROOT / "src" / "softsearch" / "extras" / "serve" / "web" / "assets"
 
 TRAINING = (
     "tokenizer=word", "tokenizer.vocab_size=80", "batching.tokens=512", "trainer.precision=32-true",
