@@ -28,9 +28,9 @@ sys.stdout.reconfigure(encoding="utf-8", newline="\n")
 for number, raw in enumerate(sys.stdin.buffer):
     # As softsearch translate: only a newline ends a line, and a blank line is a blank line of the output.
     text = raw.decode("utf-8" if number else "utf-8-sig").removesuffix("\n").removesuffix("\r").replace("\r", " ")
-    if all(category(character) in ("Cc", "Cf", "Zs", "Zl", "Zp") for character in text):
+    ids = [*src.encode(text), src.eos_id()]
+    if len(ids) == 1 or all(category(character) in ("Cc", "Cf", "Zs", "Zl", "Zp") for character in text):
         print(flush=True)
         continue
-    ids = [*src.encode(text), src.eos_id()]
     tokens, lengths = session.run(["tokens", "lengths"], {"src_tokens": np.array([ids]), **options})
     print(*tgt.decode(tokens[0, 0, : lengths[0, 0]].tolist()).strip(" ").splitlines(), flush=True)

@@ -41,11 +41,11 @@ async function* lines(stream) {
 let number = 0;
 for await (const line of lines(process.stdin)) {
   const text = (number++ ? line : line.replace(/^\ufeff/, '')).replace(/\r$/, '').replaceAll('\r', ' ');
-  if (/^[\p{Cc}\p{Cf}\p{Z}]*$/u.test(text)) {
+  const { ids } = src.encode(text); // EOS is there
+  if (ids.length === 1 || /^[\p{Cc}\p{Cf}\p{Z}]*$/u.test(text)) {
     console.log('');
     continue;
   }
-  const { ids } = src.encode(text); // EOS is there
   const { tokens } = await session.run({ src_tokens: int64(ids, [1, ids.length]), ...options });
   console.log(tgt.decode(Array.from(tokens.data, Number), { skip_special_tokens: true }));
 }

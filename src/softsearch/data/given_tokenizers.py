@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
-from softsearch.data.sentencepiece_file import Piece, kind_of, read_pieces, spelling, with_pieces
+from softsearch.data.sentencepiece_file import Piece, kind_of, read_pieces, spelling, with_pieces, without_folding
 from softsearch.errors import ConfigError
 from softsearch.ranges import Share
 from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, Tokenizers, TokenizerTrainer
@@ -88,10 +88,13 @@ class GivenTokenizers:
 
 
 def identity(maker: TokenizerMaker) -> Mapping[str, Any]:
-    """What the tokenizers depend on beside the text, as plain values; sampling is done in training."""
+    """What the tokenizers depend on beside the text, as plain values; sampling is done in training.
+
+    The rules of folding do not count: they follow from the pieces, and a run goes on where they are newer.
+    """
     options: dict[str, Any] = {k: v for k, v in asdict(maker).items() if k not in _NO_IDENTITY}  # type: ignore[call-overload]  # all are dataclasses
     if "models" in options:
-        options["models"] = [hashlib.sha256(model).hexdigest() for model in options["models"]]
+        options["models"] = [hashlib.sha256(without_folding(model)).hexdigest() for model in options["models"]]
     return options
 
 

@@ -2,7 +2,8 @@
 
 import io
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ from google.protobuf.message import DecodeError
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer, sentencepiece_model_pb2
 
 from softsearch.errors import ConfigError, in_short
+from softsearch.text.folding import FOLDING, folding_rules, known_characters
 from softsearch.text.tokenizer import Kind
 from softsearch.text.vocabulary import BOS, EOS, PAD, UNK
 
@@ -18,6 +20,7 @@ _Type = _schema.ModelProto.SentencePiece.Type
 USER_DEFINED: int = _Type.Value("USER_DEFINED")  # one piece wherever a text has it
 UNUSED: int = _Type.Value("UNUSED")  # decoded as text, never the result of a segmentation
 _KINDS: dict[int, Kind] = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}  # SentencePiece's numbers
+_CACHED_MODELS = 8
 _SPECIAL = {"pad": "CONTROL", "unk": "UNKNOWN", "bos": "CONTROL", "eos": "CONTROL"}  # by id
 
 
@@ -57,8 +60,9 @@ def with_pieces(model: bytes, pieces: Sequence[Piece], name: str) -> bytes:
 
     Raises:
         ConfigError: the bytes are not a SentencePiece model, or a piece is not text.
+    are left out. Arguments and errors as in :func:`read_pieces`.
     """
-    proto = _parse(model, name)
+    proto = _parse(without_folding(model, name), name)
     del proto.pieces[:]
     for special, kind in _SPECIAL.items():
         proto.pieces.add(piece="\n" + special, score=0.0, type=_Type.Value(kind))  # text that no line can hold
@@ -77,24 +81,54 @@ def with_pieces(model: bytes, pieces: Sequence[Piece], name: str) -> bytes:
 
 def with_joiner(model: bytes, joiner: str) -> bytes:
     """Returns a model that segments as ``model`` and leaves out ``joiner`` when it decodes."""
-    rule = " ".join(f"{ord(char):X}" for char in joiner)
-    rules = io.BytesIO()
+    proto = _parse(model, "the model")
+    as_it_is = dict.fromkeys(("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces"), False)
+    rules = _schema.NormalizerSpec(name="user_defined", precompiled_charsmap=_charsmap({joiner: ""}), **as_it_is)
+    proto.denormalizer_spec.CopyFrom(rules)
+    return bytes(proto.SerializeToString(deterministic=True))
+
+
+@lru_cache(_CACHED_MODELS)
+def with_folding(model: bytes) -> bytes:
+    """Returns a model that replaces what its pieces lack by what looks the same; other text has the ids of ``model``.
+
+    See :mod:`softsearch.text.folding`. A model with a normalisation of its own stays as it is. The pieces of single
+    bytes do not count: a model has hardly seen them in the place of a no-break space.
+    """
+    proto = _parse(model, "the model")
+    if proto.normalizer_spec.precompiled_charsmap and proto.normalizer_spec.name != FOLDING:
+        return model
+    rules = folding_rules(known_characters(proto))
+    proto.normalizer_spec.name, proto.normalizer_spec.precompiled_charsmap = FOLDING, _charsmap(rules)
+    return bytes(proto.SerializeToString(deterministic=True))
+
+
+def without_folding(model: bytes, name: str = "the model") -> bytes:
+    """Returns a model of :func:`with_folding` as it was before."""
+    proto = _parse(model, name)
+    if proto.normalizer_spec.name != FOLDING:
+        return model
+    proto.normalizer_spec.name, proto.normalizer_spec.precompiled_charsmap = "identity", b""
+    return bytes(proto.SerializeToString(deterministic=True))
+
+
+def _charsmap(rules: Mapping[str, str]) -> bytes:
+    """Rules of replacement as SentencePiece compiles them."""
+    model = io.BytesIO()
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "rule.tsv")
-        path.write_text(f"{rule}\t\n", encoding="utf-8")
+        path = Path(folder, "rules.tsv")
+        lines = ("\t".join(" ".join(f"{ord(char):X}" for char in side) for side in rule) for rule in rules.items())
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         SentencePieceTrainer.train(
             sentence_iterator=iter(["a"]),
-            model_writer=rules,
+            model_writer=model,
             model_type="word",
             vocab_size=9,
             hard_vocab_limit=False,
-            denormalization_rule_tsv=str(path),
+            normalization_rule_tsv=str(path),
             minloglevel=2,
         )
-    proto, compiled = _parse(model, "the model"), _parse(rules.getvalue(), "the rule").denormalizer_spec
-    compiled.ClearField("normalization_rule_tsv")  # the path
-    proto.denormalizer_spec.CopyFrom(compiled)
-    return bytes(proto.SerializeToString(deterministic=True))
+    return bytes(_parse(model.getvalue(), "the rules").normalizer_spec.precompiled_charsmap)
 
 
 def with_normalizer(model: bytes, charsmap: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from sentencepiece import SentencePieceProcessor, sentencepiece_model_pb2
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
+from softsearch.text.folding import FOLDING, folding_rules, known_characters
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.text.vocabulary import BOS, EOS, PAD, UNK, with_eos
 
@@ -55,9 +57,10 @@ def _convert(tokenizer: SentencePieceTokenizer) -> Tokenizer:
     vocab = [unread * (p.type == p.UNUSED) + tags.get(p.piece, p.piece) for p in proto.pieces]
     converted = Tokenizer(_model(tokenizer, proto, vocab))
     spec, suffix = proto.normalizer_spec, proto.trainer_spec.treat_whitespace_as_suffix
-    converted.normalizer = _normalizer(spec, tags, unread, suffix=suffix)
+    rules = _folding(proto) if spec.name == FOLDING else _rules(spec)
+    converted.normalizer = _normalizer(spec, rules, tags, unread, suffix=suffix)
     if tokenizer.has_words:
-        converted.normalizer = _words_normalizer(spec)
+        converted.normalizer = _words_normalizer(rules)
         converted.pre_tokenizer = pre_tokenizers.Split(Regex(f"{_SPACE}[^{_SPACE}]+"), "isolated")
     # No added tokens: they would be found in texts.
     converted.post_processor = processors.TemplateProcessing(
@@ -113,7 +116,9 @@ def _merges(proto: Any) -> Iterator[tuple[str, str]]:
                 yield name[:end], name[end:]
 
 
-def _normalizer(spec: Any, tags: dict[str, str], unread: str, *, suffix: bool) -> normalizers.Normalizer:
+def _normalizer(
+    spec: Any, rules: list[normalizers.Normalizer], tags: dict[str, str], unread: str, *, suffix: bool
+) -> normalizers.Normalizer:
     """SentencePiece's own rules and its spaces; a line feed, which special pieces begin with, becomes unknown.
 
     So do placeholders in a text. A tag without a space keeps its form where the rules would change it.
@@ -124,7 +129,7 @@ def _normalizer(spec: Any, tags: dict[str, str], unread: str, *, suffix: bool) -
         [
             *([normalizers.Replace(Regex(f"[{placeholders}]"), _UNKNOWN)] if placeholders else []),
             *(normalizers.Replace(tag, tags[tag]) for tag in inner),
-            *_rules(spec),
+            *rules,
             normalizers.Replace("\n", _UNKNOWN),
             *_spaces(spec, suffix=suffix),
             *(normalizers.Replace(tag, char) for tag, char in tags.items()),
@@ -136,6 +141,22 @@ def _rules(spec: Any) -> list[normalizers.Normalizer]:
     """The replacements that a model has; :mod:`tokenizers` takes SentencePiece's bytes."""
     charsmap = bytes(spec.precompiled_charsmap)
     return [normalizers.Precompiled(charsmap)] if charsmap else []
+
+
+def _folding(proto: Any) -> list[normalizers.Normalizer]:
+    """The rules of folding one by one, which all readers apply alike: of several characters first, as the longest wins.
+
+    What a rule writes has nothing in it that another one replaces, so that the order of the others is free.
+    """
+    several, single = [], defaultdict[str, list[str]](list)
+    for text, replacement in folding_rules(known_characters(proto)).items():
+        if len(text) > 1:
+            several.append((text, replacement))
+        else:
+            single[replacement].append(text)
+    several.sort(key=lambda rule: -len(rule[0]))
+    classes = [(Regex(f"[{''.join(texts)}]"), replacement) for replacement, texts in single.items()]
+    return [normalizers.Replace(text, replacement) for text, replacement in (*several, *classes)]
 
 
 def _spaces(spec: Any, *, suffix: bool) -> Iterator[normalizers.Normalizer]:
@@ -153,10 +174,10 @@ def _spaces(spec: Any, *, suffix: bool) -> Iterator[normalizers.Normalizer]:
         yield normalizers.Replace(Regex(f"(?<={last}){_TEXT_END}"), _SPACE)
 
 
-def _words_normalizer(spec: Any) -> normalizers.Normalizer:
+def _words_normalizer(rules: list[normalizers.Normalizer]) -> normalizers.Normalizer:
     return normalizers.Sequence(
         [
-            *_rules(spec),
+            *rules,
             normalizers.Prepend(_SPACE),
             normalizers.Replace(Regex(f"[ {_SPACE}]+"), _SPACE),
             normalizers.Replace(Regex(f"{_SPACE}{_TEXT_END}"), ""),
@@ -197,6 +218,8 @@ def _rules_alone(tokenizer: SentencePieceTokenizer) -> Callable[[str], str]:
     """The replacements of a model's own rules, without its handling of spaces."""
     proto = sentencepiece_model_pb2.ModelProto.FromString(tokenizer.model)  # type: ignore[attr-defined] # made at run time
     spec = proto.normalizer_spec
+    if spec.name == FOLDING:  # which are steps of the file
+        return str
     spec.add_dummy_prefix = spec.remove_extra_whitespaces = spec.escape_whitespaces = False
     return SentencePieceProcessor(model_proto=proto.SerializeToString()).normalize
 

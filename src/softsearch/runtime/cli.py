@@ -9,6 +9,7 @@ import os
 import shlex
 import signal
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from softsearch.runtime.completion import LAB, bash_completion
 from softsearch.runtime.manifest import SINGLE
 from softsearch.runtime.options import expand_names, nearest
 
+_SHOWN = 5  # of what a vocabulary lacks
 _ABOUT = (
     "Train, evaluate and deploy translation models.\n\n"
     "The lab's commands (pip install 'softsearch[lab]') take key=value options, which --help explains:\n"
@@ -134,6 +136,21 @@ def _translate(arguments: argparse.Namespace) -> None:
             + ("" if arguments.paragraphs else ", or give --paragraphs"),
             file=sys.stderr,
         )
+    if doubts.unknown:
+        unit = "word" if translator.system.tokenizers[0].has_words else "character"
+        print(
+            f"softsearch: the model does not know {_counted(doubts.unknown, unit)}, in {doubts.unknown_lines} of the "
+            f"lines, the first in line {doubts.first_unknown}; it reads <unk> there",
+            file=sys.stderr,
+        )
+
+
+def _counted(unknown: Counter[str], unit: str) -> str:
+    """How many units there are, and the most frequent ones."""
+    shown = [f"{each!r:.40}" + f" ({times} times)" * (times > 1) for each, times in unknown.most_common(_SHOWN)]
+    more = f" and {len(unknown) - _SHOWN} others" if len(unknown) > _SHOWN else ""
+    total = unknown.total()
+    return f"{total} {unit}{'s' * (total > 1)} of the input: {', '.join(shown)}{more}"
 
 
 def _hashes(*bundles: Bundle) -> str:

@@ -72,7 +72,9 @@ class LineEncoder:
         return self._form(_LINE_ENDS.sub(" ", text), 0)
 
     def _form(self, text: str, side: int) -> str:
-        return tokenize_sources(text, self._languages[side]) if self._is_plain else text
+        if not self._is_plain:
+            return text
+        return tokenize_sources(self.tokenizers[side].normalized(text), self._languages[side])
 
     def ids(self, text: str, side: int) -> list[int]:
         """The token ids of a text of the source (0) or the target (1), of any length."""
@@ -90,19 +92,19 @@ class LineEncoder:
         return [splitter.split(text, self._tag) for text in texts]
 
     def parts(self, line: str, number: int) -> list[Part]:
-        """The parts of a line with this number; none if the line is blank.
+        """The parts of a line with this number; none if the line is blank, or has nothing that the model reads.
 
         Raises:
             InputError: the line has a lone surrogate or is far too long.
         """
-        text = self.one_line(line)
-        if is_blank(text):
-            return []
         limit, encode = self.max_src_tokens, self.tokenizers[0].encode
         try:
-            ids = encode(text)
+            text = self.one_line(line)
+            ids = [] if is_blank(text) else encode(text)
         except InputError as error:
             raise InputError(f"line {number}: {error}") from error
+        if not ids:
+            return []
         if len(ids) < limit:
             return [Part(text, ids)]
         if len(ids) > _MAX_PARTS * limit:

@@ -55,6 +55,7 @@ class Paragraph(NamedTuple):
             tgt_pieces=tuple(piece for part in parts for piece in part.tgt_pieces),
             alignments=None,
             fewer_sentences=any(part.fewer_sentences for part in parts),
+            unknown=tuple(each for part in parts for each in part.unknown),
             optimal=all(part.optimal for part in parts) if any(part.optimal is not None for part in parts) else None,
         )
 

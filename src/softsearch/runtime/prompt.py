@@ -120,6 +120,8 @@ class Prompt:
             self.write("(cut off at the length limit: put one sentence on each line, or raise :max-length)")
         if translation.fewer_sentences:
             self.write("(fewer sentences than the source: put one sentence on each line)")
+        if translation.unknown:
+            self.write(f"(the model does not know {', '.join(map(repr, dict.fromkeys(translation.unknown)))})")
 
     def _trace(self, one: Translation) -> None:
         """The source once for each piece of the translation, with marks on the pieces that it was written from."""

@@ -9,7 +9,7 @@ from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import IO, Any
@@ -40,6 +40,22 @@ class Doubts:
     unproven: int = 0  # exact search could not prove that they are the best
     fewer_sentences: int = 0  # than the line of input
     first: int = 0  # number of the first of these
+    unknown: Counter[str] = field(default_factory=Counter)  # what the vocabulary lacks, and how often the input has it
+    unknown_lines: int = 0  # with any of it
+    first_unknown: int = 0  # number of the first of these
+
+    def count(self, translation: Translation, number: int) -> None:
+        """Counts the translation of the line with this number."""
+        self.lines = number
+        self.truncated += translation.truncated
+        self.unproven += translation.optimal is False
+        if translation.fewer_sentences:
+            self.fewer_sentences += 1
+            self.first = self.first or number
+        if translation.unknown:
+            self.unknown.update(translation.unknown)
+            self.unknown_lines += 1
+            self.first_unknown = self.first_unknown or number
 
 
 @dataclass(frozen=True)
@@ -101,12 +117,7 @@ def translate_stream(
             ):
                 output.write(_format(translation, number, n_best=n_best, end="" if keep_ends else "\n").encode())
                 number += 1
-                doubts.lines = number
-                doubts.truncated += translation.truncated
-                doubts.unproven += translation.optimal is False
-                if translation.fewer_sentences:
-                    doubts.fewer_sentences += 1
-                    doubts.first = doubts.first or number
+                doubts.count(translation, number)
                 if alignments:
                     alignments.write(_format_alignments(translation, number).encode())
             output.flush()

@@ -44,6 +44,7 @@ class Translation:
         tgt_pieces: the translation likewise, with the final ``</s>`` unless truncated.
         alignments: the weights of attention, ``[len(tgt_pieces), len(src_pieces)]``, if asked for.
         fewer_sentences: the source line has more sentences, so that some may be missing; expected one on each line.
+        unknown: what the source vocabulary lacks of the line: characters, or words of a model over words.
         optimal: of exact search, whether this is proven to be the model's best translation.
         alternatives: with ``n_best`` above 1, the next best ones, best first.
     """
@@ -56,6 +57,7 @@ class Translation:
     tgt_pieces: tuple[str, ...]
     alignments: NDArray[np.float32] | None
     fewer_sentences: bool = False
+    unknown: tuple[str, ...] = ()
     optimal: bool | None = None
     alternatives: tuple["Translation", ...] = ()
 
@@ -194,6 +196,7 @@ def join(search: Search, tokenizers: Tokenizers, candidates: Sequence[Candidate]
         text=text,
         fewer_sentences=count_sentences(text)
         < max(map(count_sentences, split_sources(line), chain(languages, repeat(languages[-1])))),
+        unknown=tuple(each for candidate in candidates for each in _unknown(src_tokenizer, candidate.part)),
         score=scores[0] if len(scores) == 1 else _joint_score(search, scores, [h.length for h in hypotheses]),
         log_prob=sum(hypothesis.log_prob for hypothesis in hypotheses),
         truncated=any(hypothesis.truncated for hypothesis in hypotheses),
@@ -208,6 +211,10 @@ def join(search: Search, tokenizers: Tokenizers, candidates: Sequence[Candidate]
             ]
         ),
     )
+
+
+def _unknown(tokenizer: SentencePieceTokenizer, part: Part) -> list[str]:
+    return [] if tokenizer.unknown_ids.isdisjoint(part.ids) else tokenizer.unknown(part.text)
 
 
 def _joint_score(search: Search, scores: Sequence[float], lengths: Sequence[int]) -> float:

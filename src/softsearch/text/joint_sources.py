@@ -8,7 +8,7 @@ from softsearch.errors import InputError
 from softsearch.text.corpus import is_blank
 from softsearch.text.moses import tokenize
 from softsearch.text.tokenizer import SentencePieceTokenizer
-from softsearch.text.vocabulary import SOURCE_SEPARATOR
+from softsearch.text.vocabulary import SOURCE_SEPARATOR, UNK
 
 _SEPARATOR = re.compile(rf"(?<!\S){SOURCE_SEPARATOR}(?!\S)")
 
@@ -44,6 +44,7 @@ class JointSources(SentencePieceTokenizer):
         super().__init__(tokenizers[0].model)
         self.tokenizers = tokenizers
         self._begins = list(accumulate((t.vocab_size for t in tokenizers), initial=0))[:-1]
+        self.unknown_ids = frozenset(begin + UNK for begin in self._begins)
         self.fingerprint = " ".join(tokenizer.fingerprint for tokenizer in tokenizers)
 
     def encode(self, text: str) -> list[int]:
@@ -63,6 +64,11 @@ class JointSources(SentencePieceTokenizer):
             )
         parts = zip(self.tokenizers, self._begins, sources, strict=True)
         return [begin + token for tokenizer, begin, source in parts for token in tokenizer.encode(source)]
+
+    def unknown(self, text: str) -> list[str]:
+        """Returns what the members' vocabularies lack of their sources."""
+        pairs = zip(self.tokenizers, split_sources(text), strict=True)
+        return [each for tokenizer, source in pairs for each in tokenizer.unknown(source)]
 
     def own(self, ids: Sequence[int], place: int) -> list[int]:
         """Returns those ids that the member at ``place`` reads, as its own tokenizer gives them."""

@@ -4,7 +4,8 @@ Subwords and characters are detokenised losslessly (Kudo & Richardson 2018, arXi
 
 - surplus U+0020: around the text, and all but one in a row, so that a space too many does not change a translation;
 - U+2581, SentencePiece's sign for a space, which comes back as one (or, if surplus, not at all);
-- characters that the vocabulary lacks, among them NUL, U+001F and U+2585, which SentencePiece never learns.
+- characters that the vocabulary lacks, among them NUL, U+001F and U+2585, which SentencePiece never learns; models of
+  the lab read those that have a look-alike in the vocabulary as that (:mod:`softsearch.text.folding`).
 
 A word tokenizer has one UNK for each unknown word; smaller unknown units side by side share one.
 """
@@ -13,7 +14,7 @@ import hashlib
 import io
 import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
@@ -46,6 +47,8 @@ class SentencePieceTokenizer:
     Raises:
         BundleError: the bytes are not a SentencePiece model, or its special ids or its pieces are wrong.
     """
+
+    unknown_ids: Set[int] = frozenset({UNK})
 
     def __init__(self, model: bytes, *, reverse: bool = False) -> None:
         self.model, self.reverse = model, reverse
@@ -121,6 +124,21 @@ class SentencePieceTokenizer:
         words = self._words(text)
         return words[::-1] if self.reverse else words
 
+    def normalized(self, text: str) -> str:
+        """Returns a text as the model reads it: by its rules of folding, without surplus spaces.
+
+        Raises:
+            InputError: the text holds a lone surrogate.
+        """
+        return " ".join(self._words(text))
+
+    def unknown(self, text: str) -> list[str]:
+        """Returns what the vocabulary lacks of a text, in its order: characters, or words of a tokenizer of words."""
+        ids = self._turned(self.encode(text))
+        pieces: list[str] = self._words(text) if self.has_words else self._processor.encode(text, out_type=str)
+        unknown = [piece for piece, token in zip(pieces, ids, strict=True) if token == UNK]
+        return unknown if self.has_words else list("".join(unknown))
+
     def vocabulary(self) -> dict[str, tuple[int, float]]:
         """Returns the ids and scores (log probability, or rank of the merge) of the pieces of text, by id."""
         tokens = range(len(SPECIALS), self.vocab_size)
@@ -140,7 +158,8 @@ class SentencePieceTokenizer:
 
     def _words(self, text: str) -> list[str]:
         """The words of a text after the model's own normalisation."""
-        return [word for word in self._processor.normalize(text).replace(_SPACE, " ").split(" ") if word]
+        normalized = self._processor.normalize(_without_surrogates(text))
+        return [word for word in normalized.replace(_SPACE, " ").split(" ") if word]
 
     def _turned(self, ids: list[int]) -> list[int]:
         return ids[::-1] if self.reverse else ids

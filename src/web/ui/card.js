@@ -12,6 +12,7 @@ const LATER = 'The translation appears here when the card comes into view.';
 const HINT = 'Point at a word, or use Tab and the arrow keys, to see its attention.';
 const CUT = 'The translation is cut off: it reached the model\u2019s length limit.';
 const FEWER = 'A sentence may be missing: the model translates one at a time. Write a single sentence.';
+const MOST_UNKNOWN = 10; // that are named
 let cards = 0;
 
 /** A model: its translation as words, its n best translations and its attention. */
@@ -167,7 +168,7 @@ export class Card {
     this.heatmap?.show(tgt, src, weights ?? [], this.langs);
     this.point('tgt', this.shown?.rows[this.target.focused()] ?? null);
     const problem = candidate.truncated ? CUT : candidate.fewer_sentences ? FEWER : '';
-    this.problem.replaceChildren(final ? problem : '');
+    this.problem.replaceChildren(final ? [problem, unknownWords(this.result.unknown)].filter(Boolean).join(' ') : '');
   }
 
   /** Marks what a word is connected to. @param index of a word of `shown`, or null */
@@ -229,4 +230,11 @@ export class Card {
     this.target.element.setAttribute('aria-busy', String(busy));
     this.element.classList.toggle('busy', busy);
   }
+}
+
+/** What to say of characters or words of the text that the model does not know. */
+function unknownWords(unknown) {
+  const different = [...new Set(unknown)];
+  const more = different.length > MOST_UNKNOWN ? ', \u2026' : '';
+  return different.length ? `The model does not know: ${different.slice(0, MOST_UNKNOWN).join(', ')}${more}` : '';
 }

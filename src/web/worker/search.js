@@ -19,9 +19,10 @@ const LINE_END = /\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]/;
  */
 export async function* translate(model, text, beam) {
   const given = text.replace(/[\r\n]+/g, ' ');
-  const line = model.readsTokens ? tokenize(given, model.srcLang) : given;
-  if (SURROGATE.test(line)) throw new UserError('The text holds half of a character (a lone surrogate); remove it.');
-  if (BLANK.test(line)) {
+  if (SURROGATE.test(given)) throw new UserError('The text holds half of a character (a lone surrogate); remove it.');
+  const line = model.readsTokens ? tokenize(model.src.normalized(given), model.srcLang) : given;
+  const ids = model.src.encode(line);
+  if (BLANK.test(line) || ids.length === 1) {
     const empty = {
       text: '',
       score: 0,
@@ -32,10 +33,10 @@ export async function* translate(model, text, beam) {
       tgt_pieces: [],
       alignments: null,
     };
-    yield { final: true, n_best: [empty] };
+    yield { final: true, n_best: [empty], unknown: [] };
     return;
   }
-  const ids = model.src.encode(line);
+  const unknown = model.src.unknown(line);
   const sentences = countSentences(line, model.srcLang);
   const { limits, search } = model.manifest;
   if (ids.length > limits.max_src_tokens) {
@@ -48,7 +49,7 @@ export async function* translate(model, text, beam) {
     const found = await model.search(ids, beam, Math.min(limit, most));
     const n_best = found.map((hypothesis) => shown(model, ids, hypothesis, sentences));
     const final = limit >= most || !n_best.some(({ truncated }) => truncated);
-    yield { final, n_best };
+    yield { final, n_best, unknown };
     if (final) return;
   }
 }

@@ -9,6 +9,11 @@ export class TextTokenizer {
   /** @param {object} json tokenizer.json */
   constructor(json) {
     this.tokenizer = useCharsmaps(new Tokenizer(json, { clean_up_tokenization_spaces: false }));
+    const { type, vocab } = json.model;
+    const names = Array.isArray(vocab) ? vocab.map(([piece]) => piece) : Object.keys(vocab);
+    const pieces = names.filter((piece) => !piece.startsWith('\n')); // which special ones begin with
+    this.hasWords = type === 'WordPiece';
+    this.known = new Set(this.hasWords ? pieces : pieces.flatMap((piece) => [...piece]).concat('\u2581'));
     // Tags are written in the vocabulary as single characters, which the decoder turns back.
     this.replacements = json.decoder.decoders
       .filter(({ type, pattern }) => type === 'Replace' && pattern.String)
@@ -19,6 +24,18 @@ export class TextTokenizer {
   /** Token ids, EOS at the end. */
   encode(text) {
     return this.tokenizer.encode(text).ids;
+  }
+
+  /** A text as the model reads it, without surplus spaces. */
+  normalized(text) {
+    return this.shown(this.tokenizer.normalizer.normalize(text)).replace(/[\u2581 ]+/g, ' ').trim();
+  }
+
+  /** What the vocabulary lacks of a text: characters, or words of a model over words. */
+  unknown(text) {
+    const normalized = this.tokenizer.normalizer.normalize(text);
+    const units = this.hasWords ? normalized.match(/\u2581[^\u2581]+/g) ?? [] : [...normalized];
+    return units.filter((unit) => !this.known.has(unit)).map((unit) => (this.hasWords ? unit.slice(1) : unit));
   }
 
   decode(ids) {

@@ -76,6 +76,13 @@ def test_samples_are_those_of_the_seed(client: httpx.Client, translator: Transla
     assert [each["text"] for each in found["n_best"]] == [each.text for each in wanted.n_best]
 
 
+def test_what_the_model_does_not_know_is_in_the_answer(client: httpx.Client) -> None:
+    one, other = _translate(client, text=[SENTENCE, "one \u6f22 two \u6f22\u5b57"])
+    assert (one["unknown"], other["unknown"]) == ([], ["\u6f22", "\u6f22", "\u5b57"])
+    (*_, (event, result)) = _events(client, text="one \u6f22")
+    assert (event, result["unknown"]) == ("done", ["\u6f22"])
+
+
 def test_a_stream_grows_to_the_translation(client: httpx.Client) -> None:
     text = max(SOURCES, key=len)
     events = _events(client, text=text, n_best=2, alignments=True)

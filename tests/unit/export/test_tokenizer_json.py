@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from softsearch.data.sentencepiece_file import UNUSED, Piece, read_pieces, with_pieces
+from softsearch.data.sentencepiece_file import UNUSED, Piece, read_pieces, with_folding, with_pieces
 from softsearch.export.tokenizer_json import tokenizer_files
 from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import BOS, EOS, PAD, UNK
@@ -34,14 +34,21 @@ WORDS = (
     "\0",
     "\u4e2d",
     "\U0010fffd",
+    "a\u0302\u0323",
+    "a\u0323",
+    "\ufb01\uff42\uff11\uff04",
+    "\u3000\x1d\u2028",
+    "\ufeff\u00ad\U000e0001",
+    "\u1100\u1161\u11a8",
 )
 KINDS: tuple[Kind, ...] = ("word", "char", "bpe", "unigram")
 
 
 @cache
 def trained(kind: Kind, tags: tuple[str, ...] = TAGS) -> SentencePieceTokenizer:
-    lines = [f"{one}{two} {two}{one}a" for one in WORDS[:13] for two in WORDS[:13]]
-    return train_tokenizer(lines, kind=kind, vocab_size=60, tags=tags)
+    """As the lab has it, with rules of folding."""
+    lines = [f"{one}{two} {two}{one}a" for one in WORDS[:13] for two in WORDS[:13]] + ["\u1ead\u00e2 fi \uac01 1$"]
+    return SentencePieceTokenizer(with_folding(train_tokenizer(lines, kind=kind, vocab_size=66, tags=tags).model))
 
 
 @cache

@@ -12,10 +12,11 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
+from softsearch.data.sentencepiece_file import with_folding
 from softsearch.runtime.bundle import Bundle, write_bundle
 from softsearch.runtime.options import STRATEGIES, Strategy, parameters
 from softsearch.runtime.session import describe_onnx
-from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
+from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import EOS
 
 WIDTH = 8
@@ -26,10 +27,12 @@ TGT_LINES = ["eins zwei drei", "vier fünf sechs", "sieben acht neun zehn", "ein
 
 @functools.cache
 def tokenizers() -> tuple[SentencePieceTokenizer, SentencePieceTokenizer]:
-    return (
-        train_tokenizer(SRC_LINES, kind="bpe", vocab_size=50),
-        train_tokenizer(TGT_LINES, kind="bpe", vocab_size=60),
-    )
+    return _tokenizer(SRC_LINES, "bpe", 50), _tokenizer(TGT_LINES, "bpe", 60)
+
+
+def _tokenizer(lines: list[str], kind: Kind, vocab_size: int) -> SentencePieceTokenizer:
+    """As the lab exports it."""
+    return SentencePieceTokenizer(with_folding(train_tokenizer(lines, kind=kind, vocab_size=vocab_size).model))
 
 
 def _port(name: str, dtype: int, *shape: str | int) -> onnx.ValueInfoProto:
@@ -152,10 +155,7 @@ def decoder_step_graph(vocab: int, seed: int = 0, scale: float = 1.0) -> bytes:
 @functools.cache
 def word_tokenizers() -> tuple[SentencePieceTokenizer, SentencePieceTokenizer]:
     """Tokenizers of the few most frequent words, so that many words are unknown."""
-    return (
-        train_tokenizer(SRC_LINES, kind="word", vocab_size=10),
-        train_tokenizer(TGT_LINES, kind="word", vocab_size=8),
-    )
+    return _tokenizer(SRC_LINES, "word", 10), _tokenizer(TGT_LINES, "word", 8)
 
 
 def bundle_parts(

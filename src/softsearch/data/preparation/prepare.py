@@ -20,6 +20,7 @@ from softsearch.data.preparation.clean import CleanedCorpus, clean_pairs, warn_o
 from softsearch.data.preparation.encode import TokenWriter, encode_lines
 from softsearch.data.preparation.prepared import REPORT, PreparedData
 from softsearch.data.preparation.processes import ordered_map
+from softsearch.data.sentencepiece_file import with_folding
 from softsearch.text.corpus import read_raw
 from softsearch.text.features import check_finite, read_features
 from softsearch.text.filters import Cleaner, CorpusReport
@@ -93,7 +94,7 @@ def text_problems(source: ParallelSource, tokenizer: SentencePieceTokenizer, cac
 
 def _read_tokenizers(folder: Path, source: ParallelSource) -> Tokenizers:
     src, tgt = (
-        SentencePieceTokenizer((folder / f"{side}.model").read_bytes(), reverse=reverse)
+        SentencePieceTokenizer(with_folding((folder / f"{side}.model").read_bytes()), reverse=reverse)
         for side, reverse in zip(("src", "tgt"), source.reversed_sides, strict=True)
     )
     return src, src if tgt.fingerprint == src.fingerprint else tgt

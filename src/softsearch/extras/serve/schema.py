@@ -158,6 +158,9 @@ class Result(BaseModel):
     """The translations of one sentence, best first."""
 
     n_best: list[Hypothesis]
+    unknown: list[str] = Field(
+        description="characters of the sentence that the vocabulary lacks, or words of a model over words"
+    )
 
 
 class TranslateResponse(BaseModel):
@@ -232,7 +235,8 @@ class Error(BaseModel):
 
 def result(translation: Translation, most: int | None = None) -> dict[str, Any]:
     """A :class:`Result` of at most ``most`` hypotheses."""
-    return {"n_best": [_hypothesis(hypothesis) for hypothesis in translation.n_best[:most]]}
+    n_best = [_hypothesis(hypothesis) for hypothesis in translation.n_best[:most]]
+    return {"n_best": n_best, "unknown": translation.unknown}
 
 
 def _hypothesis(translation: Translation) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from lightning.pytorch.callbacks import Callback, WeightAveraging
 from torch import Tensor
 
 from softsearch.data.corpora.base import ParallelSource, TextForm
-from softsearch.errors import BundleError, CheckpointError
+from softsearch.data.sentencepiece_file import with_folding
+from softsearch.errors import BundleError, CheckpointError, ConfigError
 from softsearch.text.plain_values import nested_values
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
@@ -96,10 +97,10 @@ def to_contents(path: Path, checkpoint: dict[str, Any]) -> CheckpointContents:
         raise CheckpointError(f"{path} is not a checkpoint as softsearch train writes it: {problem}; take another file")
     try:
         src, tgt = (
-            SentencePieceTokenizer(bytes(model.numpy()), reverse=reverse)
+            SentencePieceTokenizer(with_folding(bytes(model.numpy())), reverse=reverse)
             for model, reverse in zip(origin["tokenizers"], origin["reversed"], strict=True)
         )
-    except BundleError as error:
+    except (BundleError, ConfigError) as error:
         raise CheckpointError(f"{path}: {error}") from error
     state, step, averaged = checkpoint["state_dict"], checkpoint["global_step"], checkpoint.get("averaged", 1)
     weights = {name.removeprefix(_PREFIX): state[name] for name in state if name.startswith(_PREFIX)}

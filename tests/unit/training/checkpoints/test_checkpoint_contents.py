@@ -6,16 +6,20 @@ from typing import Any
 import pytest
 import torch
 
+from softsearch.data.sentencepiece_file import with_folding
 from softsearch.errors import CheckpointError
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
-from softsearch.training.checkpoints.checkpoint_contents import FORMAT, SaveOrigin, read_contents
+from softsearch.text.vocabulary import UNK
+from softsearch.training.checkpoints.checkpoint_contents import FORMAT, SaveOrigin, read_contents, to_contents
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
 from tests.unit.training.checkpoints.written import CONFIG
 
 
 @pytest.fixture(scope="module")
 def tokenizers() -> tuple[SentencePieceTokenizer, SentencePieceTokenizer]:
-    src, tgt = (train_tokenizer([text] * 3, kind="char", vocab_size=12) for text in ("abc", "xyzw"))
+    """As a run has them."""
+    trained = (train_tokenizer([text] * 3, kind="char", vocab_size=12) for text in ("abc", "xyzw"))
+    src, tgt = (SentencePieceTokenizer(with_folding(each.model)) for each in trained)
     return src, tgt
 
 
@@ -39,6 +43,15 @@ def test_config_tokenizers_and_weights_come_back(
     assert [t.fingerprint for t in saved.tokenizers] == [t.fingerprint for t in tokenizers]
     assert {name: weight.tolist() for name, weight in saved.weights.items()} == {"encoder.w": [1.0, 1.0]}
     assert saved.step == 7
+
+
+def test_an_older_checkpoint_folds_text(tmp_path: Path) -> None:
+    older = train_tokenizer(["ab\u00fc cd"] * 3, kind="char", vocab_size=12)
+    checkpoint: dict[str, Any] = {"state_dict": {"w": torch.ones(2)}, "global_step": 1}
+    SaveOrigin(CONFIG, (older, older)).on_save_checkpoint(None, None, checkpoint)  # type: ignore[arg-type]
+    src, _ = to_contents(tmp_path / "x.ckpt", checkpoint).tokenizers
+    assert UNK in older.encode("abu\u0308\u00a0cd")
+    assert src.encode("abu\u0308\u00a0cd") == older.encode("ab\u00fc cd")
 
 
 def test_directions_come_back(

@@ -1,0 +1,109 @@
+"""Rules that write what a vocabulary lacks with what it has, where both look the same.
+
+Text that people paste has no-break spaces, zero-width characters, decomposed accents or full-width letters where the
+training text had plain ones. A rule replaces a character, or a letter and its marks, and always has a character in it
+that the vocabulary lacks: no other text changes. The rules of a model are data in its file, so that readers need no
+table of Unicode.
+"""
+
+import unicodedata
+from collections.abc import Iterator, Set
+from functools import cache
+from itertools import chain
+from typing import Any
+
+FOLDING = "folding"  # the name of a SentencePiece model's normaliser that has these rules
+# Default_Ignorable_Code_Point of the Unicode character database, which Python's unicodedata does not have; without the
+# 3,600 code points at its end that stand for nothing.
+_IGNORABLE = (
+    (0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F),
+    (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF),
+    (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE01EF),
+)  # fmt: skip
+_CONTROLS = ((0x01, 0x1F), (0x7F, 0x9F))  # NUL cannot be in a rule
+# Compatibility forms that look like what they stand for: full-width letters, ligatures, an ellipsis, Arabic letters by
+# their place in a word; not superscripts, circled digits and fractions.
+_ALIKE = ("<wide>", "<narrow>", "<noBreak>", "<compat>", "<isolated>", "<initial>", "<medial>", "<final>")
+_JAMO = frozenset(map(chr, range(0x1100, 0x1200)))
+_SYLLABLES = tuple(map(chr, range(0xAC00, 0xD7A4)))
+_LAST_SPACE, _LAST_DECOMPOSABLE = 0x3000, 0x2FA1D
+_NARROW_KANA = tuple(map(chr, range(0xFF66, 0xFF9E)))
+_VOICING = {"\u3099": "\uff9e", "\u309a": "\uff9f"}
+
+
+def known_characters(model: Any) -> set[str]:
+    """Returns the characters in pieces of text of a parsed SentencePiece model; the space is none."""
+    pieces = (piece.piece for piece in model.pieces if piece.type in (piece.NORMAL, piece.USER_DEFINED))
+    return set().union(*pieces) - {"\u2581"}
+
+
+def folding_rules(known: Set[str]) -> dict[str, str]:
+    """Returns what is replaced by what, for a vocabulary with these characters.
+
+    White space becomes a space, default-ignorable characters and controls are dropped, and other forms of a character,
+    composed, decomposed or of compatibility, become the one that the vocabulary has. Upper-case forms of its letters
+    count as such, for models of lower-cased text.
+    """
+    written = known | {upper for char in known if len(upper := char.upper()) == 1}
+    rules: dict[str, str] = {}
+    for text, replacement in chain(_invisible(), _other_forms(known, written)):
+        if (
+            text != replacement
+            and not known.issuperset(text)
+            and (replacement in ("", " ") or written.issuperset(replacement))
+        ):
+            rules.setdefault(text, replacement)
+    return rules
+
+
+@cache
+def _invisible() -> tuple[tuple[str, str], ...]:
+    spaces = [char for char in map(chr, range(_LAST_SPACE + 1)) if char.isspace() and char != " "]
+    dropped = chain.from_iterable(range(first, last + 1) for first, last in (*_CONTROLS, *_IGNORABLE))
+    return (*((char, " ") for char in spaces), *((chr(code), "") for code in dropped))
+
+
+def _other_forms(known: Set[str], written: Set[str]) -> Iterator[tuple[str, str]]:
+    """Other spellings of characters that can be written, and what can be written in the place of others."""
+    for char in sorted(written):
+        yield from ((text, char) for text in (*_equivalents(char), *_half_width(char)))
+    yield from ((char, form) for char, forms in _forms().items() for form in forms)
+    if not _JAMO.isdisjoint(known):
+        yield from ((char, unicodedata.normalize("NFD", char)) for char in _SYLLABLES)
+
+
+@cache
+def _forms() -> dict[str, tuple[str, ...]]:
+    """What may stand for each character that has a decomposition, best first, without Hangul, which has no table."""
+    forms: dict[str, tuple[str, ...]] = {}
+    for char in map(chr, range(_LAST_DECOMPOSABLE + 1)):
+        if decomposition := unicodedata.decomposition(char):
+            compatible = ("NFKC", "NFKD") if decomposition.startswith(_ALIKE) else ()
+            forms[char] = (*_equivalents(char), *(unicodedata.normalize(form, char) for form in compatible))
+    return forms | {"\u2010": ("-",), "\u2011": ("\u2010", "-")}
+
+
+@cache
+def _equivalents(char: str) -> tuple[str, ...]:
+    """All canonically equivalent spellings, the shortest first: marks in any order, each apart or part of a letter."""
+    apart = unicodedata.normalize("NFD", char)
+    found, waiting = {apart}, [apart]
+    while waiting:
+        text = waiting.pop()
+        for at in range(len(text) - 1):
+            first, second = text[at : at + 2]
+            changed = {unicodedata.normalize("NFC", first + second)}
+            if 0 != unicodedata.combining(first) != unicodedata.combining(second) != 0:
+                changed.add(second + first)
+            new = {text[:at] + pair + text[at + 2 :] for pair in changed} - found
+            found |= new
+            waiting += new
+    return tuple(sorted(found, key=lambda text: (len(text), text != apart, text)))
+
+
+def _half_width(char: str) -> tuple[str, ...]:
+    """A kana with a voicing mark in half-width form, which is two characters."""
+    parts = unicodedata.normalize("NFD", char)
+    if not (mark := _VOICING.get(parts[1:])):
+        return ()
+    return tuple(form + mark for form in _NARROW_KANA if unicodedata.normalize("NFKC", form) == parts[0])
