@@ -42,7 +42,7 @@ def test_a_run_and_its_evaluation_are_compared(trained: Path, evaluated: Path, t
     [
         (["runs=/nowhere/*"], "runs: nothing matches '/nowhere/*'"),
         (["runs=[/nowhere/a]"], "no run has scores (/nowhere/a: there is no such folder)"),
-        ([], "runs: it is missing"),
+        ([], "runs is required"),
         (["runs=[a]", "spilt=val"], "did you mean 'split'?"),
     ],
 )

@@ -53,7 +53,11 @@ def typed(
 ) -> tuple[list[Answer], bool]:
     """Types commands, one after the other in one process; says too whether the lab was imported."""
     lines = [(*case, *(f"hydra.run.dir={folder / 'run'}" for _ in [0] if not _flags_or_dir(case))) for case in cases]
-    variables = {"OMP_NUM_THREADS": "1", "SOFTSEARCH_CACHE": str(folder / "cache"), "PYTHONPATH": str(ROOT)}
+    variables = {
+        "OMP_NUM_THREADS": "1",
+        "SOFTSEARCH_CACHE": str(folder / "cache"),
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
+    }
     arguments = json.dumps([work, full_disk, lines])
     if work == "no.such.work":
         done = run_python("-c", TYPED, arguments, cwd=folder, **variables)
@@ -129,7 +133,12 @@ BEFORE_THE_LAB = [
     (2, "train ~data", "data is null, expected one of features, features_beside_text, "),
     (2, "train model=5", "model is 5, expected one of chorowski2015, "),
     (2, "train =5", "'=5' names no key; write key=value"),
-    (2, "train data=parallel", "data.train: it is missing; set it"),
+    (2, "train data=parallel", "data.train is required; for example data.train='[train.en,train.de]'"),
+    (2, "train data=parallel data.train=[a.en,a.de]", "or data.val=2000 to split it off the training text"),
+    (2, "train data.train=[a.en,a.de]", "data.val is required; for example data.val='[val.en,val.de]'"),
+    (2, "train data.train=a.tsv.gz data.val=0.1", "data.src is required; for example data.src=1 data.tgt=2"),
+    (2, "prepare data.train=a.tmx data.val=x.tmx", "data.src is required; for example data.src=1 data.tgt=2"),
+    (2, "train data.hub=a/b", "data.src is required"),
     (2, "train optimizer.lrr=3", "there is no config key 'optimizer.lrr'; did you mean 'optimizer.lr'?"),
     (2, "train model=luong2015 model.decoder.attention.scor=dot", "did you mean 'model.decoder.attention.score'?"),
     (2, "train model/attention=hybrd", "there is no model/attention=hybrd; did you mean 'hybrid'?"),
@@ -164,7 +173,7 @@ BEFORE_THE_LAB = [
     (2, "evaluate test=a.en", "test is 'a.en' (str), expected a list, each a path or null"),
     (2, "score tokens=5", "tokens is 5 (int), expected true or false"),
     (2, "tune ensemble=mean", "ensemble is 'mean' (str), expected one of 'log_probs', "),
-    (2, "export ckpt=a.ckpt", "out: it is missing; set it"),
+    (2, "export ckpt=a.ckpt", "out is required; set out=VALUE"),
     (2, "compare runs=5", "runs is 5 (int), expected a path or a list, each a path"),
     (2, "prepare processes=0", "processes is 0 (int), expected a whole number of at least 1 or null"),
 ]  # fmt: skip
@@ -174,7 +183,7 @@ BEFORE_THE_DATA = [
     (2, "train model.decoder.dropout=1.5", "dropout is 1.5 (float), expected a number of at least 0 and less than 1"),
     (1, "train resume=nowhere.ckpt", "resume=nowhere.ckpt: no such file"),
     (2, "train trainer.max_steps=lots", "error: trainer.max_steps is 'lots', expected a whole number; change it"),
-    (2, "train data=parallel data.train=a.tsv data.val=[a,b]", "data.train is 'a.tsv', expected two file names, or a"),
+    (2, "train data=parallel data.train=a.tsv data.val=[a,b]", "data.train is 'a.tsv', a table; write data=table "),
     (2, "train trainer.val_check_interval=0", "trainer.val_check_interval is 0 (int), expected a whole number of at"),
     (2, "train trainer.accumulate_grad_batches=0", "trainer.accumulate_grad_batches is 0 (int), expected a whole "),
     (2, "train trainer.log_every_n_steps=0", "trainer.log_every_n_steps is 0 (int), expected a whole number of at le"),

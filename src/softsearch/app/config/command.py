@@ -29,6 +29,7 @@ from softsearch.app.config.composition import (
     search_own_configs,
     with_model_of_init,
 )
+from softsearch.app.config.data_choice import with_data_choice
 from softsearch.app.config.help import Help
 from softsearch.app.config.options import OPTIONS, Part, Parts
 from softsearch.app.config.processes import launched_rank, run_name
@@ -61,6 +62,7 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
     """
     argv = sys.argv
     line = CommandLine(command, argv[1:] if options is None else options, options is None)
+    notes: list[str] = []
 
     def job(config: DictConfig) -> None:
         sys.argv = argv  # Lightning starts its other processes with it
@@ -71,8 +73,8 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
             module, _, name = work.rpartition(".")
             function = getattr(import_module(module), name)
             raise_on_signals()
-            for found in further_configs():
-                log.info(found)
+            for note in (*notes, *further_configs()):
+                log.info(note)
             with trusting(read_trust(getattr(checked, "trust", ()))):
                 function(config if DictConfig in get_type_hints(function).values() else checked)
         except ModuleNotFoundError as error:
@@ -89,7 +91,7 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
     end_on_signals()
     _prepare_process()
     try:
-        line = replace(line, words=as_meant(command, line.words))
+        line = replace(line, words=with_data_choice(command, as_meant(command, line.words), notes))
         if line.asks_for_help():
             register_resolvers(without_pytorch=True)
             print(Help(line), flush=True)

@@ -102,7 +102,7 @@ def with_model_of_init(words: Sequence[str]) -> list[str]:
         CheckpointError: the run has no checkpoint, or its model is of a class that needs ``trust``.
     """
     typed = {
-        key: _value(word) for key in ("init.ckpt", "name", "trust") for word in words if word.startswith(f"{key}=")
+        key: value_of(word) for key in ("init.ckpt", "name", "trust") for word in words if word.startswith(f"{key}=")
     }
     path = typed.get("init.ckpt")
     if isinstance(path, ChoiceSweep):
@@ -144,11 +144,12 @@ def _read(file: Path, _changed: int) -> "CheckpointContents":
 def quoted(text: str) -> str:
     """Returns a text as the value of an option: in quotes if Hydra would read it as something else, as a=b or 1."""
     with suppress(HydraException):
-        if _value(f"key={text}") == text:
+        if value_of(f"key={text}") == text:
             return text
     return QuotedString(text, Quote.single).with_quotes()
 
 
-def _value(word: str) -> Any:
+def value_of(word: str) -> Any:
+    """Returns the value of a word such as ``key=value``, as Hydra reads it."""
     (override,) = OverridesParser.create().parse_overrides([word])
     return override.value()

@@ -26,6 +26,12 @@ from softsearch.ranges import fits, in_words
 
 log = logging.getLogger(__name__)
 _MARKS = ("_target_", "_partial_")  # keys of a node that are not arguments
+_EXAMPLES = {  # of keys that newcomers meet
+    "data.train": "for example data.train='[train.en,train.de]'",
+    "data.val": "for example data.val='[val.en,val.de]', or data.val=2000 to split it off the training text",
+    "data.src": "for example data.src=1 data.tgt=2 for the first two columns, or the columns' names",
+    "data.tgt": "for example data.src=1 data.tgt=2 for the first two columns, or the columns' names",
+}
 _Options = TypeVar("_Options")
 
 
@@ -45,8 +51,10 @@ def plain(config: DictConfig, unresolved: Collection[str] = ()) -> dict[str, Any
     except OmegaConfBaseException as error:
         if own := str(error).partition("ConfigError raised while resolving interpolation: ")[2]:  # a resolver's of ours
             raise ConfigError(own.splitlines()[0]) from error
-        why = "it is missing" if isinstance(error, MissingMandatoryValue) else str(error).splitlines()[0]
-        raise ConfigError(f"{error.full_key or 'the config'}: {why}; set it") from error
+        key = error.full_key or "the config"
+        if isinstance(error, MissingMandatoryValue):
+            raise ConfigError(f"{key} is required; {_EXAMPLES.get(key, f'set {key}=VALUE')}") from error
+        raise ConfigError(f"{key}: {str(error).splitlines()[0]}; set it") from error
 
 
 def flatten(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:

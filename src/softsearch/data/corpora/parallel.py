@@ -9,6 +9,7 @@ from typing import Annotated
 
 from softsearch.data.corpora.base import FilePair, TextForm, WeightedSource, language_of, refuse_unread, require_file
 from softsearch.data.corpora.held_out import Divided, HeldOut, divide
+from softsearch.data.corpora.rows import is_table
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.text.corpus import PACKED
 from softsearch.text.filters import NO_FILTERS, Filters
@@ -50,6 +51,8 @@ class Parallel(WeightedSource):
     def __post_init__(self) -> None:
         """Checks the options and fills in the languages."""
         for split, files in self._named():
+            if isinstance(files, str | Path) and is_table(files):
+                raise ConfigError(f"data.{split} is {files!r}, a table; write data=table data.src=1 data.tgt=2")
             if not (self.src_lang and self.tgt_lang if isinstance(files, str | Path) else is_pair(files)):
                 raise ConfigError(
                     f"data.{split} is {files!r}, expected two file names, or a prefix of both with data.src_lang and "

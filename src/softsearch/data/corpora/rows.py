@@ -32,8 +32,7 @@ def read_rows(
         ConfigError: the kind is none of ours, a column does not exist, or a library is missing.
         CorpusError: the file is damaged; the message names the row or the line.
     """
-    suffixes = [suffix for suffix in Path(name).suffixes if suffix not in PACKED]
-    kind = suffixes[-1].lower() if suffixes else ""
+    kind = _kind_of(name)
     if kind not in _READERS:
         raise ConfigError(
             f"{name} is not a table by its name, expected one of {', '.join(_READERS)} (all but .parquet also as "
@@ -42,6 +41,16 @@ def read_rows(
     if kind not in (".tsv", ".csv") and any(isinstance(column, int) for column in columns):
         raise ConfigError(f"data.src and data.tgt are {columns}, but {name} has columns by name; give their names")
     yield from _checked(_READERS[kind](path, columns, Counter() if left_out is None else left_out))
+
+
+def is_table(name: str | Path) -> bool:
+    """Returns whether a name ends as those of tables do."""
+    return _kind_of(name) in _READERS
+
+
+def _kind_of(name: str | Path) -> str:
+    suffixes = [suffix for suffix in Path(name).suffixes if suffix not in PACKED]
+    return suffixes[-1].lower() if suffixes else ""
 
 
 def read_mappings(rows: Iterable[Mapping[str, Any]], name: str, columns: tuple[Column, Column]) -> Iterator[Pair]:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.data.preparation.encode import read_array
+from softsearch.data.preparation.parallelism import Mismatch, mismatches
 from softsearch.text.corpus import RawPairs
 from softsearch.text.filters import Cleaner
 
@@ -43,6 +44,7 @@ class CleanChunk(NamedTuple):
     hashes: Hashes  # [pairs] of both sides together
     lengths: Lengths  # [pairs, 2] characters of source and target, at most 65,535
     counts: Counter[str]
+    mismatches: list[Mismatch]  # stretches that do not seem to be translations
 
 
 def clean_pairs(cleaners: Mapping[Corpus, Cleaner], item: tuple[Corpus, RawPairs]) -> CleanChunk:
@@ -58,7 +60,8 @@ def clean_pairs(cleaners: Mapping[Corpus, Cleaner], item: tuple[Corpus, RawPairs
     hashes = np.frombuffer(b"".join(digests), dtype=np.uint64)
     numbers = np.asarray(clean.numbers, dtype=np.int64)
     lengths = np.array([list(map(len, clean.src)), list(map(len, clean.tgt))]).clip(max=_MAX_LENGTH).astype(np.uint16).T
-    return CleanChunk(corpus, b"".join(src), b"".join(tgt), numbers, hashes, lengths, clean.counts)
+    found = mismatches(clean.src, clean.tgt, clean.numbers)
+    return CleanChunk(corpus, b"".join(src), b"".join(tgt), numbers, hashes, lengths, clean.counts, found)
 
 
 class CleanedCorpus:
@@ -70,6 +73,7 @@ class CleanedCorpus:
         written: pairs of each corpus, repeated ones included.
         counts: findings in each corpus.
         words: words at the start of each corpus.
+        mismatches: stretches of each corpus that do not seem to be translations.
     """
 
     def __init__(self, folder: Path, corpora: int, stack: ExitStack) -> None:
@@ -79,6 +83,7 @@ class CleanedCorpus:
         self.written = [0] * corpora
         self.counts: list[Counter[str]] = [Counter() for _ in range(corpora)]
         self.words: list[Words] = []
+        self.mismatches: list[list[Mismatch]] = [[] for _ in range(corpora)]
         self._dropped: NDArray[np.bool_] | None = None
 
     def append(self, chunk: CleanChunk) -> None:
@@ -89,6 +94,7 @@ class CleanedCorpus:
         number = chunk.corpus[1]
         self.written[number] += len(chunk.numbers)
         self.counts[number].update(chunk.counts)
+        self.mismatches[number] += chunk.mismatches
         if number == len(self.words):
             self.words.append((set(chunk.src.split()), set(chunk.tgt.split())))
 

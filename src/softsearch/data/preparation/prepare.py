@@ -6,7 +6,7 @@ import logging
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -18,6 +18,7 @@ from softsearch.data.given_tokenizers import TokenizerMaker, identity
 from softsearch.data.preparation.cache_folder import make_folder
 from softsearch.data.preparation.clean import CleanedCorpus, clean_pairs, warn_of_swapped_sides
 from softsearch.data.preparation.encode import TokenWriter, encode_lines
+from softsearch.data.preparation.parallelism import Mismatch
 from softsearch.data.preparation.prepared import REPORT, PreparedData
 from softsearch.data.preparation.processes import ordered_map
 from softsearch.data.sentencepiece_file import with_folding
@@ -33,6 +34,7 @@ FORMAT = 3
 # Least number of pairs to train tokenizers on; large vocabularies need more.
 SAMPLE, SAMPLE_PER_ENTRY = 200_000, 4
 _LINES_TO_CHECK = 1000  # for unknown words
+_MISMATCHES_REPORTED = 1000
 Files = Mapping[str, list[FilePair]]  # by split; only the training side has several
 Progress = Callable[[str, int, int | None], None]  # the task, pairs done, and all pairs where that is given
 log = logging.getLogger(__name__)
@@ -178,11 +180,15 @@ class _Preparation:
     def _reports(self, split: str, cleaned: CleanedCorpus) -> list[dict[str, object]]:
         """Returns the findings in the corpora of a split; raises CorpusError where no pair is left."""
         reports = []
-        for (src, tgt), kept, counts in zip(self.files[split], cleaned.sizes(), cleaned.counts, strict=True):
+        of_corpora = zip(self.files[split], cleaned.sizes(), cleaned.counts, cleaned.mismatches, strict=True)
+        for (src, tgt), kept, counts, found in of_corpora:
             report = CorpusReport(src=src, tgt=tgt, kept=kept, **counts)
             log.info("%s: %s", split, report.summary())
             report.check()
-            reports.append({**asdict(report), "findings": report.findings()})
+            found = [] if self.source.has_features else found  # whose lines only count vectors
+            warn_of_mismatches(f"{src} | {tgt}", found)
+            mismatches = [mismatch._asdict() for mismatch in found[:_MISMATCHES_REPORTED]]
+            reports.append({**asdict(report), "findings": report.findings(), "mismatches": mismatches})
         return reports
 
     def _encode(self, cleaned: Mapping[str, CleanedCorpus], tokenizers: Tokenizers) -> dict[str, list[int]]:
@@ -202,6 +208,13 @@ class _Preparation:
                 done += len(numbers)
                 self.progress("encoding", done, total)
         return {split: [writer.tokens for writer in sides] for split, sides in writers.items()}
+
+
+def warn_of_mismatches(files: str, found: Sequence[Mismatch]) -> None:
+    """Warns of stretches that do not seem to be translations, by the first."""
+    if found:
+        others = f", and {len(found) - 1:,} stretches more" if len(found) > 1 else ""
+        log.warning("%s do not seem to be parallel: %s%s; check the order of their lines", files, found[0], others)
 
 
 def warn_of_unknown_words(side: str, tokenizer: SentencePieceTokenizer, sample: Iterable[str]) -> None:

@@ -1,0 +1,112 @@
+"""A check that two files are parallel: lines that translate each other have like lengths, numbers and punctuation."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+_STRETCH, _PARTS, _MIN_LINES = 1000, 4, 100  # usual lines of a stretch; stretches of shorter text, and their lines
+_SHORT = 300  # lines of a stretch that is believed only if its neighbour is alike
+_MAX_SHIFT = 10
+_NO_RELATION = 0.2  # rank correlation; those of Multi30k and Tanaka's en-ja are above 0.3 in every 100 lines
+_CERTAIN, _BETTER = 4.5, 3.5  # standard deviations of what is expected by chance, and more than where it stands
+_MIN_CHARACTERS, _MIN_SPREAD = 12, 1.25  # of lines that are sentences: their median, and third quartile by first
+_MIN_CHARACTERS_TARGET = 5  # of either side, where the other is of a script with letters
+_COUNTED = (re.compile(r"\d"), re.compile(r"[^\w\s]"))
+_Array = NDArray[np.float64]
+
+
+class Mismatch(NamedTuple):
+    """A stretch of lines that do not seem to translate each other.
+
+    Attributes:
+        first: its first line, from 1.
+        last: its last line.
+        correlation: of the ranks of its lengths, or of its numbers or punctuation where that is higher.
+        shift: source line n goes with target line n + ``shift``; None if no such line was found.
+    """
+
+    first: int
+    last: int
+    correlation: float
+    shift: int | None
+
+    def __str__(self) -> str:
+        """What was found, in words."""
+        found = "lengths, numbers and punctuation are as unlike as by chance"
+        if self.shift:
+            found = f"source line n goes with target line n {'+' if self.shift > 0 else '-'} {abs(self.shift)}"
+        return f"lines {self.first:,} to {self.last:,}: {found}"
+
+
+def mismatches(src: Sequence[str], tgt: Sequence[str], numbers: Sequence[int]) -> list[Mismatch]:
+    """Returns the stretches of consecutive pairs that do not seem to be translations.
+
+    Nothing is said of text whose lines say too little: words alone, lines of one length, the same line again and again.
+
+    Args:
+        src: lines.
+        tgt: lines.
+        numbers: of the lines, ascending.
+    """
+    parts = max(round(len(src) / _STRETCH), min(_PARTS, len(src) // _MIN_LINES))
+    if not parts:
+        return []
+    sides = _features(src), _features(tgt)
+    bounds = np.linspace(0, len(src), parts + 1).astype(int).tolist()
+    found = [_mismatch(sides[0][:, begin:end], sides[1][:, begin:end]) for begin, end in pairwise(bounds)]
+    size = len(src) // parts
+    return [
+        Mismatch(numbers[begin], numbers[end - 1], *one)
+        for index, (one, (begin, end)) in enumerate(zip(found, pairwise(bounds), strict=True))
+        if one and (size >= _SHORT or one[1] or any(found[max(0, index - 1) : index] + found[index + 1 : index + 2]))
+    ]
+
+
+def _features(lines: Sequence[str]) -> _Array:
+    """Characters, digits and other signs of each line: ``[3, lines]``."""
+    counts = [[len(pattern.findall(line)) for line in lines] for pattern in _COUNTED]
+    return np.array([[len(line) for line in lines], *counts], dtype=np.float64)
+
+
+def _mismatch(src: _Array, tgt: _Array) -> tuple[float, int | None] | None:
+    """The highest correlation of a stretch and the shift that is better; None where it seems to be parallel."""
+    ranks = [(_ranks(one), _ranks(other)) for one, other in zip(src, tgt, strict=True)]
+    size = src.shape[1]
+    shifts = [*range(-_MAX_SHIFT, _MAX_SHIFT + 1)]
+    by_shift = {shift: max(_correlations(ranks, shift)) for shift in shifts if size > 2 * _MAX_SHIFT}
+    here = by_shift[0]
+    best = max(by_shift, key=lambda shift: by_shift[shift])
+    deviations = by_shift[best] * size**0.5
+    if best and deviations > _CERTAIN and deviations - here * size**0.5 > _BETTER:
+        return round(here, 3), best
+    if _has_sentences(src[0], tgt[0]) and here < min(_NO_RELATION, 4 / size**0.5):
+        return round(here, 3), None
+    return None
+
+
+def _correlations(ranks: Sequence[tuple[_Array, _Array]], shift: int) -> Iterator[float]:
+    """The correlations of source line n with target line n + ``shift``; 0 for what does not vary."""
+    for src, tgt in ranks:
+        one, other = src[max(0, -shift) : len(src) - max(0, shift)], tgt[max(0, shift) : len(tgt) - max(0, -shift)]
+        one, other = one - one.mean(), other - other.mean()
+        norm = ((one**2).sum() * (other**2).sum()) ** 0.5
+        yield float((one * other).sum() / norm) if norm else 0.0
+
+
+def _ranks(values: _Array) -> _Array:
+    """Ranks of values, the mean one for equal values."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ends = np.cumsum(counts)
+    ranks: _Array = (ends - (counts + 1) / 2)[inverse]
+    return ranks
+
+
+def _has_sentences(src: _Array, tgt: _Array) -> bool:
+    """Whether lines are long enough, and of lengths that differ enough, to say something of each other."""
+    quartiles = np.percentile([src, tgt], (25, 50, 75), axis=1)
+    is_long = quartiles[1].max() >= _MIN_CHARACTERS and quartiles[1].min() >= _MIN_CHARACTERS_TARGET
+    return bool(is_long and (quartiles[2] >= _MIN_SPREAD * quartiles[0]).all())
