@@ -26,7 +26,7 @@ HISTORY = {  # of each step, [steps, sentences, beams]
     **dict.fromkeys(("all_parents", "all_tokens", "end_rows"), "int64"),
     **dict.fromkeys(("survivors", "end_log_probs"), "float64"),
 }
-CHECKED = "checked"  # [steps] NaN where a log probability is
+CHECKED = "checked"  # [steps] the sum of log probabilities: NaN or +inf where one is
 Ports = tuple[list[str], dict[str, str]]  # those that are needed, and the dtypes of all that may be
 
 

@@ -53,7 +53,7 @@ def in_blocks(step_fn: StepFunction, src: Sentences, options: SearchOptions) -> 
     while True:
         steps = min(_STEPS // live.size, int(by_sentence["limits"].max()) - length)
         chosen, state = model.run_block(settings | by_sentence, state, steps)
-        if np.isnan(chosen["checked"]).any():
+        if not (chosen["checked"] < np.inf).all():  # NaN or +inf, of which single steps say where
             return None
         found.add(chosen, live, by_sentence["limits"][:, 0], length)
         length += len(chosen["checked"])

@@ -48,9 +48,10 @@ def score_pairs(step_fn: StepFunction, src: Sentences, tgt: Sentences, *, batch_
     scores: list[list[float]] = [[] for _ in tgt]
     for step in _force(step_fn, src, tgt, batch_tokens, k=min(_FIRST_K, step_fn.vocab_size)):
         log_probs = _log_probs(step_fn, step)
-        if np.isnan(log_probs).any():
+        if not (log_probs < np.inf).all():
+            found = "NaN" if np.isnan(log_probs).any() else "infinite"
             raise InputError(
-                f"the model's log probabilities at target position {step.position} are NaN, expected numbers: the "
+                f"the model's log probabilities at target position {step.position} are {found}, expected numbers: the "
                 "model's weights are broken; use another checkpoint"
             )
         for index, log_prob in zip(step.pairs, log_probs.tolist(), strict=True):

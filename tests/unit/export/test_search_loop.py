@@ -85,6 +85,23 @@ def test_numbers_that_are_none_are_an_error() -> None:
         BeamSearch()(step_fn, sources(3))
 
 
+@pytest.mark.parametrize(("value", "passes"), [(np.nan, False), (np.inf, False), (-np.inf, True), (-3.0, True)])
+def test_a_block_with_what_is_no_log_probability_is_left_to_single_steps(
+    value: float, passes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, block = both()
+    run_block = block.run_block
+
+    def with_value(*arguments: Any) -> Any:
+        chosen, state = run_block(*arguments)
+        chosen["checked"] = np.append(chosen["checked"][:-1], np.float32(value))
+        return chosen, state
+
+    monkeypatch.setattr(block, "run_block", with_value)
+    found = blocks.in_blocks(block, sources(3), BeamSearch())
+    assert (found is not None) == passes
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [("all_parents", 2), ("end_rows", -1), ("all_tokens", 9), ("next_ended", None), ("checked", None)],

@@ -62,14 +62,18 @@ def test_what_the_model_excludes_has_no_probability() -> None:
 
 
 class Broken(TableModel):
-    """Returns NaN from the second token on."""
+    """Returns no numbers from the second token on."""
+
+    value = np.nan
 
     def row_log_probs(self, row: Row) -> NDArray[np.float32]:
-        return super().row_log_probs(row) * np.float32(np.nan if len(row.prefix) > 1 else 1)
+        return super().row_log_probs(row) * np.float32(self.value if len(row.prefix) > 1 else 1)
 
 
-def test_nan_from_the_model_is_an_error() -> None:
-    with pytest.raises(InputError, match="at target position 1 are NaN"):
+@pytest.mark.parametrize(("value", "found"), [(np.nan, "NaN"), (-np.inf, "infinite")])
+def test_what_is_no_log_probability_is_an_error(value: float, found: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Broken, "value", value)  # -inf times a log probability is +inf
+    with pytest.raises(InputError, match=f"at target position 1 are {found}"):
         score_pairs(Broken(), SOURCES, TARGETS, batch_tokens=1000)
 
 
