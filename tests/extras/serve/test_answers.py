@@ -50,6 +50,7 @@ BAD = {  # the body of POST /translate: the status, what the answer says
     json.dumps({"text": ["a" * 2000] * 7, "n_best": 20, "beam": 20}): (422, "translations of 280000 characters"),
     json.dumps({"text": ["a"] * 26, "n_best": 20, "beam": 20, "max_length": 500}): (422, "expected at most 256000"),
     json.dumps({"text": ["a"] * 26, "n_best": 20, "search": "sample", "min_length": 500}): (422, "lower n_best"),
+    json.dumps({f"f{number}": 1 for number in range(70_000)}): (400, "the body has 70000 fields, expected at most 100"),
     json.dumps({"text": "a", LONG: 1}): (422, "is not a field of this request"),
     json.dumps({"text": "a", "\x1b[2J\n": 1}): (422, r"\x1b[2J\n is not a field"),
     '{"q": "four", "source": "en"}': (422, "target is missing"),

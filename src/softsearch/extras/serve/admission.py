@@ -3,6 +3,7 @@
 Nobody's body is read before that, except for an API key: clients of LibreTranslate send theirs in the body.
 """
 
+import asyncio
 import json
 import re
 from collections.abc import Mapping
@@ -68,7 +69,8 @@ class Admission:
             service.dispatcher.check_ready()
             return receive
         body = await _read(receive, None if known else _UNKNOWN_BODY)
-        fields = _body_fields(body or b"", headers, lenient=not known)
+        # In a thread, because Python reads percent signs one by one.
+        fields = await asyncio.to_thread(_body_fields, body or b"", headers, lenient=not known)
         if not known and not (isinstance(fields, dict) and service.knows(_key(fields))):
             service.refuse_key()
         service.dispatcher.check_ready()

@@ -1,7 +1,6 @@
 """The server's routes."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable
 from typing import Annotated, Any, TypeVar
 
@@ -54,7 +53,7 @@ router = APIRouter()
 @router.post("/translate", response_model=schema.TranslateResponse | schema.LibreResponse, responses=_FAILURES)
 async def translate(
     request: Request, service: Served, body: Annotated[schema.AnyTranslateRequest, Body(openapi_examples=_EXAMPLES)]
-) -> JSONResponse:
+) -> Response:
     """Translates one sentence or many; takes LibreTranslate's requests too, also as forms or in the address."""
     if isinstance(body, schema.LibreRequest):
         return await _translate_libre(request, body, service)
@@ -72,7 +71,12 @@ async def translate(
     translations = await _unless_gone(request, work)
     if body.paragraphs:
         translations = join_paragraphs(paragraphs, translations)
-    return JSONResponse({"model": facts.name, "translations": [schema.result(each) for each in translations]})
+
+    def answer() -> str:
+        return schema.dumps({"model": facts.name, "translations": [schema.result(each) for each in translations]})
+
+    content = await asyncio.to_thread(answer) if body.alignments else answer()
+    return Response(content, media_type="application/json")
 
 
 async def _translate_libre(request: Request, body: schema.LibreRequest, service: Service) -> JSONResponse:
@@ -114,12 +118,12 @@ async def stream(request: Request, service: Served, body: schema.StreamRequest) 
     first = await _unless_gone(request, anext(results))  # an error until here has its own status
 
     async def events() -> AsyncIterator[str]:
-        yield _event("done" if first["final"] else "partial", first)
+        yield await _event(*first, in_thread=bool(body.alignments))
         try:
             async for found in results:
-                yield _event("done" if found["final"] else "partial", found)
+                yield await _event(*found, in_thread=bool(body.alignments))
         except SoftsearchError as error:
-            yield _event("error", {"error": printable(str(error))})
+            yield f"event: error\ndata: {schema.dumps({'error': printable(str(error))}, ensure_ascii=True)}\n\n"
 
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}  # nginx would hold events back
     return StreamingResponse(events(), media_type="text/event-stream", headers=headers)
@@ -206,14 +210,15 @@ def _list(texts: str | list[str]) -> list[str]:
 
 async def _partial_results(
     service: Service, facts: ModelFacts, text: list[str], prefixes: list[str] | None, options: dict[str, Any]
-) -> AsyncIterator[dict[str, Any]]:
-    """Yields results of one sentence with ``final``, by searching again and again with more target tokens.
+) -> AsyncIterator[tuple[bool, Translation, int | None]]:
+    """Yields translations of one sentence, by searching again and again with more target tokens.
+
+    Each comes with whether it is final, and with how many hypotheses were asked for.
 
     A beam search that no hypothesis left at the limit of its length would find the same without the limit; therefore
     all hypotheses are asked for.
     """
-    most = options.get("n_best", 1)
-    wide = dict(options)
+    most, wide = options.get("n_best", 1), dict(options)
     if options.get("search", facts.search) == "beam":
         wide["n_best"] = max(most, options.get("beam", facts.beam))
 
@@ -225,17 +230,22 @@ async def _partial_results(
     while limit < own_limit:
         translation = await search(wide | {"max_length": limit})
         final = not any(hypothesis.truncated for hypothesis in translation.n_best)
-        yield {"final": final, **schema.result(translation, most)}
+        yield final, translation, most
         if final:
             return
         limit *= 2
         longest = int(facts.max_length_factor * len(translation.src_pieces)) + facts.max_length_offset
         own_limit = min(options.get("max_length", longest), longest)
-    yield {"final": True, **schema.result(await search(options))}
+    yield True, await search(options), None
 
 
-def _event(name: str, data: dict[str, Any]) -> str:
-    return f"event: {name}\ndata: {json.dumps(data, allow_nan=False)}\n\n"
+async def _event(final: bool, found: Translation, most: int | None, *, in_thread: bool) -> str:
+    def data() -> str:
+        # ASCII alone, because some readers of events take U+2028 for the end of a line.
+        return schema.dumps({"final": final, **schema.result(found, most)}, ensure_ascii=True)
+
+    content = await asyncio.to_thread(data) if in_thread else data()
+    return f"event: {'done' if final else 'partial'}\ndata: {content}\n\n"
 
 
 async def _unless_gone(request: Request, work: Awaitable[_T]) -> _T:

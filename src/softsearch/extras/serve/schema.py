@@ -1,9 +1,12 @@
 """Shapes of requests and responses, as they stand in the server's OpenAPI document."""
 
+import json
 from collections.abc import Set
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, create_model, model_validator
 
 from softsearch.runtime.options import LENGTHS, option_of
@@ -13,6 +16,7 @@ from softsearch.search.options import MAX_BEAM, kind_of, option
 from softsearch.search.sampling import Sampling
 
 ALIGNMENT_DIGITS = 4  # after the point
+_MAX_FIELDS = 100  # of a request
 
 
 def _whole_characters(text: str) -> str:
@@ -35,6 +39,14 @@ TextOrTexts = Annotated[
 
 class _Request(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few_fields(cls, fields: Any) -> Any:
+        """Each unknown field is an error of its own, and many take long."""
+        if isinstance(fields, dict) and len(fields) > _MAX_FIELDS:
+            raise ValueError(f"the body has {len(fields)} fields, expected at most {_MAX_FIELDS}; leave out the others")
+        return fields
 
 
 def _fields() -> dict[str, Any]:
@@ -249,5 +261,22 @@ def _hypothesis(translation: Translation) -> dict[str, Any]:
         "fewer_sentences": translation.fewer_sentences,
         "src_pieces": translation.src_pieces,
         "tgt_pieces": translation.tgt_pieces,
-        "alignments": None if weights is None else weights.astype(np.float64).round(ALIGNMENT_DIGITS).tolist(),
+        "alignments": None if weights is None else [_rounded(row) for row in weights],
     }
+
+
+def _rounded(row: NDArray[np.float32]) -> list[float]:
+    return list(row.astype(np.float64).round(ALIGNMENT_DIGITS).tolist())
+
+
+def dumps(value: Any, *, ensure_ascii: bool = False) -> str:
+    """JSON of an answer, whose matrices may have millions of numbers.
+
+    Each row is a call of its own, so that a thread that writes many holds up the event loop for no more than one.
+    """
+    write = partial(dumps, ensure_ascii=ensure_ascii)
+    if isinstance(value, dict):
+        return f"{{{','.join(f'{write(name)}:{write(each)}' for name, each in value.items())}}}"
+    if isinstance(value, list) and value and isinstance(value[0], dict | list):
+        return f"[{','.join(map(write, value))}]"
+    return json.dumps(value, ensure_ascii=ensure_ascii, allow_nan=False)
