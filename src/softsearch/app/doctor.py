@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 
 import softsearch
 from softsearch.app.cache import cache_folder
+from softsearch.app.process import how_to_install
 from softsearch.errors import ConfigError
 from softsearch.search.batching import cores
 
@@ -47,7 +48,7 @@ def doctor() -> None:
         lacking = {name: list(_missing(name)) for name in (*_NEEDS.get(extra, ()), extra)}
         extras = ",".join(name for name, packages in lacking.items() if packages)
         missing = ", ".join(package for packages in lacking.values() for package in packages)
-        state = f"lacks {missing}: pip install 'softsearch[{extras}]'" if missing else "ready"
+        state = f"lacks {missing}: {how_to_install(extras)}" if missing else "ready"
         print(f"{extra or 'base':<12}{state}  ({what})")
 
 

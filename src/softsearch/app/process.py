@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import platform
 import signal
 import sys
 from contextlib import suppress
@@ -14,6 +15,7 @@ SPIN_COUNT = 1500  # turns of libgomp's waiting loop; benchmarks/README.md has w
 KERNELS = 256  # of oneDNN, whose default is 1,024
 PYTORCH_KERNELS = 10  # in PyTorch's own cache, on top of oneDNN's; its default is 1,024
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # from glibc's malloc.h
+_OF_LAB, _TOO_NEW = {"lab", "sweep", "hf", "ctranslate2"}, (3, 14)
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -22,7 +24,14 @@ def missing_package(command: str, error: ModuleNotFoundError) -> str:
     if not error.name or error.name.startswith("softsearch"):
         raise error
     extra = "sweep" if error.name == "optuna" else "lab"
-    return f"{command} needs {error.name}, which is not installed: pip install 'softsearch[{extra}]'"
+    return f"{command} needs {error.name}, which is not installed: {how_to_install(extra)}"
+
+
+def how_to_install(extras: str) -> str:
+    """Returns the line to type, or what the extras need first: Python 3.14 and later install nothing of the lab's."""
+    if _OF_LAB & {*extras.split(",")} and sys.version_info >= _TOO_NEW:
+        return f"softsearch[{extras}] needs Python 3.11, 3.12 or 3.13, this is {platform.python_version()}"
+    return f"pip install 'softsearch[{extras}]'"
 
 
 def explained(error: OSError) -> SoftsearchError:

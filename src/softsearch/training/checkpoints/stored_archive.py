@@ -90,7 +90,7 @@ def check_tensors(loaded: object, size: int) -> None:
         if isinstance(node, Tensor):
             if not node.is_meta and not node.is_sparse:
                 storage = node.untyped_storage()
-                storages[storage._cdata] = storage.nbytes()
+                storages[storage.data_ptr()] = storage.nbytes()
                 total += min(node.numel() * node.element_size(), storage.nbytes())  # a view repeats a few bytes
         elif isinstance(node, dict | list | tuple | set) and id(node) not in seen:
             seen.add(id(node))
