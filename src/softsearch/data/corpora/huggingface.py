@@ -13,6 +13,7 @@ from softsearch.data.corpora.held_out import HeldOut, divide
 from softsearch.data.corpora.rows import Pair, read_mappings
 from softsearch.data.corpora.table import files_of_rows
 from softsearch.errors import ConfigError, CorpusError, SoftsearchError
+from softsearch.text.corpus import open_text
 from softsearch.text.filters import NO_FILTERS, Filters
 from softsearch.text.plain_values import nested_values, read_json
 
@@ -21,6 +22,8 @@ _COMMIT = re.compile("[0-9a-f]{40}")
 _SAVED = ("dataset_dict.json", "state.json")  # of save_to_disk
 _CARDS = ("README.md", ".huggingface.yaml")  # where a folder describes its data
 _MAX_VALUES = 100_000  # of a description
+_OF_LINES = (".csv", ".json", ".jsonl", ".tsv", ".txt")
+_MAX_LINE = 256 << 20  # bytes, which datasets has in memory several times
 _READERS = ("arrow", "csv", "json", "parquet", "text")  # of datasets; others unpickle, or read no text
 
 
@@ -114,6 +117,7 @@ class HuggingFace(ParallelSource):
             root = None if self.root is None else Path(self.root).resolve()
             if root is not None:
                 _check_description(root)
+                _check_lines(root)
             if root is not None and any((root / name).is_file() for name in _SAVED):
                 saved = load_from_disk(str(root))
                 splits = saved if isinstance(saved, dict) else {str(saved.split): saved}
@@ -174,3 +178,22 @@ def _check_files(files: Mapping[str, Sequence[str]] | None, home: str) -> None:
     for name in (name for names in (files or {}).values() for name in names):
         if not str(name).startswith(home):
             raise CorpusError(f"the data set names {str(name)!r:.100}, expected its own files; check data")
+
+
+def _check_lines(root: Path) -> None:
+    """Refuses text files with a line that takes more memory than sentences need.
+
+    Raises:
+        CorpusError: there is one.
+    """
+    for path in sorted(root.rglob("*")):
+        if not path.is_file() or not {*path.suffixes[-2:]}.intersection(_OF_LINES) or path.suffix == ".zip":
+            continue
+        size = 0
+        with open_text(path) as stream:
+            while chunk := stream.read(1 << 20):
+                size = len(chunk) - chunk.rfind(b"\n") - 1 + (size if b"\n" not in chunk else 0)
+                if size > _MAX_LINE:
+                    raise CorpusError(
+                        f"{path} has a line of over {_MAX_LINE:,} bytes; expected one row a line, split it"
+                    )

@@ -50,6 +50,14 @@ def test_a_folder_of_files_follows_their_content(tmp_path: Path) -> None:
     assert lines(data, tmp_path / "cache")["train"] == ["ein Mann\n", "a man\n"]
 
 
+def test_a_line_without_end_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("softsearch.data.corpora.huggingface._MAX_LINE", 3 << 20)
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "train.jsonl").write_text('{"en": "a", "de": "' + "b" * (4 << 20) + '"}\n')
+    with pytest.raises(CorpusError, match=r"train.jsonl has a line of over 3,145,728 bytes"):
+        source(root=tmp_path / "set", src="en", tgt="de", val="train").files(tmp_path / "cache")
+
+
 def test_what_cannot_be_read_leaves_nothing(saved: Path, tmp_path: Path) -> None:
     def refused(message: str, error: type[Exception] = CorpusError, **options: Any) -> None:
         with pytest.raises(error, match=message) as caught:

@@ -3,6 +3,7 @@
 import gzip
 import json
 import lzma
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 
@@ -195,6 +196,17 @@ def test_a_text_that_a_parquet_file_has_once_is_in_memory_once(tmp_path: Path) -
     before = pa.total_allocated_bytes()
     for number, _ in enumerate(read_rows(path, path.name, ("en", "de"))):
         assert pa.total_allocated_bytes() - before < 20 << 20, number
+
+
+def test_what_is_not_text_of_a_tmx_takes_no_memory(tmp_path: Path) -> None:
+    notes, unit = "<note>abc</note><prop type='x'/>" * 50_000, "<tu><tuv lang='en'><seg>a</seg></tuv></tu>"
+    (tmp_path / "x.tmx").write_text(f"<tmx><header>{notes}</header><body>{unit}{notes}</body>{notes}</tmx>")
+    tracemalloc.start()
+    try:
+        assert rows(tmp_path / "x.tmx", "en", "en") == [("a", "a")]
+        assert tracemalloc.get_traced_memory()[1] < 2 << 20
+    finally:
+        tracemalloc.stop()
 
 
 WRONG = [
