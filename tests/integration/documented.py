@@ -190,6 +190,8 @@ def _arguments(line: str, training: tuple[str, ...]) -> tuple[list[str], str, st
         given = [word for word in words if word.startswith("data=")]
         words += SMALL_DATA if given in ([], ["data=shapes"]) and "data.root" not in line else []
         words += ["--cfg", "job"] if words[1:3] == ["model=rnnsearch", "data=multi30k"] and "FOLDER" not in line else []
+    elif words[0] == "src/export.py":
+        words += ["overwrite=true"]  # pages export to the same folder
     elif words[0] == "src/sweep.py":
         words += ["trials=1", f"overrides={[*TRAINING, *SMALL_DATA, 'trainer=cpu']}"]
     elif words[0] == "src/tune.py":
