@@ -12,8 +12,10 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("steps", "train_steps", "num_steps", "max_update", "max_updates", "updates"), ("max_steps",)),
     **dict.fromkeys(("batch_size", "bs", "max_tokens", "train_batch_size"), ("batching.tokens",)),
     **dict.fromkeys(("gpus", "num_gpus", "n_gpus", "ngpus", "world_size"), ("devices",)),
-    **dict.fromkeys(("cuda", "use_cuda", "gpu", "device", "accelerator"), ("trainer=gpu",)),
+    **dict.fromkeys(("cuda", "use_cuda", "gpu"), ("trainer=gpu",)),
+    **dict.fromkeys(("device", "accelerator"), ("trainer=cpu or trainer=gpu",)),
     **dict.fromkeys(("cpu",), ("trainer=cpu",)),
+    **dict.fromkeys(("run", "runs", "model_name_or_path"), ("ckpt",)),
     **dict.fromkeys(("ckpt_path", "checkpoint", "checkpoint_path", "model_path", "load"), ("init=RUN", "ckpt")),
     **dict.fromkeys(("pretrained", "load_model", "finetune_from_model", "train_from"), ("init=RUN",)),
     **dict.fromkeys(("resume_from_checkpoint", "resume_from", "restore", "restore_file"), ("resume=auto",)),
@@ -37,7 +39,11 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("train", "train_file", "train_path", "data_path", "dataset"), ("data.train",)),
     **dict.fromkeys(("val", "valid", "dev", "validation", "val_file", "dev_path"), ("data.val", "val")),
     **dict.fromkeys(("vocab", "vocab_size", "bpe_size", "voc_limit", "num_merges"), ("tokenizer.vocab_size",)),
-    **dict.fromkeys(("hidden_size", "hidden", "d_model", "emb_dim", "embedding_dim"), ("embeddings.dim",)),
+    **dict.fromkeys(("d_model", "emb_dim", "embedding_dim", "embed_dim"), ("embeddings.dim",)),
+    **dict.fromkeys(("hidden_size", "hidden", "hidden_units", "rnn_size"), ("hidden_dim", "embeddings.dim")),
+    **dict.fromkeys(("layers", "n_layers", "depth"), ("num_layers",)),
+    **dict.fromkeys(("heads", "n_heads", "nhead"), ("num_heads",)),
+    **dict.fromkeys(("ff_size", "ffn_dim", "dim_feedforward", "transformer_ff"), ("d_ff",)),
     **dict.fromkeys(("workers", "num_workers", "dataloader_num_workers"), ("batching.num_workers", "processes")),
     **dict.fromkeys(("optim", "opt"), ("optimizer",)),
     **dict.fromkeys(("lr_scheduler", "schedule"), ("scheduler",)),
@@ -83,8 +89,8 @@ def key_meant(word: str, names: Iterable[str]) -> str | None:
         if key == "hydra.run.dir" and "run_dir" in names:
             return meant
         found = [key] if key in names else [name for name in names if name.endswith(f".{key}")]
-        if len(found) == 1:
-            return f"{found[0]}{equals}{value}"
+        if found:
+            return f"{min(found, key=len)}{equals}{value}"
     return None
 
 

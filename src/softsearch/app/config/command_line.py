@@ -30,6 +30,7 @@ _PLUGINS = {
     "submitit_slurm": "pip install 'softsearch[sweep]'",
     "ray": "pip install hydra-ray-launcher",  # its pins conflict with ours
 }
+_NESTED = ("hydra/launcher", *(p.relative_to(CONFIGS).as_posix() for p in CONFIGS.glob("*/*") if p.is_dir()))
 _FLAGS = ("--help", "--multirun", "--config-dir", "--cfg", "--resolve")  # those that people type
 _ONE_CHOICE = [field.name for field in fields(OPTIONS["train"]) if field.type is Part]
 
@@ -89,10 +90,17 @@ class CommandLine:
                 raise ConfigError(f"{override.input_line!r} names no key; write key=value")
             if isinstance(value, Sweep) and not is_sweep:
                 raise self._several_values(override, value)
+            if override.is_add() or override.is_force_add():
+                self._check_added_group(key, override)
             several = isinstance(value, list) and key not in _ONE_CHOICE
             if (CONFIGS / key).is_dir() and not (override.is_delete() or several or isinstance(value, str | Sweep)):
                 raise self.no_choice(key, value)
         return names_of_jobs(overrides) if is_sweep else []
+
+    def _check_added_group(self, group: str, override: Override) -> None:
+        if (CONFIGS / group).is_dir() and "/" not in group and group in self._groups():
+            word = str(override.input_line)
+            raise ConfigError(f"{word}: {group} has a choice already; write {shell_command([word.lstrip('+')])}")
 
     def no_choice(self, group: str, value: object) -> ConfigError:
         """Returns the error that a config group has another value than the name of a choice."""
@@ -136,7 +144,9 @@ class CommandLine:
             if is_section(section := get_type_hints(OPTIONS[self.command]).get(key)):
                 return f"{key} is {value}, {expected_section(key, section, value)}"
         if isinstance(error, MissingConfigException) and "/" in (missing := error.missing_cfg_file or ""):
-            group, _, name = missing.rpartition("/")
+            groups = (group for group in (*self._groups(), *_NESTED) if missing.startswith(f"{group}/"))
+            group = max(groups, key=len, default=missing.rpartition("/")[0])
+            name = missing.removeprefix(f"{group}/")
             if group == "hydra/launcher":
                 return f"launcher={name} needs a plugin that is not installed: {_PLUGINS.get(name, 'see its manual')}"
             return f"there is no {group}={name}; {self._choice_meant(group, name, error.options or ())}"
@@ -145,24 +155,43 @@ class CommandLine:
     def _unreadable(self, word: str, reason: str) -> str:
         """The error that a word is not key=value, or that its value is not as Hydra reads it."""
         key, equals, value = word.partition("=")
+        at = [*self.words].index(word) if word in self.words else len(self.words)
+        before, rest = self.words[at - 1] if at else "", [*self.words[at + 1 :]]
         if not equals:
-            if groups := [group for group in self._groups() if (CONFIGS / group / f"{word}.yaml").is_file()]:
-                return f"{word!r} is not key=value; write {' or '.join(f'{group}={word}' for group in groups)}"
-            if self.command in ("train", "prepare") and Path(word).exists():
-                return (
-                    f"{word!r} is not key=value; write init={word} to start from a trained run, or data=parallel "
-                    "data.train='[FILE.en,FILE.de]' for your own text"
-                )
-            return f"{word!r} is not key=value; {self.program} --help lists the keys"
-        rest, words = [*self.words][[*self.words].index(word) + 1 :] if word in self.words else [], [value]
+            return f"{word!r} is not key=value; {self._key_and_value(word, before, rest)}"
+        if re.search(r"\s[+~]*[\w./@]+=", value):
+            return f"{word!r} is several options in one word; leave out the quotes around them"
+        words = [value]
         while rest and sum(Counter("".join(words))[c] for c in "[{") > sum(Counter("".join(words))[c] for c in "]}"):
             words.append(rest.pop(0))
         if value.startswith("["):
             items = " ".join(words).strip("[] ").split(",")
             meant = f"[{','.join(quoted(item.strip()) for item in items)}]"
         else:
-            meant = quoted(value)
+            meant = quoted(value.rstrip(","))
+        reason = reason.partition(" expecting ")[0]
         return f"{word!r} cannot be read ({reason}); write {shell_command([f'{key}={meant}'])}"
+
+    def _key_and_value(self, word: str, before: str, rest: Sequence[str]) -> str:
+        """What to write for a word without =, between its neighbours."""
+        if rest and rest[0].startswith("="):
+            value = rest[0][1:] or "".join(rest[1:2])
+            return f"write {shell_command([f'{word}={value}'])} without spaces"
+        if groups := [group for group in self._groups() if (CONFIGS / group / f"{word}.yaml").is_file()]:
+            return f"write {' or '.join(f'{group}={word}' for group in groups)}"
+        if word in self._groups():
+            return f"write {word}=NAME, one of {', '.join(self.choices(word))}"
+        if word in self._keys():
+            return f"write {word}=true, or another value"
+        if self.command in ("train", "prepare") and Path(word).exists():
+            return (
+                f"write init={word} to start from a trained run, or data=parallel data.train='[FILE.en,FILE.de]' for "
+                "your own text"
+            )
+        whole = shell_command([f"{before} {word}"]) if "=" in before else ""
+        return (
+            f"write {whole} if it belongs to the word before; " if whole else ""
+        ) + f"{self.program} --help lists the keys"
 
     def _several_values(self, override: Override, value: Sweep) -> ConfigError:
         """The error that a key has several values, but not ``-m``."""
@@ -178,7 +207,13 @@ class CommandLine:
     def _choice_meant(self, group: str, name: str, options: Sequence[str]) -> str:
         if meant := choices_meant(name, options):
             return meant[0] if " " in meant[0] else f"did you mean {either(meant)}?"
-        if others := [f"{other}={name}" for other in self._groups() if (CONFIGS / other / f"{name}.yaml").is_file()]:
+        if group == "data" and "/" in name:
+            return f"data names a kind of corpus; for files write data=parallel data.train={name}"
+        if others := [
+            f"{other}={name}"
+            for other in self._groups()
+            if other != "noise" and (CONFIGS / other / f"{name}.yaml").is_file()
+        ]:
             return f"write {' or '.join(others)}"
         return nearest(name, options)
 
@@ -210,7 +245,8 @@ class CommandLine:
             return f"there is no {key} while {group} is null; add {group}=NAME, one of {', '.join(self.choices(group))}"
         if group not in keys and group in CommandLine("train")._keys():
             has = ", ".join(name for name in keys if "." not in name)
-            return f"{key} is an option of train, and a checkpoint keeps its own; {self.command} has {has}"
+            trained = "a trained one is ckpt=RUN; " if key == "model" and "ckpt" in keys else ""
+            return f"{key} is an option of train, and a checkpoint keeps its own; {trained}{self.command} has {has}"
         return f"there is no config key {key!r}; {nearest(key, keys)}"
 
     def _keys(self) -> list[str]:

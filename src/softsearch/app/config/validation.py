@@ -27,6 +27,10 @@ from softsearch.ranges import fits, in_words
 log = logging.getLogger(__name__)
 _MARKS = ("_target_", "_partial_")  # keys of a node that are not arguments
 _EXAMPLES = {  # of keys that newcomers meet
+    "ckpt": "for example ckpt=logs/train/DATE, the folder of a run",
+    "out": "for example out=exports/NAME",
+    "runs": "for example runs='logs/train/*'",
+    "claim": "for example claim=search_curve",
     "data.train": "for example data.train='[train.en,train.de]'",
     "data.val": "for example data.val='[val.en,val.de]', or data.val=2000 to split it off the training text",
     "data.src": "for example data.src=1 data.tgt=2 for the first two columns, or the columns' names",
@@ -265,6 +269,10 @@ def _checked(path: str, value: Any, hint: Any) -> Any:
         expected = f"expected {in_words(hint, value).replace(f', a {DictConfig.__name__}', '')}; change it"
         if is_section(hint):
             expected = expected_section(path, hint, value)
+        elif isinstance(value, str) and fits([value], hint):
+            expected = expected.replace("; change it", f"; write {path}='[{value}]'")
+        elif value is False and fits(None, hint):
+            expected = expected.replace("; change it", f"; write {path}=null")
         raise ConfigError(f"{path} is {value!r} ({type(value).__name__}), {expected}")
     try:
         return _typed(value, hint)
