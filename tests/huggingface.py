@@ -66,14 +66,15 @@ def marian_folder(
     files = {"vocab.json": src, "target_vocab.json": tgt} if separate else {"vocab.json": [*src, *tgt]}
     sizes = []
     for name, pieces in files.items():
-        words = ["</s>", "<unk>", *tags, *(p for p in dict.fromkeys(pieces) if p not in without), "<pad>"]
+        others = ["▁other", "words"] if name == "target_vocab.json" else []
+        words = ["</s>", "<unk>", *tags, *(p for p in dict.fromkeys(pieces) if p not in without), *others, "<pad>"]
         (folder / name).write_text(json.dumps({word: token for token, word in enumerate(words)}))
         sizes.append(len(words))
     (folder / "tokenizer_config.json").write_text(
         json.dumps({"source_lang": "en", "target_lang": "de", "separate_vocabs": separate})
     )
-    pad = sizes[-1] - 1
-    special = {"pad_token_id": pad, "decoder_start_token_id": pad, "eos_token_id": 0, "forced_eos_token_id": None}
+    pad, start = sizes[0] - 1, sizes[-1] - 1
+    special = {"pad_token_id": pad, "decoder_start_token_id": start, "eos_token_id": 0, "forced_eos_token_id": None}
     torch.manual_seed(seed)
     config = MarianConfig(vocab_size=sizes[0], decoder_vocab_size=sizes[-1], **{**SIZES, **special, **options})
     return saved(MarianMTModel(config), folder)

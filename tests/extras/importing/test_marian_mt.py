@@ -15,10 +15,9 @@ from softsearch.data.dataset import pad
 from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.extras.importing import marian_mt
 from softsearch.extras.importing.command import read
-from softsearch.extras.importing.config_json import Config
 from softsearch.models.positions import sinusoids
 from softsearch.search.beam import BeamSearch
-from softsearch.text.vocabulary import BOS, PAD, language_tag
+from softsearch.text.vocabulary import BOS, EOS, PAD, UNK, language_tag
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents
 from tests.huggingface import SIZES, marian_folder
 
@@ -26,7 +25,7 @@ transformers = pytest.importorskip("transformers")
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")]
 CASES: dict[str, dict[str, Any]] = {
     "shared": {"activation_function": "swish", "scale_embedding": True},
-    "separate": {"separate": True, "share_encoder_decoder_embeddings": False, "activation_function": "relu"},
+    "separate": {"seed": 9, "separate": True, "share_encoder_decoder_embeddings": False, "activation_function": "relu"},
     "untied": {"tie_word_embeddings": False, "share_encoder_decoder_embeddings": False, "scale_embedding": True},
     "tags": {"tags": [">>fra<<", ">>deu<<"], "without": ["e", "▁the"], "bad_words_ids": [[2], [5]]},
     "bpe": {"kind": "bpe", "without": ["▁the"], "decoder_start_token_id": 0},
@@ -47,7 +46,7 @@ class Both:
     def __init__(self, folder: Path, text: Text, case: str) -> None:
         options = dict(CASES[case])
         banned = options.pop("bad_words_ids", None)
-        self.theirs, self.banned = marian_folder(folder, text, seed=len(case), **options), banned
+        self.theirs, self.banned = marian_folder(folder, text, **{"seed": len(case), **options}), banned
         if banned is not None:
             (folder / "generation_config.json").write_text(json.dumps({"bad_words_ids": banned}))
         self.src_tokenizer = transformers.MarianTokenizer.from_pretrained(folder)
@@ -55,14 +54,16 @@ class Both:
         read(folder).write(run)
         self.contents: CheckpointContents = read_contents(run / "checkpoints" / "best.ckpt")
         self.ours = rebuild_model(self.contents)
-        config, names = (
-            Config(folder / "config.json"),
-            ("vocab.json", "target_vocab.json" if "separate" in options else "vocab.json"),
-        )
+        names = ("vocab.json", "target_vocab.json" if "separate" in options else "vocab.json")
         src_words, tgt_words = (json.loads((folder / name).read_text()) for name in names)
-        self.rows = [  # of theirs, by our ids
-            marian_mt.special_rows(config, src_words) + marian_mt.source_pieces(folder / "source.spm", src_words)[1],
-            marian_mt.special_rows(config, tgt_words) + marian_mt.target_pieces(folder / "target.spm", tgt_words)[1],
+        config = json.loads((folder / "config.json").read_text())
+        pad, start, eos = (config[key] for key in ("pad_token_id", "decoder_start_token_id", "eos_token_id"))
+        self.rows = [  # of theirs, by our ids: PAD, UNK, BOS, EOS and the pieces
+            [pad, src_words["<unk>"], pad, eos, *marian_mt.source_pieces(folder / "source.spm", src_words)[1]],
+            [
+                *(tgt_words["<pad>"], tgt_words["<unk>"], start, eos),
+                *marian_mt.target_pieces(folder / "target.spm", tgt_words)[1],
+            ],
         ]
         self.has_unknown_pieces = "without" in options
         self.prefix = ">>fra<< " if "tags" in options else ""
@@ -100,6 +101,16 @@ def test_logits_are_equal(both: Both, text: Text) -> None:
         ).double()
     torch.testing.assert_close(*both.logits(lines, text[1][:20]), rtol=0, atol=1e-12)
     both.ours.float(), both.theirs.float()
+
+
+def test_translations_begin_with_the_start_of_the_config(both: Both) -> None:
+    config = both.theirs.config
+    ids = [PAD, UNK, BOS, EOS]
+    tgt = both.theirs.model.decoder.embed_tokens.weight[config.decoder_start_token_id]
+    assert torch.equal(both.ours.decoder.embedding.weight[BOS], tgt.to(both.ours.decoder.embedding.weight.dtype))
+    for side, rows in zip((both.ours.encoder, both.ours.decoder), both.rows, strict=True):
+        theirs = both.theirs.model.encoder if side is both.ours.encoder else both.theirs.model.decoder
+        assert torch.equal(side.embedding.weight[ids], theirs.embed_tokens.weight[rows[: len(ids)]])
 
 
 def test_a_beam_finds_the_same_translations(both: Both, text: Text) -> None:

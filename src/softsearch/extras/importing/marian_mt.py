@@ -48,7 +48,7 @@ def read(folder: Path, config: Config) -> Imported:
     separate = texts.get("separate_vocabs") is True
     src_words = read_vocabulary(folder / "vocab.json", src_size)
     tgt_words = read_vocabulary(folder / ("target_vocab.json" if separate else "vocab.json"), tgt_size)
-    src_ids, tgt_ids = special_rows(config, src_words), special_rows(config, tgt_words)
+    src_ids, tgt_ids = special_rows(config, src_words, tgt_words)
     src_model, src_rows = source_pieces(folder / "source.spm", src_words)
     tgt_model, tgt_rows = target_pieces(folder / "target.spm", tgt_words)
     src_ids, tgt_ids = [*src_ids, *src_rows], [*tgt_ids, *tgt_rows]
@@ -78,16 +78,26 @@ def read(folder: Path, config: Config) -> Imported:
     )
 
 
-def special_rows(config: Config, words: dict[str, int]) -> list[int]:
-    """The rows of PAD, UNK, BOS and EOS; translations begin with what the config names, mostly its own PAD."""
-    for word, key in (("</s>", "eos_token_id"), ("<pad>", "pad_token_id")):
+def special_rows(config: Config, src_words: dict[str, int], tgt_words: dict[str, int]) -> tuple[list[int], list[int]]:
+    """The rows of PAD, UNK, BOS and EOS of source and target.
+
+    Translations begin with what the config names, mostly their own PAD, and no source has a BOS. Where each side has a
+    vocabulary, the config's start and end are the target's; the source's end is that of its vocabulary.
+    """
+    for word in ("<unk>", "</s>", "<pad>"):
+        if word not in src_words or (word == "<unk>" and word not in tgt_words):
+            raise CheckpointError(f"{config.path.parent}: the vocabulary has no {word}; take another file")
+    checked = {"eos_token_id": ("</s>", tgt_words), "pad_token_id": ("<pad>", src_words)}
+    for key, (word, words) in checked.items():
         if words.get(word) != config[key]:
             config.refuse(key, f"{words.get(word)}, the id of {word} in its vocabulary")
-    if "<unk>" not in words:
-        raise CheckpointError(f"{config.path.parent}: the vocabulary has no <unk>; take another file")
-    if (start := config.count("decoder_start_token_id", 0)) >= len(words):
-        config.refuse("decoder_start_token_id", f"an id below {len(words)}")
-    return [words["<pad>"], words["<unk>"], start, words["</s>"]]
+    if (start := config.count("decoder_start_token_id", 0)) >= len(tgt_words):
+        config.refuse("decoder_start_token_id", f"an id below {len(tgt_words)}")
+    pad = src_words["<pad>"]
+    return (
+        [pad, src_words["<unk>"], pad, src_words["</s>"]],
+        [tgt_words.get("<pad>", start), tgt_words["<unk>"], start, tgt_words["</s>"]],
+    )
 
 
 def source_pieces(path: Path, words: dict[str, int]) -> tuple[bytes, list[int]]:
