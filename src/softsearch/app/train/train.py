@@ -57,7 +57,7 @@ from softsearch.training.checkpoints.checkpoint_contents import CheckpointConten
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
 from softsearch.training.checkpoints.folder import BEST, LAST
 from softsearch.training.checkpoints.training_state import state_misfit
-from softsearch.training.loggers.wandb_run import closing_run, finish_run, forget_id
+from softsearch.training.loggers.wandb_run import closing_run, finish_run, forget_id, starts_run
 from softsearch.training.module import TranslationModule, make_optimizer
 
 log = logging.getLogger(__name__)
@@ -79,6 +79,7 @@ def train(config: DictConfig) -> None:
     check_folder(options)
     for name, node in resolved.items():
         check(node, name, given=GIVEN.get(name, ()))
+    logger_nodes = _logger_nodes(options)
     metrics, described = build_metrics(options.metric), describe_model(options)
     training, callbacks = build_training(options, described), build_callbacks(options)
     exports_bundle = _check_search(options, callbacks)
@@ -105,7 +106,7 @@ def train(config: DictConfig) -> None:
     with lock, naming_lost_processes(trainer, options.run_dir):
         if options.resume is None:  # else the run goes on with what the folder's first start began
             forget_id(options.run_dir)
-        trainer.loggers = loggers = [build(logger) for logger in options.logger.values() if logger is not None]
+        trainer.loggers = loggers = [build(node) for node in logger_nodes]
         if trainer.is_global_zero:
             _describe(options.run_dir, loggers, resolved, new=checkpoint is None)
         log_start(options, trainer, model)
@@ -131,6 +132,12 @@ def train(config: DictConfig) -> None:
 def _recorded(config: DictConfig) -> dict[str, Any]:
     """The resolved config that the run's files keep: without ``trust``, which is given for one call."""
     return {key: value for key, value in plain(config).items() if key != "trust"}
+
+
+def _logger_nodes(options: Train) -> list[DictConfig]:
+    """The loggers to build; W&B's, which alone has ``offline``, only if it begins a run."""
+    nodes = [node for node in options.logger.values() if node is not None]
+    return [node for node in nodes if "offline" not in node or starts_run(offline=bool(node.offline))]
 
 
 def _quieten_lightning() -> None:

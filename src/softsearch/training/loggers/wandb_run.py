@@ -1,5 +1,7 @@
 """W&B logging: a resumed run continues its W&B run."""
 
+import inspect
+import logging
 import os
 import secrets
 import sys
@@ -15,6 +17,14 @@ from softsearch.errors import ConfigError
 from softsearch.training.lightning_internals import wandb_arguments
 
 RUN_ID = "wandb_id"  # the file in a run's folder
+_MODES = {
+    "online": True,
+    "run": True,
+    "shared": True,
+    "offline": False,
+    "dryrun": False,
+}  # whether they need an account
+log = logging.getLogger(__name__)
 
 
 class WandbRun(WandbLogger):
@@ -66,6 +76,35 @@ class WandbRun(WandbLogger):
         wandb_arguments(self).pop("anonymous", None)  # wandb warns of it, and Lightning always passes it
         if offline:  # else wandb reports its errors to its makers
             os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
+
+
+def starts_run(*, offline: bool) -> bool:
+    """Whether W&B begins a run, which ``WANDB_MODE=disabled`` turns off, and ``WANDB_MODE=offline`` keeps offline.
+
+    Raises:
+        ConfigError: the run needs an account, and nobody is logged in; or there is no such mode.
+    """
+    mode = os.environ.get("WANDB_MODE") or ("offline" if offline else "online")
+    if mode == "disabled":
+        return False
+    if mode not in _MODES:
+        raise ConfigError(f"WANDB_MODE is {mode!r}, expected online, offline or disabled; change or unset it")
+    if offline and _MODES[mode]:
+        log.warning("WANDB_MODE=%s changes nothing: logger.wandb.offline=false sends the run to your account", mode)
+    elif _MODES[mode] and not _is_logged_in():
+        raise ConfigError(
+            "logger.wandb.offline=false sends the run to your account, but W&B has no login; type: wandb login, or set "
+            "WANDB_API_KEY, or logger.wandb.offline=true"
+        )
+    return True
+
+
+def _is_logged_in() -> bool:
+    import wandb
+
+    if "prompt" in inspect.signature(wandb.login).parameters:
+        return bool(wandb.login(prompt=False, verify=False))
+    return bool(wandb.api.api_key)  # before 0.30
 
 
 def kept_id(run_dir: Path) -> str:

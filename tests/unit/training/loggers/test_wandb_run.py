@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 import torch
+import wandb
 
 from softsearch.errors import ConfigError
-from softsearch.training.loggers.wandb_run import RUN_ID, WandbRun, closing_run, forget_id, kept_id
+from softsearch.training.loggers.wandb_run import RUN_ID, WandbRun, closing_run, forget_id, kept_id, starts_run
 
 
 def test_a_folder_keeps_its_id(tmp_path: Path) -> None:
@@ -54,3 +55,34 @@ def test_errors_pass_where_no_run_is_open() -> None:
         raise KeyError
     with pytest.raises(SystemExit), closing_run():
         raise SystemExit("text")
+
+
+@pytest.mark.parametrize(
+    ("variables", "offline", "expected"),
+    [
+        ({"WANDB_MODE": "disabled"}, True, False),
+        ({"WANDB_MODE": "disabled"}, False, False),
+        ({"WANDB_MODE": "offline"}, False, True),
+        ({"WANDB_MODE": "dryrun"}, False, True),
+        ({"WANDB_MODE": "online"}, True, True),
+        ({}, True, True),
+        ({"WANDB_API_KEY": "0123456789" * 4}, False, True),
+        ({}, False, r"W&B has no login; type: wandb login"),
+        ({"WANDB_MODE": "online"}, False, r"W&B has no login"),
+        ({"WANDB_MODE": "none"}, True, r"WANDB_MODE is 'none', expected online, offline or disabled"),
+    ],
+)
+def test_the_login_is_checked_before_a_run_begins(
+    variables: dict[str, str], offline: bool, expected: bool | str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("WANDB_MODE", "WANDB_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"NETRC": str(tmp_path / "netrc"), "HOME": str(tmp_path), **variables}.items():
+        monkeypatch.setenv(name, value)
+    wandb.teardown()  # settings that were read before
+    if isinstance(expected, bool):
+        assert starts_run(offline=offline) is expected
+    else:
+        with pytest.raises(ConfigError, match=expected):
+            starts_run(offline=offline)
+    wandb.teardown()
