@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import lightning
 import numpy as np
 import torch
 from lightning import LightningDataModule
@@ -52,7 +53,7 @@ class ParallelDataModule(LightningDataModule):
         self.cache_dir, self.seed = Path(cache_dir), seed
         self.batches_trained = 0  # by each rank, in the whole run; counted by ExactResume
         self.epoch_batches = 0  # of each rank; set by train_dataloader
-        self._epochs_trained: int | None = None  # with another number of processes, whose epochs had other batches
+        self._saved_epoch = 0  # epoch_batches of the checkpoint, whose batches or processes may have been others
 
     def prepare_data(self) -> None:
         """Downloads, generates and encodes missing data; Lightning calls it in one process only."""
@@ -104,7 +105,7 @@ class ParallelDataModule(LightningDataModule):
         """Returns this rank's share of the remaining training batches.
 
         Raises:
-            ConfigError: an epoch has fewer batches than ``trainer.val_check_interval``.
+            ConfigError: an epoch has fewer batches than ``trainer.val_check_interval``, or than a step.
         """
         dataset = self.prepared.dataset("train", self._redraw())
         trainer = self.trainer
@@ -117,23 +118,26 @@ class ParallelDataModule(LightningDataModule):
             position=lambda: self.batches_trained,
             seed=self.seed,
             rank=trainer.global_rank,
+            window=1 if _counts_epochs(trainer) else trainer.accumulate_grad_batches,
         )
         if (longest := self.batching.max_length) is not None:
             log.info("left out %d pairs longer than %d tokens", len(dataset) - sampler.pairs, longest)
-        self.epoch_batches = len(sampler)
-        interval = trainer.val_check_interval
-        if trainer.check_val_every_n_epoch is not None and isinstance(interval, int) and interval > len(sampler):
-            raise ConfigError(
-                f"trainer.val_check_interval is {interval}, but an epoch has {len(sampler)} batches, and with "
-                f"trainer.check_val_every_n_epoch={trainer.check_val_every_n_epoch} they are counted in each; set that "
-                "to null, or the interval to 1.0 for the end of an epoch"
-            )
-        if self._epochs_trained is not None:
-            self.batches_trained, self._epochs_trained = self._epochs_trained * len(sampler), None
+        self.epoch_batches = sampler.epoch
+        _check_limits(trainer, sampler.epoch)
+        if self._saved_epoch not in (0, sampler.epoch):
+            epochs, begun = divmod(self.batches_trained, self._saved_epoch)
+            self.batches_trained = epochs * sampler.epoch + begun * sampler.epoch // self._saved_epoch
+            if begun:
+                log.warning(
+                    "an epoch has %d batches, but had %d when the checkpoint was saved: it goes on at the same share, "
+                    "%.0f %%, so that some pairs come twice in it, and others not at all",
+                    *(sampler.epoch, self._saved_epoch, 100 * begun / self._saved_epoch),
+                )
+        self._saved_epoch = 0
         log.info(
             "training on %s pairs in %d batches a process; %.1f %% of source and %.1f %% of target tokens are real",
             f"{sampler.pairs:,}",
-            len(sampler),
+            sampler.epoch,
             *(100 * sampler.tokens[:, 0] / sampler.tokens[:, 1]).tolist(),
         )
         return self._loader(dataset, sampler)
@@ -145,7 +149,9 @@ class ParallelDataModule(LightningDataModule):
         assert trainer is not None
         # A rank without a batch is an error to Lightning.
         batches = divide(self.batching.cut(dataset.src.lengths(), dataset.tgt.lengths()), trainer.world_size)
-        return self._loader(dataset, [batch.tolist() for batch in batches[trainer.global_rank :: trainer.world_size]])
+        own = [batch.tolist() for batch in batches[trainer.global_rank :: trainer.world_size]]
+        _check_share("limit_val_batches", trainer.limit_val_batches, len(own))
+        return self._loader(dataset, own)
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the position in training, the data and the number of processes."""
@@ -170,15 +176,13 @@ class ParallelDataModule(LightningDataModule):
                 f"the checkpoint was trained with other data: found {here['data_fingerprint']}, expected "
                 f"{state_dict['data_fingerprint']}; {advice}"
             )
-        if state_dict["world_size"] != here["world_size"]:
-            epoch = state_dict["epoch_batches"]
-            self._epochs_trained, begun = divmod(self.batches_trained, epoch)
-            if begun:
-                raise CheckpointError(
-                    "the checkpoint was trained with another number of processes: "
-                    f"found {here['world_size']}, expected {state_dict['world_size']}, "
-                    f"and its epoch has not ended (batch {begun} of {epoch}); {advice}"
-                )
+        self._saved_epoch = epoch = state_dict["epoch_batches"]
+        if state_dict["world_size"] != here["world_size"] and (begun := self.batches_trained % epoch):
+            raise CheckpointError(
+                "the checkpoint was trained with another number of processes: "
+                f"found {here['world_size']}, expected {state_dict['world_size']}, "
+                f"and its epoch has not ended (batch {begun} of {epoch}); {advice}"
+            )
 
     def _shard(self, dataset: ParallelDataset, number: int, shards: int) -> tuple[Shard, Indices]:
         """Returns batches of the shard's pairs within ``batching.max_length``, by their stored segmentations."""
@@ -231,6 +235,50 @@ class ParallelDataModule(LightningDataModule):
             collate_fn=Batch._make,  # it is one already, and stays so
             num_workers=self.batching.num_workers,
             pin_memory=self.trainer is not None and self.trainer.strategy.root_device.type == "cuda",
+        )
+
+
+def _counts_epochs(trainer: lightning.Trainer) -> bool:
+    """Whether an option counts the epochs or has a share of one, so that a step may be cut at their end."""
+    by_epoch = trainer.check_val_every_n_epoch is not None or isinstance(trainer.val_check_interval, float)
+    return by_epoch or trainer.limit_train_batches != 1.0 or trainer.max_epochs not in (None, -1)
+
+
+def _check_limits(trainer: lightning.Trainer, epoch: int) -> None:
+    """Checks the options that depend on the number of batches in an epoch, and logs what they have as an effect."""
+    interval, window = trainer.val_check_interval, trainer.accumulate_grad_batches
+    if trainer.check_val_every_n_epoch is not None and isinstance(interval, int) and interval > epoch:
+        raise ConfigError(
+            f"trainer.val_check_interval is {interval}, but an epoch has {epoch} batches, and with "
+            f"trainer.check_val_every_n_epoch={trainer.check_val_every_n_epoch} they are counted in each; set that "
+            "to null, or the interval to 1.0 for the end of an epoch"
+        )
+    limit = trainer.limit_train_batches
+    _check_share("limit_train_batches", limit, epoch)
+    taken = min(limit, epoch) if isinstance(limit, int) else int(limit * epoch)
+    if _counts_epochs(trainer) and taken:
+        if window > taken:
+            raise ConfigError(
+                f"trainer.accumulate_grad_batches is {window}, but an epoch has {taken} batches, and "
+                "trainer.max_epochs, limit_train_batches or validations by epoch end a step with it; set it to "
+                f"{taken} or less"
+            )
+        if taken % window:
+            log.info("the last step of every epoch takes %d batches, the others %d", taken % window, window)
+    steps = -(-taken // window) * (trainer.max_epochs or 0)
+    if 0 < steps < trainer.max_steps:
+        log.warning(
+            "trainer.max_epochs=%d ends the run after %s steps, before the schedule's end at trainer.max_steps=%s; set "
+            "trainer.max_steps=%d",
+            *(trainer.max_epochs, f"{steps:,}", f"{trainer.max_steps:,}", steps),
+        )
+
+
+def _check_share(name: str, limit: float, batches: int) -> None:
+    if isinstance(limit, float) and limit > 0 and not int(limit * batches):
+        raise ConfigError(
+            f"trainer.{name} is {limit}, less than one of {batches} batches; set a number of batches, as "
+            f"trainer.{name}=1 (debug=overfit and debug=fast are short runs)"
         )
 
 

@@ -1,5 +1,6 @@
 """Token-budget batches, and their order: a pure function of seed and batches trained, so that any run can resume."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -180,6 +181,7 @@ class BucketBatchSampler:
         make: makes a shard, by its number, and returns it with the index in the corpus of each of its sentences.
         sentences: of the corpus.
         position: returns the number of batches that this rank has trained in the whole run.
+        window: batches of an optimizer step; so many epochs are taken together that none of its steps is cut at an end.
     """
 
     def __init__(
@@ -191,6 +193,7 @@ class BucketBatchSampler:
         position: Callable[[], int],
         seed: int,
         rank: int = 0,
+        window: int = 1,
     ) -> None:
         self._shard = lru_cache(1)(make)
         self.sentences, self.position, self.seed, self.rank = sentences, position, seed, rank
@@ -201,14 +204,20 @@ class BucketBatchSampler:
             self.sizes.append(len(shard.batches) // shard.world_size)
             self.pairs += len(shard.order)
             self.tokens += shard.tokens
+        self.epoch = sum(self.sizes)  # batches of a rank, the same on all ranks and in all epochs
+        self.epochs = window // math.gcd(window, self.epoch)
 
     def __len__(self) -> int:
-        """Number of batches of a rank in an epoch, the same on all ranks and in all epochs."""
-        return sum(self.sizes)
+        """Number of batches of a rank in the epochs that are taken together."""
+        return self.epoch * self.epochs
 
     def __iter__(self) -> Iterator[list[int]]:
-        """Yields the rest of the running epoch."""
-        epoch, start = divmod(self.position(), len(self))
+        """Yields the rest of the running epoch, and of those that are taken together with it."""
+        epoch, start = divmod(self.position(), self.epoch)
+        for number in range(epoch, epoch - epoch % self.epochs + self.epochs):
+            yield from self._rest(number, start if number == epoch else 0)
+
+    def _rest(self, epoch: int, start: int) -> Iterator[list[int]]:
         for number in np.random.default_rng((self.seed, epoch)).permutation(len(self.sizes)).tolist():
             if start < self.sizes[number]:
                 shard, pairs = self._shard(number)

@@ -10,7 +10,7 @@ from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.dataset import Batch
 from softsearch.data.sampler import Batching
-from softsearch.errors import CheckpointError, CorpusError
+from softsearch.errors import CheckpointError, ConfigError, CorpusError
 from softsearch.text.noise import NO_NOISE, Noise
 from softsearch.text.tokenizer import TokenizerTrainer
 from softsearch.text.vocabulary import EOS
@@ -26,6 +26,11 @@ def rank_of(world_size: int, rank: int = 0) -> SimpleNamespace:
         strategy=SimpleNamespace(root_device=device),
         val_check_interval=4,
         check_val_every_n_epoch=None,
+        accumulate_grad_batches=1,
+        limit_train_batches=1.0,
+        limit_val_batches=1.0,
+        max_epochs=-1,
+        max_steps=100,
     )
 
 
@@ -127,6 +132,48 @@ def test_takes_another_number_of_processes_at_the_end_of_an_epoch(tmp_path: Path
     assert third == rows(list(resumed.train_dataloader()))
     resumed.batches_trained = 0
     assert sorted(third) == sorted(rows(list(resumed.train_dataloader())))
+
+
+def test_other_batches_continue_at_the_same_share_of_the_epoch(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    trained, resumed = make(tmp_path, tokens=60), make(tmp_path, tokens=240)
+    before = len(trained.train_dataloader())
+    trained.batches_trained = before + before // 2
+    resumed.load_state_dict(trained.state_dict())
+    now = len(resumed.train_dataloader())
+    assert now < before
+    assert resumed.batches_trained == now + before // 2 * now // before
+    assert f"an epoch has {now} batches, but had {before}" in caplog.text
+    assert resumed.state_dict()["batches_trained"] == resumed.batches_trained
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"accumulate_grad_batches": 99, "max_epochs": 2},
+            r"accumulate_grad_batches is 99, but an epoch has \d+ batches",
+        ),
+        ({"limit_train_batches": 0.001}, r"trainer.limit_train_batches is 0.001, less than one of \d+ batches"),
+        ({"limit_val_batches": 0.001}, r"trainer.limit_val_batches is 0.001, less than one of \d+ batches"),
+    ],
+)
+def test_limits_that_leave_nothing(options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    data = make(tmp_path)
+    vars(data.trainer).update(options)
+    with pytest.raises(ConfigError, match=message):
+        (data.train_dataloader(), data.val_dataloader())
+
+
+def test_what_ends_steps_early_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    data = make(tmp_path)
+    batches = len(data.train_dataloader())
+    caplog.set_level("INFO")
+    vars(data.trainer).update(max_epochs=2, accumulate_grad_batches=batches - 1)
+    assert len(data.train_dataloader()) == batches
+    assert f"the last step of every epoch takes 1 batches, the others {batches - 1}" in caplog.text
+    assert "trainer.max_epochs=2 ends the run after 4 steps, before the schedule's end" in caplog.text
 
 
 def test_a_pair_beyond_the_budget_is_named_by_file_and_line(tmp_path: Path) -> None:

@@ -232,6 +232,24 @@ def test_the_position_is_read_when_iteration_starts() -> None:
     assert list(sampler) == first
 
 
+@pytest.mark.parametrize("window", [1, 2, 3, 8])
+def test_no_step_of_several_batches_is_cut_at_the_end_of_an_epoch(window: int) -> None:
+    rng = np.random.default_rng(0)
+    corpus, position = Corpus(rng.integers(1, 9, 90), rng.integers(1, 9, 90), 1), 0
+    sampler = BucketBatchSampler(corpus.shard, 1, 90, position=lambda: position, seed=1, window=window)
+    (alone,) = corpus.ranks()
+    epochs: list[list[int]] = []
+    for position in range(0, sampler.epochs * len(alone), len(alone)):
+        (alone,) = corpus.ranks(position)
+        epochs += alone
+    position = 0
+    assert len(sampler) % window == 0
+    assert len(sampler) == len(epochs)
+    assert list(sampler) == epochs
+    position = len(sampler) + 5
+    assert len(list(sampler)) == len(sampler) - 5
+
+
 def test_ranks_train_batches_of_similar_width_at_the_same_time() -> None:
     one, other = MANY.ranks()
     widths = [[int(MANY.tgt[batch].max()) for batch in sampler] for sampler in (one, other)]

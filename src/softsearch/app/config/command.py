@@ -188,10 +188,13 @@ def share(part: float, steps: object) -> int:
     """Returns a share of the steps of a run, at least one, so that a schedule follows ``trainer.max_steps``.
 
     Raises:
-        ConfigError: they are not a number.
+        ConfigError: they are not a number, or without end.
     """
-    if not isinstance(steps, int):
-        raise ConfigError(f"trainer.max_steps is {steps!r}, expected a whole number; change it")
+    if not isinstance(steps, int) or steps < 0:
+        raise ConfigError(
+            f"trainer.max_steps is {steps!r}, but the schedule or the validations are set by shares of it; expected a "
+            "whole number: set trainer.max_steps=N, or scheduler=constant and scheduler.warmup_steps=N"
+        )
     return max(1, round(part * steps))
 
 

@@ -31,6 +31,7 @@ from softsearch.app.systems.search import build_search, needs_tokenizers
 from softsearch.app.train.bundle import check_bundle, log_bundle, rehearse_export
 from softsearch.app.train.final_test import final_test
 from softsearch.app.train.init import freeze, read_init, start_from, tokenizer_maker
+from softsearch.app.train.limits import check_limits
 from softsearch.app.train.nodes import OneFolder, check_start, naming_lost_processes
 from softsearch.app.train.resume import (
     check_folder,
@@ -77,6 +78,7 @@ def train(config: DictConfig) -> None:
     _quieten_lightning()
     options, resolved = read_options(config, Train), _recorded(config)
     check_folder(options)
+    check_limits(resolved)
     for name, node in resolved.items():
         check(node, name, given=GIVEN.get(name, ()))
     logger_nodes = _logger_nodes(options)

@@ -73,10 +73,15 @@ def test_no_step_is_validated_twice(tmp_path: Path, batches: int, validated: lis
 
 
 def test_early_stopping_in_an_accumulation_window_waits_for_its_step(tmp_path: Path) -> None:
-    """Validation comes after batches 4 and 8, the optimizer's steps after 3, 6, 7 (an epoch's end) and 10."""
+    """Validation comes after batches 4 and 8, the optimizer's steps after 3, 6 and 9, beyond the epoch's end at 7."""
     stopping = EarlyStopping(monitor="val/loss", mode="max", patience=1)  # the loss falls, so the second is no better
     fit(tmp_path, tmp_path / "run", stopping, accumulate=3, batches=30)
-    assert trained(tmp_path / "run") == (4, 10)
+    assert trained(tmp_path / "run") == (3, 9)
+
+
+def test_a_step_may_take_more_batches_than_an_epoch_has(tmp_path: Path) -> None:
+    fit(tmp_path, tmp_path / "run", batches=16, accumulate=8, **NEVER)
+    assert trained(tmp_path / "run") == (2, 16)
 
 
 def test_without_validations_the_last_step_is_saved_all_the_same(tmp_path: Path) -> None:

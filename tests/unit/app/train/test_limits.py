@@ -1,0 +1,37 @@
+"""Limits with which nothing would be trained are named by their keys."""
+
+import pytest
+
+from softsearch.app.config.command import share
+from softsearch.app.config.composition import composed
+from softsearch.app.config.validation import plain
+from softsearch.app.train.limits import check_limits
+from softsearch.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["trainer.max_steps=0"], r"trainer.max_steps is 0, .*set trainer.max_steps=N, at least 1"),
+        (
+            ["trainer.max_steps=-1", "scheduler.warmup_steps=9"],
+            r"trainer.max_steps is -1, .*set trainer.max_steps=N, or scheduler=inverse_sqrt",
+        ),
+        (["trainer.max_steps=-1", "scheduler=cosine"], r"trainer.max_steps is -1, .*set trainer.max_steps=N"),
+        (["+trainer.overfit_batches=1"], r"set debug=overfit batching.batches=N"),
+        (["debug=overfit", "+trainer.overfit_batches=0.5"], r"set debug=overfit batching.batches=N"),
+        (["trainer.max_steps=-1", "scheduler=constant", "scheduler.warmup_steps=9", "trainer.max_epochs=3"], None),
+    ],
+)
+def test_limits_without_training(options: list[str], message: str | None) -> None:
+    config = composed("train", "model=gru", "name=x", "run_dir=x", *options)
+    if message is None:
+        check_limits(plain(config))
+    else:
+        with pytest.raises(ConfigError, match=message):
+            check_limits(plain(config))
+
+
+def test_a_share_of_no_end() -> None:
+    with pytest.raises(ConfigError, match=r"trainer.max_steps is -1, .*set trainer.max_steps=N"):
+        share(0.5, -1)
