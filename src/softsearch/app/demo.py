@@ -1,5 +1,6 @@
 """The demo: train, evaluate, export and translate on the generated corpus, in 2 minutes."""
 
+import os
 import shlex
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 from omegaconf import OmegaConf
 
 from softsearch.app.console import plain_console, print_rows
+from softsearch.app.process import SAFE_PATH
 from softsearch.app.results import read_metrics
 from softsearch.data.corpora.spellout import Spellout
 from softsearch.evaluation.schema import three_digits
@@ -77,6 +79,7 @@ def _run(*arguments: str, text: str | None = None) -> str:
         input=text,
         stdout=None if text is None else subprocess.PIPE,
         encoding="utf-8",
+        env=os.environ | SAFE_PATH,
         check=False,
     )
     if done.returncode:

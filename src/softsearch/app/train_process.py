@@ -12,6 +12,7 @@ from pathlib import Path
 
 from softsearch.app import die_with_parent
 from softsearch.app.config.composition import quoted
+from softsearch.app.process import SAFE_PATH
 from softsearch.app.results import METRICS
 
 log = logging.getLogger(__name__)
@@ -47,6 +48,7 @@ def training(folder: Path, overrides: Sequence[str], *, resume: bool) -> Iterato
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
+            env=os.environ | SAFE_PATH,
             start_new_session=True,
         )
     try:

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.onnx import ops
 
 from softsearch.models.attention import masked_softmax
@@ -10,8 +11,8 @@ from softsearch.models.interface import Tensors
 from softsearch.models.layers import xavier
 from softsearch.models.positions import rotate
 
-# cuDNN's attention makes a plan for every new shape, in half a second on an H200, and batches have many shapes.
-torch.backends.cuda.enable_cudnn_sdp(False)
+# Without cuDNN's, which makes a plan for every new shape, in half a second on an H200: batches have many shapes.
+_KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
 def mask_bias(mask: Tensor) -> Tensor:
@@ -75,7 +76,8 @@ class MultiHeadAttention(nn.Module):
         if queries.device.type != "cpu":
             if mask is not None and mask.is_floating_point():
                 mask = mask.to(queries.dtype)
-            heads = functional.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, is_causal=causal)
+            with sdpa_kernel(_KERNELS):
+                heads = functional.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, is_causal=causal)
             return self._join(heads)
         # The fused CPU kernel's backward pass takes several times as long as the two products of with_weights.
         if causal:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import Any
 
 from softsearch.errors import InputError
 from softsearch.text.corpus import is_blank
@@ -46,6 +47,10 @@ class JointSources(SentencePieceTokenizer):
         self._begins = list(accumulate((t.vocab_size for t in tokenizers), initial=0))[:-1]
         self.unknown_ids = frozenset(begin + UNK for begin in self._begins)
         self.fingerprint = " ".join(tokenizer.fingerprint for tokenizer in tokenizers)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the members, for worker processes."""
+        return type(self), (self.tokenizers,)
 
     def encode(self, text: str) -> list[int]:
         """Returns the ids of all sources of a line; none of a blank line.

@@ -2,13 +2,18 @@
 
 import json
 import math
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from softsearch.errors import ConfigError
+from softsearch.extras.claims import measures
 from softsearch.extras.claims.claim_page import averaged
 from softsearch.extras.claims.inspection import Logged
+from tests.integration.commands import ROOT
 
 
 @pytest.fixture
@@ -31,6 +36,22 @@ def test_a_row_of_what_a_run_logged(folder: Path) -> None:
     assert rows == [expected]
     with pytest.raises(ConfigError, match="there is no run 'c', expected some of a"):
         Logged(runs=["c"])({"a": {1: folder}})
+
+
+def test_the_config_of_a_run_names_nothing_that_a_checkpoint_may_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    origin = shutil.copy(ROOT / "tests" / "golden" / "checkpoint.ckpt", tmp_path / "checkpoints" / "best.ckpt")
+    made = tmp_path / "made"
+    (tmp_path / "config.yaml").write_text(f"cache_dir: x\ndata: {{_target_: os.mkdir, path: {made}}}\n")
+    train_files = "softsearch.data.corpora.base.ParallelSource.train_files"
+    monkeypatch.setattr(train_files, lambda *_: [("a.en", "a.de")])
+    monkeypatch.setattr(measures, "read_parallel", lambda *_: SimpleNamespace(src=["a"]))
+    system: Any = SimpleNamespace(origin=str(origin))
+    _, (text,) = measures._training_text(system)
+    assert text.src == ["a"]
+    assert not made.exists()
 
 
 def test_rows_of_a_table_differ_by_text_and_whole_numbers() -> None:

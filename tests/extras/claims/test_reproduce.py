@@ -95,7 +95,9 @@ def calls(folder: Path) -> list[str]:
     return (folder / "calls").read_text().splitlines()
 
 
-def test_what_has_been_trained_and_measured_is_not_done_again(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_has_been_trained_and_measured_is_not_done_again(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     reproduce(options("publish=pages"))
     assert calls(place) == ["short 1 auto", "longer 1 auto"]
     results = json.loads((place / "out" / "tried" / RESULTS).read_text())
@@ -113,6 +115,12 @@ def test_what_has_been_trained_and_measured_is_not_done_again(place: Path, capsy
     reproduce(options("scale=smallest"))  # the same trainings, measured in another way
     assert (len(calls(place)), Lengths.measured) == (2, 2)
     assert "length │         5 │" in capsys.readouterr().out
+    trained_again = next(place.rglob("metrics.json"))
+    trained_again.write_text(f"{trained_again.read_text()} ")
+    reproduce(options("scale=smallest"))
+    monkeypatch.setattr("softsearch.__version__", "0.0.0")
+    reproduce(options("scale=smallest"))
+    assert (len(calls(place)), Lengths.measured) == (2, 4)
 
 
 def test_a_run_that_was_killed_goes_on_and_the_finished_ones_stay(place: Path) -> None:

@@ -87,6 +87,15 @@ def test_a_run_keeps_the_last_lines_of_its_output_and_its_metrics_if_it_is_resum
         assert (tmp_path / "output.log").read_text().count("line 98") == 1
 
 
+def test_trainings_import_nothing_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "csv.py").write_text("print('imported')\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("softsearch.app.train_process.TRAIN", ("-c", "import csv, sys; print(sys.flags.safe_path)"))
+    with training(tmp_path / "run", [], resume=False) as process:
+        assert process.wait(60) == 0
+    assert last_lines(tmp_path / "run") == "True"
+
+
 @pytest.fixture(params=["yes", "no"])
 def polite(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Trainings are a script that has a child, and ends on SIGTERM if it is polite."""

@@ -1,7 +1,6 @@
 """Data and models built from a config or a checkpoint."""
 
 import logging
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -122,15 +121,22 @@ def rebuild_model(contents: CheckpointContents) -> Seq2Seq:
     Raises:
         CheckpointError: its config names what a file may not name, or the weights do not fit it.
     """
+    with torch.device("meta"):  # so that no config takes more memory than the weights in the file
+        _fit_weights(described := untrained_model(contents), contents)
+    _check_one_vocabulary(described, contents.tokenizers)
+    return with_weights(untrained_model(contents), contents)
+
+
+def untrained_model(contents: CheckpointContents) -> Seq2Seq:
+    """Returns a new model of a checkpoint's config, whose weights are drawn.
+
+    Raises:
+        CheckpointError: its config names what a file may not name.
+    """
     node = {key: value for key, value in contents.config["model"].items() if key != "init"}  # the file has weights
     src, tgt = (tokenizer.vocab_size for tokenizer in contents.tokenizers)
-    build_again = partial(
-        build_from_file, contents.path, "model", node, Seq2Seq, src_vocab_size=src, tgt_vocab_size=tgt
-    )
-    with torch.device("meta"):  # so that no config takes more memory than the weights in the file
-        _fit_weights(described := build_again(), contents)
-    _check_one_vocabulary(described, contents.tokenizers)
-    return with_weights(build_again(), contents)
+    model: Seq2Seq = build_from_file(contents.path, "model", node, Seq2Seq, src_vocab_size=src, tgt_vocab_size=tgt)
+    return model
 
 
 def with_weights(model: Seq2Seq, contents: CheckpointContents) -> Seq2Seq:

@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from omegaconf import DictConfig, OmegaConf
 
-from softsearch.app.config.build import build_model
+from softsearch.app.config.build import untrained_model
 from softsearch.app.results import read_metrics
 from softsearch.app.systems.open import open_systems
 from softsearch.app.systems.texts import read_split
@@ -19,6 +19,8 @@ from softsearch.evaluation.test_set import HeldOutText
 from softsearch.extras.claims.measures import Runs, chosen
 from softsearch.extras.claims.verdict import Row
 from softsearch.runtime.system import System
+from softsearch.training.checkpoints.checkpoint_contents import read_contents
+from softsearch.training.checkpoints.folder import checkpoint_file
 
 Inspect = Callable[[System, HeldOutText, Path], Iterable[Row]]
 
@@ -50,7 +52,7 @@ class OfModels:
                 inspected = system
                 if weights == "initial":
                     torch.manual_seed(seed)
-                    model = build_model(config.model, system.tokenizers).eval()
+                    model = untrained_model(read_contents(checkpoint_file(folder))).eval()
                     inspected = replace(system, step_fn=TorchStepFunction(model))
                 labels: Row = {"run": run, "seed": seed, "weights": weights}
                 found += [labels | row for row in self.rows(inspected, text, Path(config.cache_dir))]

@@ -12,10 +12,14 @@ from typing import Any, Literal
 import numpy as np
 from omegaconf import OmegaConf
 
-from softsearch.app.config.composition import composed
+import softsearch
+from softsearch.app.config.build import rebuild_source
+from softsearch.app.config.composition import CONFIGS, composed
 from softsearch.app.config.validation import build, plain
+from softsearch.app.environment import git_state
 from softsearch.app.evaluate.evaluate import evaluate
-from softsearch.data.corpora.base import ParallelSource
+from softsearch.app.results import METRICS
+from softsearch.data.corpora.base import ParallelSource, digest_of
 from softsearch.errors import ConfigError
 from softsearch.evaluation.metrics import bleu_for
 from softsearch.evaluation.schema import REPORT, Report, SystemReport, read_report
@@ -26,6 +30,7 @@ from softsearch.files import new_file
 from softsearch.ranges import AtLeastOne
 from softsearch.text.filters import ParallelCorpus, read_parallel
 from softsearch.text.plain_values import read_json
+from softsearch.training.checkpoints.checkpoint_contents import read_contents
 
 Runs = Mapping[str, Mapping[int, Path]]  # folders of finished runs by name and seed
 Measure = Callable[[Runs], list[Row]]
@@ -63,8 +68,9 @@ def measured(measure: Measure, node: Any, runs: Runs, folder: Path) -> list[Row]
         SoftsearchError: a run cannot be measured.
     """
     described = OmegaConf.to_container(node, resolve=True)
-    names = {name: {seed: path.name for seed, path in seeds.items()} for name, seeds in runs.items()}
-    path = folder / f"{digest([described, names])}.json"
+    found = {name: {seed: _identity(path) for seed, path in seeds.items()} for name, seeds in runs.items()}
+    code = [softsearch.__version__, git_state(CONFIGS.parent)["commit"]]
+    path = folder / f"{digest([described, found, code])}.json"
     if not path.is_file():
         rows = [{key: _rounded(value) for key, value in row.items()} for row in measure(runs)]
         folder.mkdir(parents=True, exist_ok=True)
@@ -72,6 +78,12 @@ def measured(measure: Measure, node: Any, runs: Runs, folder: Path) -> list[Row]
             file.write(json.dumps(rows, ensure_ascii=False, indent=1, allow_nan=False).encode())
     rows = read_json(path)
     return rows
+
+
+def _identity(run: Path) -> list[str]:
+    """The name of a run's folder, and digests of what a measure reads there."""
+    files = [*sorted(run.glob("checkpoints/*.ckpt")), run / METRICS]
+    return [run.name, *(digest_of(file) for file in files if file.is_file())]
 
 
 def _rounded(value: Any) -> Any:
@@ -176,9 +188,9 @@ def _searches(system: SystemReport, report: Report) -> Iterator[Row]:
 
 def _training_text(system: SystemReport) -> tuple[ParallelSource, list[ParallelCorpus]]:
     """The data that a system was trained on, and the text of it."""
-    config = OmegaConf.load(Path(system.origin).parents[1] / "config.yaml")
-    source: ParallelSource = build(config.data)
-    return source, [read_parallel(*pair) for pair in source.train_files(Path(config.cache_dir))]
+    contents = read_contents(Path(system.origin))  # which may name no class that config.yaml may not name either
+    config, source = contents.config, rebuild_source(contents)
+    return source, [read_parallel(*pair) for pair in source.train_files(Path(config["cache_dir"]))]
 
 
 def _frequencies(system: SystemReport, report: Report) -> Iterator[Row]:
