@@ -130,4 +130,4 @@ def test_the_doctor_says_what_is_missing_for_what(
     assert "sweep       lacks optuna: pip install 'softsearch[sweep]'  (sweep, " in said
     monkeypatch.setattr("sys.version_info", (3, 14, 0))  # where pip installs nothing of the lab
     doctor()
-    assert "lab         lacks torch: softsearch[lab] needs Python 3.11, 3.12 or 3.13, this " in capsys.readouterr().out
+    assert "torch: softsearch[lab] needs Python 3.11, 3.12 or 3.13, this is " in capsys.readouterr().out
