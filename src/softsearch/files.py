@@ -8,13 +8,14 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO
 
 _SYSTEM = ("/proc", "/sys")  # files with the environment and other secrets of this machine
 
 
-def open_file(path: Path) -> BinaryIO:
+def open_file(path: Path) -> BufferedReader:
     """Opens a file to read it.
 
     A file that others wrote may be a link, or something else under the expected name: a pipe that nobody writes, a
