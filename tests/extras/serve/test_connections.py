@@ -12,7 +12,7 @@ import uvicorn
 
 from softsearch.extras.serve import running
 from softsearch.extras.serve.app import make_app
-from tests.extras.serve.test_app import make_service
+from tests.extras.serve.test_app import BrokenDispatcher, make_service
 from tests.serving import eventually
 
 pytestmark = pytest.mark.slow
@@ -30,7 +30,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[uvicorn.Server]:
     monkeypatch.setattr(running.Connection, "most", 3)
     listener = socket.create_server(("127.0.0.1", 0))
     settings = {"ws": "none", "lifespan": "off", "log_config": None}
-    server = uvicorn.Server(uvicorn.Config(make_app(make_service()), http=running.Connection, **settings))
+    server = uvicorn.Server(
+        uvicorn.Config(make_app(make_service(BrokenDispatcher)), http=running.Connection, **settings)
+    )
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     eventually(lambda: server.started)

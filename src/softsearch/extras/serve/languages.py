@@ -44,7 +44,7 @@ class Side(NamedTuple):
     """A side of a model: what reads a language."""
 
     encoder: LineEncoder
-    index: int  # 0: source, 1: target
+    number: int  # 0: source, 1: target
 
 
 @cache
@@ -109,6 +109,8 @@ def detect(texts: Iterable[str], languages: Mapping[str, Sequence[Side]]) -> lis
 
 def _nats(text: str, side: Side) -> float:
     """The length of a text in the code of a vocabulary whose pieces are all as probable."""
-    tokenizer = side.encoder.tokenizers[side.index]
-    ids = min((side.encoder.ids(form, side.index) for form in (text, text.lower())), key=lambda found: found.count(UNK))
+    tokenizer = side.encoder.tokenizers[side.number]
+    ids = min(
+        (side.encoder.ids(form, side.number) for form in (text, text.lower())), key=lambda found: found.count(UNK)
+    )
     return len(ids) * math.log(tokenizer.vocab_size) + ids.count(UNK) * _UNKNOWN

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import h11
 import uvicorn
@@ -214,7 +214,7 @@ def _page() -> Path | None:
         return None
 
 
-async def _load(server: Server, listening: Mapping[str, object]) -> None:
+async def _load(server: Server, listening: Mapping[str, Any]) -> None:
     """Opens the models, says so, and opens them again at every SIGHUP.
 
     Raises:
