@@ -1,6 +1,7 @@
 """``softsearch train`` in a process of its own, for commands that start many trainings."""
 
 import csv
+import io
 import logging
 import os
 import signal
@@ -14,6 +15,7 @@ from softsearch.app import die_with_parent
 from softsearch.app.config.composition import quoted
 from softsearch.app.process import SAFE_PATH
 from softsearch.app.results import METRICS
+from softsearch.files import open_file
 
 log = logging.getLogger(__name__)
 TRAIN: Sequence[str] = ("-m", "softsearch", "train")
@@ -76,7 +78,7 @@ def _end(process: subprocess.Popen[bytes], *, kill: bool) -> None:
 def logged_values(folder: Path, metric: str) -> list[tuple[int, float]]:
     """Steps and values of a metric that a run has logged so far."""
     try:
-        with (folder / LOGGED).open(newline="", encoding="utf-8") as file:
+        with io.TextIOWrapper(open_file(folder / LOGGED), "utf-8", newline="") as file:
             return [(int(row["step"]), float(row[metric])) for row in csv.DictReader(file) if row.get(metric)]
     except FileNotFoundError:
         return []

@@ -14,7 +14,7 @@ import pytest
 
 from softsearch.data.preparation import cache_folder
 from softsearch.data.preparation.cache_folder import INDEX, damage, lock, make_folder
-from softsearch.errors import CorpusError
+from softsearch.errors import ConfigError, CorpusError
 
 NEEDS_LOCKS = pytest.mark.skipif(cache_folder.fcntl is None, reason="the system has no locks")
 
@@ -302,3 +302,11 @@ def test_a_forked_process_that_lives_longer_holds_no_lock(tmp_path: Path) -> Non
     finally:
         os.close(told)
         os.waitpid(child, 0)
+
+
+@NEEDS_LOCKS
+def test_a_pipe_in_the_place_of_a_lock_keeps_nobody_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".lock")
+    held = lock(tmp_path / ".lock", busy=list, missing=str)
+    with pytest.raises(ConfigError, match=r"\.lock is not a file, expected the lock of a folder; remove it"), held:
+        pass
