@@ -28,7 +28,7 @@ def score(options: Score) -> None:
     files = None if options.src is None or options.tgt is None else (options.src, options.tgt)
     systems = open_systems(options.ckpt, options.bundle, options.average)
     text = read_test_set(options, files, systems, "src=x.en tgt=x.de")
-    for problem in text_problems(text, systems):
+    for problem in text_problems(text, systems, {}):
         say(f"warning: {problem}")
     if options.ensemble is not None:
         systems = [combine(systems, options.ensemble, options.weights)]

@@ -192,3 +192,15 @@ def evaluating(model: Seq2Seq) -> Iterator[None]:
         yield
     finally:
         model.train(training)
+
+
+class SentenceScore:
+    """A metric of one sentence, such as BLEU, which ``sacrebleu.sentence_bleu`` smooths; 0 to 100 become 0 to 1."""
+
+    def __init__(self, metric: Metric, tokenizer: SentencePieceTokenizer) -> None:
+        self.metric, self.tokenizer = metric, tokenizer
+
+    def __call__(self, translation: Sequence[int], reference: Sequence[int]) -> float:
+        """The score of token ids without EOS."""
+        hypothesis, expected = map(self.tokenizer.decode, (translation, reference))
+        return self.metric.sentence_score(self.metric.table([hypothesis], [expected])[0]) / 100

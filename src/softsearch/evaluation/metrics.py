@@ -25,7 +25,6 @@ from softsearch.evaluation.schema import MetricFacts, SystemReport
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.ranges import AtLeastOne, Count
 from softsearch.text.form_check import folded
-from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.text.vocabulary import LANGUAGE_TAG
 
 # Languages without spaces between words, by ISO 639; sacreBLEU's ja-mecab needs MeCab.
@@ -244,18 +243,6 @@ class LengthRatio(Metric):
     def score(self, sums: NDArray[np.float64]) -> float:
         """The ratio; 0 without references."""
         return float(sums[0] / sums[1]) if sums[1] else 0.0
-
-
-class SentenceScore:
-    """A metric of one sentence, such as BLEU, which ``sacrebleu.sentence_bleu`` smooths; 0 to 100 become 0 to 1."""
-
-    def __init__(self, metric: Metric, tokenizer: SentencePieceTokenizer) -> None:
-        self.metric, self.tokenizer = metric, tokenizer
-
-    def __call__(self, translation: Sequence[int], reference: Sequence[int]) -> float:
-        """The score of token ids without EOS."""
-        hypothesis, expected = map(self.tokenizer.decode, (translation, reference))
-        return self.metric.sentence_score(self.metric.table([hypothesis], [expected])[0]) / 100
 
 
 class Scores(NamedTuple):

@@ -58,13 +58,24 @@ def _codes(languages: str) -> set[str]:
     return {aliases.get(code, code) for code in primaries}
 
 
-def text_problems(text: HeldOutText, systems: Sequence[System]) -> list[str]:
-    """Warnings of a test set that is not what the systems were made for: its languages, form and references."""
+def text_problems(text: HeldOutText, systems: Sequence[System], metrics: Mapping[str, Metric]) -> list[str]:
+    """Warnings of a test set that is not what the systems and the metrics, made for it, are for."""
     models = {f"the model {system.name}": (system.src_lang, system.tgt_lang) for system in systems}
     problems = language_problems(f"the test set {text.name}", (text.src_lang, text.tgt_lang), models)
+    problems += [
+        f"{system.name} was trained on {system.text_form} text, the test set is {text.text_form}; use text of its form"
+        for system in systems
+        if system.text_form != text.text_form
+    ]
     tokenizer = systems[0].tokenizers[1]
     references = text.split_references or text.references
     samples = {} if text.features is not None else {f"the sources of {text.name}": text.sources[:SAMPLE]}
     samples[f"the references of {text.name}"] = references[:SAMPLE]
     problems += form_problems(samples, text_form=text.text_form, joiner=tokenizer.joiner)
-    return problems + reference_problems(text.name, text.references, tokenizer)
+    problems += reference_problems(text.name, text.references, tokenizer)
+    problems += without_scores(metrics, text.references)
+    if problem := unsegmented(text.references, text_form=text.text_form, tgt_lang=text.tgt_lang):
+        problems.append(f"{problem}; name the files by language, as in test='[x.en,x.ja]'")
+    if text.text_form == "lc_tok" and 2 * sum(line != line.lower() for line in text.sources) > len(text.sources):
+        problems.append(f"{text.name} has capitals, but the model's text is lower-cased and tokenised; use such text")
+    return problems

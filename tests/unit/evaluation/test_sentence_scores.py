@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacrebleu.metrics import CHRF
 
-from softsearch.evaluation.metrics import BLEU, SentenceScore
+from softsearch.evaluation.inference import SentenceScore
+from softsearch.evaluation.metrics import BLEU
 from softsearch.evaluation.sentence_scores import PairwiseCHRF
 from softsearch.text.tokenizer import train_tokenizer
 

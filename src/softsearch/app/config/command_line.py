@@ -9,7 +9,7 @@ from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import cast, get_type_hints
+from typing import Any, cast, get_type_hints
 
 from hydra._internal.utils import get_args_parser
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -140,9 +140,10 @@ class CommandLine:
             return self._no_key(key[1], str(getattr(error.__cause__, "full_key", key[1])))
         if typed := re.search(r"Error merging override \+*(\w+=.*)", message):
             (override,) = OverridesParser.create().parse_overrides([typed[1]])
-            key, value = override.key_or_group, override.value()
-            if is_section(section := get_type_hints(OPTIONS[self.command]).get(key)):
-                return f"{key} is {value}, {expected_section(key, section, value)}"
+            name, value = override.key_or_group, override.value()
+            section: Any = get_type_hints(OPTIONS[self.command]).get(name)
+            if is_section(section):
+                return f"{name} is {value}, {expected_section(name, section, value)}"
         if isinstance(error, MissingConfigException) and "/" in (missing := error.missing_cfg_file or ""):
             groups = (group for group in (*self._groups(), *_NESTED) if missing.startswith(f"{group}/"))
             group = max(groups, key=len, default=missing.rpartition("/")[0])

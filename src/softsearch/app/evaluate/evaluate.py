@@ -30,7 +30,7 @@ from softsearch.evaluation.metrics import for_text, report_metrics
 from softsearch.evaluation.schema import Report, SystemReport, all_or_nothing, file_name, write_report
 from softsearch.evaluation.search_curve import search_curve
 from softsearch.evaluation.test_set import HeldOutText
-from softsearch.evaluation.text_checks import text_problems, unsegmented, without_scores
+from softsearch.evaluation.text_checks import text_problems
 from softsearch.evaluation.train_test_overlap import find_overlap
 from softsearch.evaluation.word_alignment import Alignment
 from softsearch.report.curves import Points, read_points
@@ -53,7 +53,7 @@ def evaluate(config: DictConfig) -> None:
     options = read_options(with_tuned(config, typed_options()), Evaluate)
     curve, metrics = _check_options(options), build_metrics(options.metric)
     members = open_systems(options.ckpt, options.bundle, options.average)
-    warnings = []
+    warnings: list[str] = []
     if not _names_metrics(config):
         own, warnings = trained_metrics(members)
         metrics = own | {name: metric for name, metric in metrics.items() if name not in own}
@@ -69,16 +69,7 @@ def evaluate(config: DictConfig) -> None:
     evaluator = Evaluator(text=text, metrics=bound, dictionary=dictionary, progress=progress)
     names = [system.name for system in systems]
     earlier = [] if options.against is None else read_earlier(options.against, evaluator, names)
-    warnings += [
-        f"{system.name} was trained on {system.text_form} text, the test set is {text.text_form}; use text of its form"
-        for system in members
-        if system.text_form != text.text_form
-    ]
-    warnings += [*text_problems(text, members), *without_scores(bound, text.references)]
-    if problem := unsegmented(text.references, text_form=text.text_form, tgt_lang=text.tgt_lang):
-        warnings.append(f"{problem}; name the files by language, as in test='[x.en,x.ja]'")
-    if text.text_form == "lc_tok" and 2 * sum(line != line.lower() for line in text.sources) > len(text.sources):
-        warnings.append(f"{text.name} has capitals, but the model's text is lower-cased and tokenised; use such text")
+    warnings += text_problems(text, members, bound)
     measured, alignments = [], {}
     for system in systems:
         strategy = build_search(options.search, system.tokenizers)

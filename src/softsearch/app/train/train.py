@@ -47,7 +47,8 @@ from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.given_tokenizers import TokenizerMaker
 from softsearch.data.preparation.prepare import text_problems
 from softsearch.errors import ConfigError
-from softsearch.evaluation.metrics import SentenceScore, bleu_for
+from softsearch.evaluation.inference import SentenceScore
+from softsearch.evaluation.metrics import bleu_for
 from softsearch.evaluation.text_checks import unsegmented, without_scores
 from softsearch.models.interface import CountedDecoder, Seq2Seq
 from softsearch.models.loss import NoiseContrastive, SampledSoftmax
@@ -95,8 +96,7 @@ def train(config: DictConfig) -> None:
     if (monitor := monitor_for(options.monitor, callbacks, data)) != options.monitor:
         config.monitor = monitor
         options, resolved = read_options(config, Train), _recorded(config) | {"data": resolved["data"]}
-        callbacks = build_callbacks(options)
-        trainer = _build_trainer(options, callbacks, is_counted=is_counted)
+        trainer = _build_trainer(options, callbacks := build_callbacks(options), is_counted=is_counted)
     tokenizers = (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)
     model = _new_model(options, data, init, resolved["model"], pretrained=checkpoint is None)
     module = TranslationModule(model=model, **with_utility(training, data.source, tokenizers[1]))
@@ -287,8 +287,8 @@ def _prepare_data(options: Train, maker: TokenizerMaker, world_size: int, node: 
     data.prepare_data()
     data.check(world_size)
     node |= {key: getattr(data.source, key) for key in ("src_lang", "tgt_lang") if key in node}
-    for problem in text_problems(data.source, data.prepared.tgt_tokenizer, data.cache_dir):
-        log.warning(problem)
+    for warning in text_problems(data.source, data.prepared.tgt_tokenizer, data.cache_dir):
+        log.warning(warning)
     if problem := unsegmented(data.lines("val")[1], text_form=data.source.text_form, tgt_lang=data.source.tgt_lang):
         log.warning("%s; set data.tgt_lang=CODE", problem)
     return data

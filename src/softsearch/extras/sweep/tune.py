@@ -123,9 +123,9 @@ def tune(options: Tune) -> None:
     language_model = None if options.language_model is None else open_any([str(options.language_model)])[0]
     text = read_test_set(options, options.test, systems)
     text = text.select(range(len(text.sources))[: options.sentences])
-    for problem in text_problems(text, systems):
-        say(f"warning: {problem}")
     metric = bleu_for(text.text_form, text.tgt_lang)
+    for problem in text_problems(text, systems, {"bleu": metric}):
+        say(f"warning: {problem}")
     models = Models(options, systems, language_model, text)
     models.combined({})  # refuses wrong weights before the first search
     start = models.start()

@@ -85,8 +85,12 @@ def before_explosion(losses: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def fitted_lines(losses: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Heights and slopes at each step of the line through the losses around it, ``[2, steps]``: it does not lag."""
+    """Heights and slopes at each step of the line through the losses around it, ``[2, steps]``: it does not lag.
+
+    The lines are those of medians of five losses: the fall behind the peak of a single batch is not of the rate.
+    """
     half = max(2, len(losses) // 20)
+    losses = np.array([np.median(losses[max(0, step - 2) : step + 3]) for step in range(len(losses))])
     found = []
     for step in range(len(losses)):
         first = max(0, step - half)

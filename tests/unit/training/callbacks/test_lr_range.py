@@ -30,6 +30,13 @@ def test_the_suggestion_is_where_the_loss_falls_fastest(fastest: float, noise: f
     assert rate == pytest.approx(fastest, rel=0.1 if not noise else 0.5)  # a running mean would be at twice the rate
 
 
+@pytest.mark.parametrize("peak", [20, 130, 170])
+def test_a_batch_with_a_high_loss_is_no_fall(peak: int) -> None:
+    losses = fall(1e-3)
+    losses[peak : peak + 2] *= 1.7
+    assert suggestion(RATES, losses)[0] == pytest.approx(1e-3, rel=0.1)
+
+
 @pytest.mark.parametrize("exploded", [40.0, 1e7, np.inf, np.nan])
 def test_the_suggestion_and_the_curve_are_of_the_losses_before_the_explosion(
     exploded: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
