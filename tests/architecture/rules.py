@@ -15,7 +15,7 @@ ALLOWED_IMPORTS = {
     "text": {"numpy", "pyarrow", "sentencepiece"},  # pyarrow reads .zst, where it is installed
     "search": {"numpy"},
     "runtime": {"numpy", "onnxruntime", "sentencex"},
-    "extras/serve": {"fastapi", "h11", "prometheus_client", "pydantic", "numpy", "starlette", "uvicorn"},
+    "extras/serve": {"babel", "fastapi", "h11", "prometheus_client", "pydantic", "numpy", "starlette", "uvicorn"},
     "models": {"torch"},
 }
 BANNED_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal", "joblib"}

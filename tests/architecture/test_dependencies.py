@@ -23,7 +23,10 @@ OPTIONAL = {
     "paragraphs": ("runtime/paragraphs",),
     "serve": tuple(
         f"extras/serve/{name}"
-        for name in ("access", "answers", "app", "dispatcher", "monitoring", "routes", "running", "schema")
+        for name in (
+            *("access", "admission", "answers", "app", "dispatcher", "languages", "monitoring", "openapi", "routes"),
+            *("running", "schema"),
+        )
     ),
 }
 NEEDS = {  # what src uses: the last release without it
