@@ -101,6 +101,14 @@ def test_a_sentence_that_may_be_missing_is_told(shown: Chrome) -> None:
     assert all(told.startswith("A sentence may be missing: ") for told in texts(shown, "#cards [role=alert]"))
 
 
+def test_what_the_model_does_not_know_is_told(shown: Chrome) -> None:
+    text = "four \u6f22\u5b57 euro \u6f22"
+    assert expected(text).unknown == ("\u6f22", "\u5b57", "\u6f22")
+    replace(shown, text)
+    done(shown, text)
+    assert texts(shown, "#cards [role=alert]") == ["The model does not know: \u6f22, \u5b57"] * 2
+
+
 def test_a_word_shows_what_it_attended_to_by_pointer_and_by_key(shown: Chrome) -> None:
     weights = expected(TEXT).alignments
     ActionChains(shown).move_to_element(element(shown, f"{FIRST} .target .word:nth-child(2)")).perform()

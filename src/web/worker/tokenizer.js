@@ -39,7 +39,8 @@ export class TextTokenizer {
   }
 
   decode(ids) {
-    return this.tokenizer.decode(ids, { skip_special_tokens: true });
+    // tokenizer.json of older bundles leaves a space behind a translation
+    return this.tokenizer.decode(ids, { skip_special_tokens: true }).replace(/^ +| +$/g, '');
   }
 
   pieces(ids) {

@@ -105,5 +105,6 @@ def test_any_bytes_give_a_line_for_each_line_or_an_error_that_says_where(folder:
     else:
         assert code == 1
         assert not output.exists()
-        where = rf"{re.escape(str(source))}(:\d+:\d+ is not UTF-8|:\d+ is longer| is UTF-16)|line \d+ has"
+        wrong = r":\d+:\d+ is not UTF-8|:\d+ is longer| is UTF-16| has lines that end with CR"
+        where = rf"{re.escape(str(source))}({wrong})|line \d+ has"
         assert re.fullmatch(rf"softsearch: error: ({where}).*\n", stderr.getvalue())
