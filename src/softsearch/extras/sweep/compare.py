@@ -128,7 +128,7 @@ def compare_runs(runs: Sequence[Run], rank_by: str | None = None) -> Comparison:
             warnings.append(
                 f"{where}the {facts[metric].title} signatures differ, do not compare the scores: {different}"
             )
-    first, *others = scored
+    first, *others = [run for run in scored if all(run.languages)] or scored  # older runs have none
     translated = {f"that of {run.name}": run.languages for run in others}
     warnings += language_problems(f"the text of {first.name}", first.languages, translated)
     if lacking := [run.name for run in scored if run.number not in points]:
