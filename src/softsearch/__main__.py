@@ -1,7 +1,8 @@
 """Command ``softsearch``, also ``python -m softsearch``: commands of the runtime, and of the lab if it is installed.
 
 ``softsearch train ...`` is the same as ``python src/train.py ...``. Both have ``score``: the lab's runs if the first
-argument is an option, as in ``softsearch score ckpt=best.ckpt``; otherwise the runtime's ``score BUNDLE SRC TGT``.
+argument is an option or a run, as in ``softsearch score RUN SRC TGT``; otherwise the runtime's
+``score BUNDLE SRC TGT``.
 """
 
 import os
@@ -21,12 +22,17 @@ def main() -> int:
     if sys.argv[1:2] == ["help"]:
         sys.argv[1:] = [*sys.argv[2:3], "--help", *sys.argv[3:]]
     command, *arguments = sys.argv[1:] or [""]
-    if command in LAB and (command != "score" or (arguments and _OPTION.match(arguments[0]))):
+    if command in LAB and (command != "score" or (arguments and _is_of_lab(arguments[0]))):
         start(command, arguments)
         return 0
     from softsearch.runtime import cli
 
     return cli.main()
+
+
+def _is_of_lab(word: str) -> bool:
+    """Whether the first argument of ``score`` is an option, a run or a checkpoint."""
+    return bool(_OPTION.match(word)) or word.endswith(".ckpt") or Path(word, "checkpoints").is_dir()
 
 
 if __name__ == "__main__":

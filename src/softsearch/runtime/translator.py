@@ -99,7 +99,7 @@ class Translator:
     ) -> None:
         for name in misspelt:
             raise ConfigError(
-                f"{name} is not an option of Translator{nearest(name, type(self).__init__.__kwdefaults__)}"
+                f"{name} is not an option of Translator{nearest(name, type(self).__init__.__kwdefaults__ or ())}"
             )
         bundles = [bundle] if isinstance(bundle, Bundle | Path | str) else list(bundle)
         if not bundles:

@@ -14,7 +14,7 @@ from softsearch.runtime.bundle import MANIFEST
 _POSITIONAL = {  # command -> the keys of words without =, in order; one that ends with [] takes all that are left
     "evaluate": ("ckpt[]",),
     "tune": ("ckpt[]",),
-    "score": ("ckpt[]",),
+    "score": ("ckpt", "src", "tgt"),
     "export": ("ckpt", "out"),
     "dictionary": ("ckpt", "out"),
     "average": ("run",),

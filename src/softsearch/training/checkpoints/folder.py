@@ -35,9 +35,11 @@ def checkpoint_file(path: Path) -> Path:
     files = [path / folder / name for name in (BEST, LAST) for folder in ("checkpoints", "")]
     found = next((file for file in files if file.is_file()), None)
     if found is None:
+        runs = sorted(str(file.parents[1]) for file in path.glob(f"*/checkpoints/{LAST}"))
+        inside = f"; runs in it are {', '.join(runs[:5])}" if runs else " (a bundle is named with bundle=FOLDER)"
         raise CheckpointError(
-            f"{path} is a folder without checkpoints/{BEST} and {LAST}; expected a checkpoint, or the folder of a run "
-            "(a bundle is named with bundle=FOLDER)"
+            f"{path} is a folder without checkpoints/{BEST} and {LAST}; expected a checkpoint, or the folder of a run"
+            f"{inside}"
         )
     return found
 

@@ -34,6 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("evaluate RUN m.ckpt search=greedy", "ckpt=[RUN,m.ckpt] search=greedy"),
         ("evaluate bundle RUN a.en a.de", "bundle=bundle ckpt=RUN test=[a.en,a.de]"),
         ("export 'a=b/run (1)'", """"ckpt='a=b/run (1)'\""""),
+        ("score RUN a.en a.de tokens=true", "ckpt=RUN src=a.en tgt=a.de tokens=true"),
         ("export RUN OUT precision=int8", "ckpt=RUN out=OUT precision=int8"),
         ("export RUN out=OUT", "ckpt=RUN out=OUT"),
         ("compare RUN", "runs=RUN"),
