@@ -148,7 +148,8 @@ def _folding(proto: Any) -> list[normalizers.Normalizer]:
 
     What a rule writes has nothing in it that another one replaces, so that the order of the others is free.
     """
-    several, single = [], defaultdict[str, list[str]](list)
+    several: list[tuple[str, str]] = []
+    single: defaultdict[str, list[str]] = defaultdict(list)
     for text, replacement in folding_rules(known_characters(proto)).items():
         if len(text) > 1:
             several.append((text, replacement))
@@ -156,7 +157,7 @@ def _folding(proto: Any) -> list[normalizers.Normalizer]:
             single[replacement].append(text)
     several.sort(key=lambda rule: -len(rule[0]))
     classes = [(Regex(f"[{''.join(texts)}]"), replacement) for replacement, texts in single.items()]
-    return [normalizers.Replace(text, replacement) for text, replacement in (*several, *classes)]
+    return [normalizers.Replace(*rule) for rule in several] + [normalizers.Replace(*rule) for rule in classes]
 
 
 def _spaces(spec: Any, *, suffix: bool) -> Iterator[normalizers.Normalizer]:

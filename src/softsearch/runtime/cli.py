@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import softsearch
 from softsearch.errors import ConfigError, SoftsearchError
@@ -31,6 +31,9 @@ from softsearch.runtime.bundle import Bundle, has_shortlist, open_shortlist
 from softsearch.runtime.completion import LAB, bash_completion
 from softsearch.runtime.manifest import SINGLE
 from softsearch.runtime.options import expand_names, nearest
+
+if TYPE_CHECKING:
+    from softsearch.runtime.streaming import Doubts
 
 _SHOWN = 5  # of what a vocabulary lacks
 _ABOUT = (
@@ -120,6 +123,11 @@ def _translate(arguments: argparse.Namespace) -> None:
         }
         resume = describe_options(arguments, contents)
     doubts = translate_stream(translator, files, options, resume=resume)
+    _say(doubts, "word" if translator.system.tokenizers[0].has_words else "character", paragraphs=arguments.paragraphs)
+
+
+def _say(doubts: "Doubts", unit: str, *, paragraphs: bool) -> None:
+    """What a person should look at, on standard error; ``unit`` is of what a vocabulary lacks."""
     if doubts.truncated:
         share = f"{doubts.truncated:,} of {doubts.lines:,} translations"
         print(
@@ -132,12 +140,10 @@ def _translate(arguments: argparse.Namespace) -> None:
     if doubts.fewer_sentences:
         print(
             f"softsearch: {doubts.fewer_sentences} translations have fewer sentences than their lines, the first in "
-            f"line {doubts.first}; put one sentence on each line"
-            + ("" if arguments.paragraphs else ", or give --paragraphs"),
+            f"line {doubts.first}; put one sentence on each line" + ("" if paragraphs else ", or give --paragraphs"),
             file=sys.stderr,
         )
     if doubts.unknown:
-        unit = "word" if translator.system.tokenizers[0].has_words else "character"
         print(
             f"softsearch: the model does not know {_counted(doubts.unknown, unit)}, in {doubts.unknown_lines} of the "
             f"lines, the first in line {doubts.first_unknown}; it reads <unk> there",

@@ -47,11 +47,7 @@ def folding_rules(known: Set[str]) -> dict[str, str]:
     written = known | {upper for char in known if len(upper := char.upper()) == 1}
     rules: dict[str, str] = {}
     for text, replacement in chain(_invisible(), _other_forms(known, written)):
-        if (
-            text != replacement
-            and not known.issuperset(text)
-            and (replacement in ("", " ") or written.issuperset(replacement))
-        ):
+        if text != replacement and not known >= set(text) and (replacement == " " or written >= set(replacement)):
             rules.setdefault(text, replacement)
     return rules
 
@@ -78,8 +74,8 @@ def _forms() -> dict[str, tuple[str, ...]]:
     forms: dict[str, tuple[str, ...]] = {}
     for char in map(chr, range(_LAST_DECOMPOSABLE + 1)):
         if decomposition := unicodedata.decomposition(char):
-            compatible = ("NFKC", "NFKD") if decomposition.startswith(_ALIKE) else ()
-            forms[char] = (*_equivalents(char), *(unicodedata.normalize(form, char) for form in compatible))
+            compatible = (unicodedata.normalize("NFKC", char), unicodedata.normalize("NFKD", char))
+            forms[char] = _equivalents(char) + compatible * decomposition.startswith(_ALIKE)
     return forms | {"\u2010": ("-",), "\u2011": ("\u2010", "-")}
 
 
@@ -91,7 +87,7 @@ def _equivalents(char: str) -> tuple[str, ...]:
     while waiting:
         text = waiting.pop()
         for at in range(len(text) - 1):
-            first, second = text[at : at + 2]
+            first, second = text[at], text[at + 1]
             changed = {unicodedata.normalize("NFC", first + second)}
             if 0 != unicodedata.combining(first) != unicodedata.combining(second) != 0:
                 changed.add(second + first)
