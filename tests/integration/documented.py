@@ -186,6 +186,10 @@ def _arguments(line: str, training: tuple[str, ...]) -> tuple[list[str], str, st
     words = words[1:] if words[0] == "python" else words
     if _trains(words):
         words = [word for word in words if not word.startswith("trainer=")]
+        keeps = any(word.startswith("init=") for word in words) and not any(
+            "init.vocabulary=" in word for word in words
+        )
+        training = tuple(word for word in training if not (keeps and word.startswith("tokenizer.vocab_size=")))
         words += [*training, "trainer=cpu", *(size for word in words for size in SIZES.get(word, ()))]
         given = [word for word in words if word.startswith("data=")]
         words += SMALL_DATA if given in ([], ["data=shapes"]) and "data.root" not in line else []

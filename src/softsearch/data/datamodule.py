@@ -274,7 +274,7 @@ def _check_limits(trainer: lightning.Trainer, epoch: int) -> None:
         )
 
 
-def _check_share(name: str, limit: float, batches: int) -> None:
+def _check_share(name: str, limit: object, batches: int) -> None:
     if isinstance(limit, float) and limit > 0 and not int(limit * batches):
         raise ConfigError(
             f"trainer.{name} is {limit}, less than one of {batches} batches; set a number of batches, as "

@@ -24,7 +24,7 @@ from omegaconf import DictConfig, OmegaConf
 
 import softsearch
 from softsearch.app.config.allowed_classes import admit, read_trust, trusting
-from softsearch.errors import CheckpointError
+from softsearch.errors import CheckpointError, ConfigError
 
 if TYPE_CHECKING:
     from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents
@@ -98,17 +98,22 @@ def with_model_of_init(words: Sequence[str]) -> list[str]:
 
     That choice has the options of the run's model, which further words can change, as ``model.encoder.dropout=0.2``.
 
+    A vocabulary that grows gets at most as many new pieces as the run has, unless ``tokenizer.vocab_size`` is typed.
+
     Raises:
+        ConfigError: a size of the vocabulary is typed, but the run's own is kept.
         CheckpointError: the run has no checkpoint, or its model is of a class that needs ``trust``.
     """
-    typed = {
-        key: value_of(word) for key in ("init.ckpt", "name", "trust") for word in words if word.startswith(f"{key}=")
-    }
+    keys = ("init.ckpt", "init.vocabulary", "name", "trust")
+    typed = {key: value_of(word) for key in keys for word in words if word.startswith(f"{key}=")}
     path = typed.get("init.ckpt")
     if isinstance(path, ChoiceSweep):
         path = getattr(path.list[0], "text", path.list[0])  # a run of another model is refused when its training starts
-    if not isinstance(path, str) or any(map(_CHOOSES_MODEL.match, words)):
+    if not isinstance(path, str):
         return [*words]
+    words = [*words, *_size_of_vocabulary(words, str(typed.get("init.vocabulary", "keep")), Path(path))]
+    if any(map(_CHOOSES_MODEL.match, words)):
+        return words
     contents = contents_of_init(Path(path))
     node = {key: value for key, value in contents.config["model"].items() if key != "init"}  # the file has weights
     name = str(contents.config["name"])
@@ -120,6 +125,18 @@ def with_model_of_init(words: Sequence[str]) -> list[str]:
         admit(contents.path, "model", node, ("src_vocab_size", "tgt_vocab_size"))
     ConfigStore.instance().store(_INIT, OmegaConf.create(node), "model", provider="softsearch")
     return [*words, f"model={_INIT}", *([] if "name" in typed else [f"name={quoted(name)}"])]
+
+
+def _size_of_vocabulary(words: Sequence[str], vocabulary: str, init: Path) -> list[str]:
+    sized = [word for word in words if re.match(r"[+]*tokenizer\.(src_)?vocab_size=", word)]
+    if sized and vocabulary == "keep":
+        raise ConfigError(
+            f"init={init} keeps its vocabulary, so that {sized[0]} would change nothing; leave it out, or set "
+            "init.vocabulary=grow, which adds up to so many pieces, or init.vocabulary=own"
+        )
+    if vocabulary != "grow" or sized:
+        return []
+    return [f"tokenizer.vocab_size={contents_of_init(init).tokenizers[1].vocab_size}"]
 
 
 def contents_of_init(path: Path) -> "CheckpointContents":

@@ -66,8 +66,10 @@ def _slurm_job(environment: Mapping[str, str]) -> str | None:
 
 def _told(name: str, nodes: int) -> str:
     """The first process's name, by the store over which PyTorch will connect the processes too."""
-    from lightning.fabric.plugins.environments import LightningEnvironment, SLURMEnvironment, TorchElasticEnvironment
-    from torch.distributed import DistError, TCPStore
+    from lightning.fabric.plugins.environments.lightning import LightningEnvironment
+    from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
+    from lightning.fabric.plugins.environments.torchelastic import TorchElasticEnvironment
+    from torch.distributed import DistError, TCPStore  # type: ignore[attr-defined]  # of the module in C++
 
     kinds = (TorchElasticEnvironment, SLURMEnvironment, LightningEnvironment)  # in Lightning's order
     environment = next(kind for kind in kinds if kind.detect())()

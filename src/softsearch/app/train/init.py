@@ -19,6 +19,7 @@ from softsearch.data.tokenizer_files import from_files
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.interface import Seq2Seq
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers, TokenizerTrainer
+from softsearch.text.vocabulary import SPECIALS
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents
 
 log = logging.getLogger(__name__)
@@ -113,15 +114,28 @@ def start_from(
                 "run's data; set data.reverse_source and data.target_direction as in that run, or init.vocabulary=own"
             )
     if options.parts is None and (different := list(differences(init.config["model"], node, "model"))):
-        raise CheckpointError(
-            f"init={init.path} is another model: {'; '.join(different)}; set the same options, as in that run's "
-            "config.yaml, or init.parts='[PART,...]' for those that are the same"
-        )
+        lines = [f"init={init.path} is another model:", *(f"  {line}" for line in different)]
+        lines += ["set the same options, as in that run's config.yaml, or type, in place of model= and experiment=:"]
+        lines += [f"  init={init.path}    (for that run's model)"]
+        if same := ",".join(_same_parts(init, model)):
+            lines += [
+                "or, with them:",
+                f"  init={init.path} init.parts='[{same}]'    (for the parts that are the same)",
+            ]
+        raise CheckpointError("\n".join(lines))
     log.info("starting from the weights of %s", init.describe())
     if options.parts is None and options.vocabulary == "keep":
         with_weights(model, init).train()
     else:
         _take(init, model, tokenizers, options, describe)
+
+
+def _same_parts(init: CheckpointContents, model: Seq2Seq) -> list[str]:
+    """The parts of a model whose weights the checkpoint has in the same shapes."""
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    shapes = {name: weight.shape for name, weight in init.weights.items()}
+    parts = model.parts().items()
+    return [part for part, group in parts if group and all(shapes.get(names[p]) == p.shape for p in group)]
 
 
 @torch.no_grad()
@@ -130,11 +144,15 @@ def _take(init: CheckpointContents, model: Seq2Seq, tokenizers: Tokenizers, opti
     rows = []
     for side, old, new in zip(("source", "target"), init.tokenizers, tokenizers, strict=True):
         rows.append(sources_of_rows(old, new, spell=options.vocabulary == "grow", name=f"init={init.path}"))
-        taken, grown = (sum(f(len(ids)) for ids in rows[-1]) for f in (lambda n: n == 1, lambda n: n > 1))
+        known = old.vocabulary()
+        pieces = zip(new.vocabulary(), rows[-1][len(SPECIALS) :], strict=True)
+        added = [bool(ids) for piece, ids in pieces if piece not in known]
         log.info(
-            "%s vocabulary of %s entries: %s rows taken, %s means of several, %s as drawn; %s of the checkpoint's left",
-            *(side, *(f"{n:,}" for n in (new.vocab_size, taken, grown, new.vocab_size - taken - grown))),
-            f"{len(set(old.vocabulary()) - set(new.vocabulary())):,}",
+            "%s vocabulary of %s entries: %s rows taken from the checkpoint, %s new ones set to the mean of their "
+            "pieces, %s drawn at random; %s of the checkpoint dropped",
+            *(side, f"{new.vocab_size:,}"),
+            *(f"{n:,}" if n else "none" for n in (new.vocab_size - len(added), sum(added), added.count(False))),
+            f"{dropped:,}" if (dropped := len(set(old.vocabulary()) - set(new.vocabulary()))) else "none",
         )
     by_vocabulary = _sides(describe, tokenizers)
     parts, part_of = model.parts(), {p: part for part, group in model.parts().items() for p in group}
@@ -163,6 +181,15 @@ def _take(init: CheckpointContents, model: Seq2Seq, tokenizers: Tokenizers, opti
         for row, sources in enumerate(rows[side_of]):
             if sources:
                 weight[row] = saved[sources].mean(0)
+    before = sum(
+        p.numel() // p.shape[0] * init.tokenizers[side].vocab_size
+        if (side := by_vocabulary.get(name)) is not None
+        else p.numel()
+        for name, p in model.named_parameters()
+    )
+    log.info(
+        "%s parameters in the checkpoint, %s now", f"{before:,}", f"{sum(p.numel() for p in model.parameters()):,}"
+    )
     if left:
         log.info("%d of %d weights are as drawn, because init.parts leaves them out", left, len(model.state_dict()))
 

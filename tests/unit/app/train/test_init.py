@@ -9,6 +9,7 @@ import torch
 from omegaconf import OmegaConf
 
 from softsearch.app.config.build import build_model
+from softsearch.app.config.composition import contents_of_init, with_model_of_init
 from softsearch.app.config.options import Init, Train, Vectors
 from softsearch.app.config.validation import build
 from softsearch.app.train.init import differences, freeze, read_init, start_from, tokenizer_maker
@@ -17,6 +18,7 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.testing.models import model_config, small_model
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers, train_tokenizer
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents
+from tests.integration.commands import ROOT
 
 TOKENIZER = train_tokenizer(["one two three four"] * 3, kind="char", vocab_size=14)
 OTHER = train_tokenizer(["five six seven"] * 3, kind="char", vocab_size=12)
@@ -109,7 +111,10 @@ def test_an_option_that_the_older_checkpoint_lacks_has_its_default() -> None:
     ],
 )
 def test_another_model_is_refused_with_both_sides(path: str, value: Any, expected: str) -> None:
-    with pytest.raises(CheckpointError, match=rf"init=a\.ckpt is another model: {expected}.*set the same options"):
+    with pytest.raises(
+        CheckpointError,
+        match=rf"init=a\.ckpt is another model:\n  {expected}.*\nset the same options(.|\n)*\n  init=a\.ckpt ",
+    ):
         start(contents(), fresh(), changed(path, value))
 
 
@@ -157,7 +162,7 @@ def trained() -> CheckpointContents:
     return contents(build_model(model_config("rnnsearch"), (TOKENIZER, TOKENIZER)).state_dict())
 
 
-def test_a_new_piece_starts_as_the_mean_of_those_that_spelled_it() -> None:
+def test_a_new_piece_starts_as_the_mean_of_those_that_spelled_it(caplog: pytest.LogCaptureFixture) -> None:
     old = train_tokenizer(["one two three four", "two four"] * 3, kind="bpe", vocab_size=18)
     init = trained()._replace(tokenizers=(old, old))
     init.weights.update(build_model(model_config("rnnsearch"), (old, old)).state_dict())
@@ -171,7 +176,11 @@ def test_a_new_piece_starts_as_the_mean_of_those_that_spelled_it() -> None:
     assert "q" in added
     assert any(piece.endswith("one") for piece in added)
     model = build_model(model_config("rnnsearch"), (new, new)).train()
+    caplog.set_level("INFO")
     start(init, model, tokenizers=(new, new), vocabulary="grow")
+    size = sum(p.numel() for p in build_model(model_config("rnnsearch"), (old, old)).parameters())
+    assert f"{size:,} parameters in the checkpoint, {sum(p.numel() for p in model.parameters()):,} now" in caplog.text
+    assert f"{len(added)} new ones set to the mean of their pieces, none drawn at random; none of" in caplog.text
     for name in ("encoder.embedding.weight", "decoder.embedding.weight", "decoder.output_projection.weight"):
         before, after = init.weights[name], model.state_dict()[name]
         assert torch.equal(after[: old.vocab_size], before), name
@@ -180,6 +189,30 @@ def test_a_new_piece_starts_as_the_mean_of_those_that_spelled_it() -> None:
                 expected = before[old.encode(piece[1:])].mean(0)
                 torch.testing.assert_close(after[new.vocabulary()[piece][0]], expected)
     assert new.encode("four") == old.encode("four")
+
+
+@pytest.mark.parametrize(
+    ("words", "size"),
+    [
+        (["init.vocabulary=grow"], "as many"),
+        (["init.vocabulary=grow", "model=rnnsearch"], "as many"),
+        (["init.vocabulary=grow", "tokenizer.vocab_size=30"], 30),
+        (["init.vocabulary=own"], None),
+        ([], None),
+        (["tokenizer.vocab_size=30"], r"keeps its vocabulary, so that tokenizer.vocab_size=30 would change nothing"),
+        (["+tokenizer.src_vocab_size=30", "model=rnnsearch"], "would change nothing; leave it out, or set init.vocab"),
+    ],
+)
+def test_a_vocabulary_grows_by_what_is_asked_for(words: list[str], size: int | str | None) -> None:
+    golden = ROOT / "tests" / "golden" / "checkpoint.ckpt"
+    typed = [f"init.ckpt={golden}", *words]
+    if isinstance(size, str) and size != "as many":
+        with pytest.raises(ConfigError, match=size):
+            with_model_of_init(typed)
+        return
+    found = [word for word in with_model_of_init(typed) if word.startswith("tokenizer.vocab_size=")]
+    limit = contents_of_init(golden).tokenizers[1].vocab_size if size == "as many" else size
+    assert found == ([] if size is None else [f"tokenizer.vocab_size={limit}"])
 
 
 def test_an_own_vocabulary_takes_rows_by_piece() -> None:
@@ -200,7 +233,7 @@ def test_parts_are_taken_alone() -> None:
     taken = {*model.parts()["encoder"], *model.parts()["embeddings"]}
     for name, weight in model.named_parameters(remove_duplicate=False):
         assert torch.equal(weight, (init.weights if weight in taken else drawn)[name]), name
-    with pytest.raises(ConfigError, match=r"init\.parts has 'encodr', which is no part .* 'encoder'"):
+    with pytest.raises(ConfigError, match=r"init\.parts has 'encodr', which is not a part .* 'encoder'"):
         start(init, model, parts=("encodr",))
 
 
