@@ -20,7 +20,10 @@ from tests.integration.commands import SMALL
 
 def start(folder: Path, *options: str) -> dict[str, Any]:
     """Trains in ``folder`` and returns the last checkpoint."""
-    left_out = ["data."] * ("data=parallel" in options) + ["tokenizer."] * ("init.vocabulary=" not in " ".join(options))
+    left_out = ["data."] * ("data=parallel" in options) + ["tokenizer."] * {
+        "init.vocabulary=grow",
+        "init.vocabulary=own",
+    }.isdisjoint(options)
     small = [option for option in SMALL if not option.startswith(tuple(left_out))]
     given = [*small, "trainer.precision=32-true", f"run_dir={folder}", f"cache_dir={folder.parent}", "name=test"]
     train(composed("train", *given, *options))

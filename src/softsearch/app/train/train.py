@@ -78,10 +78,7 @@ def train(config: DictConfig) -> None:
     """
     _quieten_lightning()
     options, resolved = read_options(config, Train), _recorded(config)
-    check_folder(options)
-    check_limits(resolved)
-    for name, node in resolved.items():
-        check(node, name, given=GIVEN.get(name, ()))
+    _check_before_building(options, resolved)
     logger_nodes = _logger_nodes(options)
     metrics, described = build_metrics(options.metric), describe_model(options)
     training, callbacks = build_training(options, described), build_callbacks(options)
@@ -129,6 +126,13 @@ def train(config: DictConfig) -> None:
                 show()
             print_end(options, resolved, model, trainer)
         trainer.strategy.barrier()
+
+
+def _check_before_building(options: Train, resolved: dict[str, Any]) -> None:
+    check_folder(options)
+    check_limits(resolved)
+    for name, node in resolved.items():
+        check(node, name, given=GIVEN.get(name, ()))
 
 
 def _recorded(config: DictConfig) -> dict[str, Any]:
