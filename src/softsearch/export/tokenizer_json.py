@@ -157,7 +157,7 @@ def _folding(proto: Any) -> list[normalizers.Normalizer]:
             single[replacement].append(text)
     several.sort(key=lambda rule: -len(rule[0]))
     classes = [(Regex(f"[{''.join(texts)}]"), replacement) for replacement, texts in single.items()]
-    return [normalizers.Replace(*rule) for rule in several] + [normalizers.Replace(*rule) for rule in classes]
+    return [*(normalizers.Replace(*rule) for rule in several), *(normalizers.Replace(*rule) for rule in classes)]
 
 
 def _spaces(spec: Any, *, suffix: bool) -> Iterator[normalizers.Normalizer]:
