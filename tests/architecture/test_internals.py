@@ -38,7 +38,7 @@ INTERNALS = {  # by distribution: the file that uses its private names, and wher
             "lightning.pytorch.trainer.connectors.checkpoint_connector:_CheckpointConnector.restore_training_state",
         ),
     ),
-    "hydra-core": ("app/config/command_line.py", ("hydra._internal.utils:get_args_parser",)),
+    "hydra-core": ("app/config/shorthands.py", ("hydra._internal.utils:get_args_parser",)),
     "omegaconf": ("app/config/validation.py", ("node._get_full_key",)),
     "sacrebleu": (
         "evaluation/sentence_scores.py",

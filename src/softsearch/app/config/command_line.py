@@ -11,7 +11,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, cast, get_type_hints
 
-from hydra._internal.utils import get_args_parser
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, Override, Sweep
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
@@ -20,7 +19,7 @@ from omegaconf import OmegaConf
 from softsearch.app.config.aliases import choices_meant, either
 from softsearch.app.config.composition import CONFIGS, composed, config_loader, quoted
 from softsearch.app.config.options import OPTIONS, Part
-from softsearch.app.config.shorthands import names_of_jobs, shell_command
+from softsearch.app.config.shorthands import hydras_parser, names_of_jobs, shell_command
 from softsearch.app.config.validation import expected_section, flatten, is_section, nearest
 from softsearch.app.process import explained
 from softsearch.errors import ConfigError, SoftsearchError
@@ -54,7 +53,7 @@ class CommandLine:
 
     def overrides(self) -> list[str]:
         """Returns the words that are no flags, and not values of flags."""
-        return [*get_args_parser().parse_known_args(self.words)[0].overrides]
+        return [*hydras_parser().parse_known_args(self.words)[0].overrides]
 
     def check(self) -> list[str]:
         """Refuses words to which Hydra would reply with its usage or a traceback; returns those that it needs besides.
@@ -62,13 +61,10 @@ class CommandLine:
         Raises:
             ConfigError: there is no such option, a group has no such value, or a key has several outside a sweep.
         """
-        flags = get_args_parser()._option_string_actions
-        if inexact := [word for word in self.words if word[:2] == "--" and word.partition("=")[0] not in flags]:
-            raise ConfigError(self._no_flag(inexact[0]))  # argparse takes --experiment for --experimental-rerun
         usage = io.StringIO()
         try:
             with redirect_stderr(usage):
-                typed, unknown = get_args_parser().parse_known_args(self.words)
+                typed, unknown = hydras_parser().parse_known_args(self.words)
         except SystemExit as end:
             if not end.code:
                 raise
@@ -116,7 +112,7 @@ class CommandLine:
 
     def search_path(self) -> list[str]:
         """Returns ``--config-dir`` and ``hydra.searchpath`` as one option, for configs beside the command's."""
-        typed = get_args_parser().parse_known_args(self.words)[0]
+        typed = hydras_parser().parse_known_args(self.words)[0]
         sources = [f"file://{Path(typed.config_dir).absolute()}"] if typed.config_dir else []
         paths = [word for word in typed.overrides if word.startswith("hydra.searchpath=")]
         for override in OverridesParser.create().parse_overrides(paths):

@@ -1,6 +1,7 @@
 """Command lines as people type them, turned into the words that Hydra reads."""
 
 import re
+from argparse import ArgumentParser
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -25,6 +26,34 @@ _POSITIONAL = {  # command -> the keys of words without =, in order; one that en
 }
 _OF_LISTS = {"history": {"model": "models"}, "compare": {"run": "runs"}, "reproduce": {"claims": "claim"}}
 _ALWAYS_LISTS = ("models", "test")
+_WITH_VALUE = (
+    "--cfg",
+    "-c",
+    "--package",
+    "-p",
+    "--config-path",
+    "-cp",
+    "--config-name",
+    "-cn",
+    "--config-dir",
+    "-cd",
+    "--experimental-rerun",
+)  # Hydra's flags
+_WITHOUT_VALUE = (
+    "--help",
+    "-h",
+    "--hydra-help",
+    "--version",
+    "--resolve",
+    "--run",
+    "-r",
+    "--multirun",
+    "-m",
+    "--shell-completion",
+    "-sc",
+    "--info",
+    "-i",
+)
 _SYSTEMS = ("evaluate", "tune", "score")  # which read checkpoints, bundles and a text
 _PLAIN = re.compile(r"[\w.+-]{1,40}")  # a value that can be part of a folder's name
 
@@ -76,8 +105,14 @@ def names_of_jobs(overrides: Iterable[Override]) -> list[str]:
     return [f"hydra.job.config.override_dirname.exclude_keys=[{left_out}]"]
 
 
+def hydras_parser() -> ArgumentParser:
+    """The parser of Hydra's own flags, whose other words are ``overrides``."""
+    parser: ArgumentParser = get_args_parser()
+    parser.allow_abbrev = False  # it would take --experiment for --experimental-rerun
+    return parser
+
+
 def _flags_and_options(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    with_value = {f: action.nargs is None for action in get_args_parser()._actions for f in action.option_strings}
     flags, options, rest = list[str](), list[str](), [*words]
     while rest:
         word = rest.pop(0)
@@ -85,8 +120,8 @@ def _flags_and_options(words: Sequence[str]) -> tuple[list[str], list[str]]:
             options.append(word)
             continue
         flags.append(word)
-        unknown = word not in with_value and "=" not in word and rest and not {"-", "="} & {rest[0][0:1], *rest[0]}
-        if rest and (with_value.get(word) or unknown):
+        unknown = word not in _WITHOUT_VALUE and "=" not in word and rest and not {"-", "="} & {rest[0][:1], *rest[0]}
+        if rest and (word in _WITH_VALUE or unknown):
             flags.append(rest.pop(0))
     return flags, options
 
