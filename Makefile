@@ -59,10 +59,10 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 demo: $(STAMP) ## train, evaluate, export and translate on a generated corpus (2 minutes)
-	@$(PY) src/demo.py
+	@$(VENV)/bin/softsearch demo
 
 history: $(STAMP) ## every architecture on one page (8 hours; less: ARGS="budget=small")
-	@$(PY) src/history.py $(ARGS)
+	@$(VENV)/bin/softsearch history $(ARGS)
 
 test: $(STAMP) ## the whole test suite
 	@$(PYTEST) $(ARGS)

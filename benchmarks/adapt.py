@@ -118,7 +118,7 @@ def pair(folder: Path, name: str, lang: str = "de") -> str:
 
 def lab(command: str, *options: str) -> None:
     """Runs a command of the lab."""
-    subprocess.run([sys.executable, str(ROOT / f"src/{command}.py"), *options], check=True, cwd=ROOT)
+    subprocess.run([sys.executable, "-m", "softsearch", command, *options], check=True, cwd=ROOT)
 
 
 def bleu(run: Path, test: str, out: Path) -> float:

@@ -103,7 +103,7 @@ def _run(folder: Path, script: str, *overrides: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     console = folder / "console.log"
     print(f"{datetime.now():%H:%M} {script} {folder.name}: {console}", file=sys.stderr, flush=True)
-    command = [sys.executable, str(ROOT / f"src/{script}.py"), *overrides]
+    command = [sys.executable, "-m", "softsearch", script, *overrides]
     with console.open("a") as file:
         done = subprocess.run(command, check=False, cwd=ROOT, stdout=file, stderr=file, env=os.environ | ONE_THREAD)
     if done.returncode:

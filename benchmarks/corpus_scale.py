@@ -1,7 +1,7 @@
 """Memory and time of preparing and iterating synthetic corpora of 0.1, 1 and 10 million pairs; Linux only.
 
 A pair is three phrases of one to six words on each side; every hundredth pair repeats the one before it, and is to be
-dropped. Preparing is ``python src/prepare.py``; iterating is a process of its own that starts two epochs and reads the
+dropped. Preparing is ``softsearch prepare``; iterating is a process of its own that starts two epochs and reads the
 second to its end. With ``--plan`` the order of an epoch alone is made, of sentences of 4 to 36 random tokens. Resident
 memory is that of all processes together, read from /proc ten times a second: anonymous memory, which is the program's,
 and pages of files, which are the libraries and the memory-mapped data and which the
@@ -141,7 +141,7 @@ def row(folder: Path, pairs: int, processes: int) -> tuple[list[str], Measured, 
     files = [f"data.{split}=[{','.join(paths)}]" for split, paths in options.items()]
     config = [f"tokenizer.vocab_size={VOCAB}", f"processes={processes}", f"cache_dir={cache}"]
     config += ["data=parallel", "data.filters.duplicates=true", *files, f"hydra.run.dir={folder / 'log'}"]
-    prepared = measure([sys.executable, str(ROOT / "src/prepare.py"), "model=transformer_tiny", *config])
+    prepared = measure([sys.executable, "-m", "softsearch", "prepare", "model=transformer_tiny", *config])
     read = measure([sys.executable, __file__, "--iterate", json.dumps(options), "--folder", cache])
     found = json.loads(read.output.splitlines()[-1])
     by_chance = pairs - pairs // 100 - found["pairs"]

@@ -1,6 +1,6 @@
 """The pictures of docs/gallery, from the trainings of the history's small budget: make gallery
 
-    python -m tests.gallery [KEY=VALUE ...]     options of src/history.py
+    python -m tests.gallery [KEY=VALUE ...]     options of softsearch history
 
 What `make history ARGS="budget=small"` has trained is used; the rest, models that the history leaves out among them, is
 trained. Then it draws the attention of each model on one sentence, the learning curves, and the hypotheses of a search.

@@ -29,8 +29,9 @@ SMALL = (
 
 
 def run(script: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs a script of src/ as a user does, with ``environment`` added to the variables."""
-    return SERVER.run([str(ROOT / "src" / script), *options], env=environment)
+    """Runs a script of src/, or a command of ``softsearch``, as a user does, with ``environment`` added to the variables."""
+    words = [str(ROOT / "src" / script)] if script.endswith(".py") else ["softsearch", script]
+    return SERVER.run([*words, *options], env=environment)
 
 
 class ForkServer:

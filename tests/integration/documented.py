@@ -196,8 +196,8 @@ def _arguments(line: str, training: tuple[str, ...]) -> tuple[list[str], str, st
         words += ["--cfg", "job"] if words[1:3] == ["model=rnnsearch", "data=multi30k"] and "FOLDER" not in line else []
     elif words[0] == "src/export.py":
         words += ["overwrite=true"]  # pages export to the same folder
-    elif words[0] == "src/sweep.py":
+    elif words[:2] == ["softsearch", "sweep"]:
         words += ["trials=1", f"overrides={[*TRAINING, *SMALL_DATA, 'trainer=cpu']}"]
-    elif words[0] == "src/tune.py":
+    elif words[:2] == ["softsearch", "tune"]:
         words += ["searches=2", f"hydra.run.dir=logs/tune/{'last' if 'language_model' in line else 'another'}"]
     return words, files["<"], files[">"]

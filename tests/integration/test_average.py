@@ -15,7 +15,7 @@ from tests.integration.commands import SMALL, run
 def averaged(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the run, with an average of its two checkpoints."""
     copy = shutil.copytree(trained, tmp_path_factory.mktemp("average") / "run")
-    done = run("average.py", f"run={copy}", "last=2", f"hydra.run.dir={copy.parent}")
+    done = run("average", f"run={copy}", "last=2", f"hydra.run.dir={copy.parent}")
     assert done.returncode == 0, done.stderr
     assert "the mean of step-4.ckpt, step-8.ckpt" in done.stdout
     return copy
@@ -33,7 +33,7 @@ def test_the_average_of_a_run(averaged: Path) -> None:
 
 def test_named_checkpoints_are_averaged(averaged: Path, tmp_path: Path) -> None:
     names = ",".join(str(averaged / "checkpoints" / name) for name in ("step-4.ckpt", "step-8.ckpt"))
-    done = run("average.py", f"ckpt=[{names}]", f"out={tmp_path / 'mean.ckpt'}", f"hydra.run.dir={tmp_path}")
+    done = run("average", f"ckpt=[{names}]", f"out={tmp_path / 'mean.ckpt'}", f"hydra.run.dir={tmp_path}")
     assert done.returncode == 0, done.stderr
     ours, theirs = (load_checkpoint(p) for p in (tmp_path / "mean.ckpt", averaged / "checkpoints" / "average.ckpt"))
     assert all(torch.equal(weight, theirs["state_dict"][name]) for name, weight in ours["state_dict"].items())
@@ -48,7 +48,7 @@ def test_named_checkpoints_are_averaged(averaged: Path, tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_is_answered(averaged: Path, tmp_path: Path, options: list[str], message: str) -> None:
-    done = run("average.py", *(o.format(run=averaged) for o in options), f"hydra.run.dir={tmp_path}")
+    done = run("average", *(o.format(run=averaged) for o in options), f"hydra.run.dir={tmp_path}")
     assert done.returncode == (1 if "found" in message else 2)
     assert message in done.stderr
     assert "Traceback" not in done.stderr

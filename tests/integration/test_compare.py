@@ -25,7 +25,7 @@ def evaluated(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_run_and_its_evaluation_are_compared(trained: Path, evaluated: Path, tmp_path: Path) -> None:
-    done = run("compare.py", f"runs=[{trained},{evaluated},{tmp_path / 'none'}]", f"hydra.run.dir={tmp_path / 'out'}")
+    done = run("compare", f"runs=[{trained},{evaluated},{tmp_path / 'none'}]", f"hydra.run.dir={tmp_path / 'out'}")
     assert done.returncode == 0, done.stderr
     assert "no scores: " in done.stdout
     assert "there is no such folder" in done.stdout
@@ -47,7 +47,7 @@ def test_a_run_and_its_evaluation_are_compared(trained: Path, evaluated: Path, t
     ],
 )
 def test_a_mistake_is_answered(options: list[str], message: str, tmp_path: Path) -> None:
-    done = run("compare.py", *options, f"hydra.run.dir={tmp_path}")
+    done = run("compare", *options, f"hydra.run.dir={tmp_path}")
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr

@@ -39,7 +39,7 @@ class TestTrained:
         """Where the demo has run; its output is in ``stdout``."""
         folder = tmp_path_factory.mktemp("demo")
         with (folder / "stdout").open("w") as output:
-            done = subprocess.run([sys.executable, str(ROOT / "src" / "demo.py")], cwd=folder, stdout=output,
+            done = subprocess.run([sys.executable, "-m", "softsearch", "demo"], cwd=folder, stdout=output,
                                   stderr=subprocess.PIPE, text=True, check=False, timeout=900)  # fmt: skip
         assert done.returncode == 0, (folder / "stdout").read_text()[-3000:] + done.stderr[-3000:]
         return folder

@@ -22,7 +22,7 @@ def test_two_models_come_to_a_page(page: Path, tmp_path: Path) -> None:
     places = [f"{name}={tmp_path / name}" for name in ("out", "runs_dir", "hydra.run.dir", "cache_dir")]
     small = [option for option in SMALL if option.endswith("dim=16")]
     options = ("budget=smallest", "models=[nematus,rnn]", f"+budget.options.nematus={small}", *places)
-    first = run("history.py", *options)
+    first = run("history", *options)
     assert first.returncode == 0, first.stderr
     site = json.loads((tmp_path / "out" / "site.json").read_text(encoding="utf-8"))
     assert [(each["name"], each["about"]["year"]) for each in site["models"]] == [("rnn", 1990), ("nematus", 2017)]
@@ -36,7 +36,7 @@ def test_two_models_come_to_a_page(page: Path, tmp_path: Path) -> None:
         "A long sentence", "A rare word", "Another word order"
     ]  # fmt: skip
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs_dir").rglob("*")}
-    second = run("history.py", *options)
+    second = run("history", *options)
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "runs_dir").rglob("*")} == before
     assert "http.server" in second.stdout
 

@@ -87,14 +87,14 @@ def test_reports_show_it(home: Path) -> None:
 
 def test_runs_are_ranked_by_it(home: Path) -> None:
     folders = f"runs=[{home / 'run'},{home / 'report'}]"
-    done = run("compare.py", folders, f"hydra.run.dir={home / 'compare'}")  # without the package
+    done = run("compare", folders, f"hydra.run.dir={home / 'compare'}")  # without the package
     assert done.returncode == 0, done.stderr
     assert "best length gap first" in done.stdout
     rows = list(csv.DictReader((home / "compare" / "results.csv").read_text().splitlines()))
     gaps = [float(row["gap"]) for row in rows]
     assert gaps == sorted(gaps)
     assert {row["signature"] for row in rows} == {"unit:word"}
-    ranked = run("compare.py", folders, "rank_by=chrf", f"hydra.run.dir={home / 'by_chrf'}")
+    ranked = run("compare", folders, "rank_by=chrf", f"hydra.run.dir={home / 'by_chrf'}")
     assert "best chrF first" in ranked.stdout
 
 

@@ -1,4 +1,4 @@
-"""Data prepared by prepare.py is found by train.py."""
+"""Data that ``prepare`` has prepared is found by ``train``."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.unit.data.pairs import write_pair
 
 def test_training_finds_what_was_prepared(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    done = run("prepare.py", *SMALL, "processes=2", f"cache_dir={cache}", f"hydra.run.dir={tmp_path / 'log'}")
+    done = run("prepare", *SMALL, "processes=2", f"cache_dir={cache}", f"hydra.run.dir={tmp_path / 'log'}")
     assert done.returncode == 0, done.stderr
     (folder,) = (path for path in (cache / "prepared").iterdir() if path.is_dir())
     assert str(folder) in done.stdout
@@ -34,13 +34,13 @@ def test_the_report_counts_what_was_dropped_and_mistakes_are_answered(tmp_path: 
         f"data.filters.{name}"
         for name in ("identical=true", "min_script=0.5", "end_punctuation=true", "max_length_z=4")
     ]
-    done = run("prepare.py", *options, "processes=1", *languages, *filters, COLUMNS="200")
+    done = run("prepare", *options, "processes=1", *languages, *filters, COLUMNS="200")
     assert done.returncode == 0, done.stderr
     assert "2 dropped for the same text on both sides" in done.stdout
     report = json.loads(next((tmp_path / "prepared").glob("*/report.json")).read_text())
     (corpus,) = report["corpora"]["train"]
     assert (corpus["lines"], corpus["kept"], corpus["untranslated"]) == (35, 30, 2)
     assert (corpus["script"], corpus["punctuation"], corpus["unusual"]) == (1, 1, 1)
-    wrong = run("prepare.py", *options, "proceses=1")
+    wrong = run("prepare", *options, "proceses=1")
     assert wrong.returncode == 2
     assert "there is no config key 'proceses'; did you mean 'processes'?" in wrong.stderr

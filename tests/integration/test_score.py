@@ -27,7 +27,7 @@ def files(trained: Path) -> list[Path]:
 
 
 def test_a_checkpoint_gives_its_data_the_loss_of_its_run(trained: Path, tmp_path: Path) -> None:
-    done = run("score.py", f"ckpt={trained / 'checkpoints' / 'best.ckpt'}", "tokens=true", f"hydra.run.dir={tmp_path}",
+    done = run("score", f"ckpt={trained / 'checkpoints' / 'best.ckpt'}", "tokens=true", f"hydra.run.dir={tmp_path}",
                f"cache_dir={trained.parent / 'cache'}")  # fmt: skip
     assert done.returncode == 0, done.stderr
     loss = json.loads((trained / "metrics.json").read_text())["test/loss"]

@@ -68,7 +68,7 @@ def exported(ckpt: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory) 
 def dictionary(ckpt: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("dictionary") / "new" / "words.tsv"
     folders = (f"cache_dir={cache}", f"hydra.run.dir={out.parent.parent / 'logs'}")
-    done = run("dictionary.py", f"ckpt={ckpt}", f"out={out}", *folders)
+    done = run("dictionary", f"ckpt={ckpt}", f"out={out}", *folders)
     assert done.returncode == 0, done.stderr
     assert f"next: softsearch translate BUNDLE --replace-unknown {out}" in done.stdout
     return out

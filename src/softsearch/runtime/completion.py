@@ -22,7 +22,7 @@ LAB = {  # command -> what it does
     "new": "Begins a package with parts of your own",
     "plugins": "Lists what installed packages add",
 }
-_SCRIPTS = [name for name in LAB if name not in ("cache", "demo", "doctor", "import", "new", "plugins")]  # of src
+_SCRIPTS = ("train", "evaluate", "export")  # of src
 _BASH = """\
 _softsearch_lab() {  # WORD COMMAND...: Hydra's, for key=value
     local word=$1 line=${COMP_LINE#*"$2"}

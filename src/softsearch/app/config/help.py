@@ -24,7 +24,7 @@ from softsearch.errors import ConfigError
 from softsearch.runtime.completion import LAB
 
 _COLUMN = 32  # of the explanations
-_EXAMPLE = re.compile(r"python src/(\w+)\.py (.*?)(?:  # (.*))?")
+_EXAMPLE = re.compile(r"(?:python src/(?=train|evaluate|export)|softsearch )(\w+)(?:\.py)? (.*?)(?:  # (.*))?")
 _PLAIN = {"hydra", "first_metric", "share", "oc.env"}  # resolvers that do without PyTorch and the time
 _ALSO = {
     "--help GROUP": "the choices of a group, in one line each",
@@ -255,7 +255,7 @@ class Help:
 
 def _paragraphs(lines: Iterable[str]) -> list[str]:
     """Lines of a comment as paragraphs, each command by itself."""
-    return re.sub(r"\n(?!python )(?=[a-z(])", " ", "\n".join(lines)).splitlines()
+    return re.sub(r"\n(?!python |softsearch )(?=[a-z(])", " ", "\n".join(lines)).splitlines()
 
 
 def _shown(value: Any) -> str:

@@ -270,7 +270,7 @@ class History(Trainings):
     out: Path
 
 
-OPTIONS: Mapping[str, type] = {  # of src/sweep.py: softsearch.extras.sweep.study.Plan, which its config names
+OPTIONS: Mapping[str, type] = {  # of softsearch sweep: softsearch.extras.sweep.study.Plan, which its config names
     options.__name__.lower(): options
     for options in (Train, Prepare, Evaluate, Score, Tune, Export, Dictionary, Average, Compare, Reproduce, History)
 }

@@ -1,4 +1,4 @@
-"""Options tuned by ``src/tune.py``, as the file ``weights.json``, which other commands take with ``weights=FILE``."""
+"""Options tuned by ``softsearch tune``, as the file ``weights.json``, which other commands take with ``weights=FILE``."""
 
 import json
 import re

@@ -13,7 +13,7 @@ A new claim is one more YAML, which needs no code where the measures exist:
 - ``figure``: what is drawn (:func:`softsearch.extras.claims.table_chart.draw_rows`).
 - ``scales``: what differs at ``cpu``, ``paper`` and ``smallest``: any of the keys above.
 
-Then ``python src/reproduce.py claim=NAME publish=docs/reproduce`` writes its page and the list of all claims, and
+Then ``softsearch reproduce claim=NAME publish=docs/reproduce`` writes its page and the list of all claims, and
 ``claim=[]`` instead of a name the list alone, with claims that have not been run.
 """
 

@@ -28,7 +28,7 @@ _RETRIES = 3  # of a trial that takes its worker with it
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The options of src/sweep.py; see ``configs/sweep.yaml``.
+    """The options of softsearch sweep; see ``configs/sweep.yaml``.
 
     Raises:
         ConfigError: the options do not fit together.

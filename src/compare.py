@@ -1,6 +1,0 @@
-"""Compares runs: the same as ``softsearch compare``; see configs/compare.yaml."""
-
-from softsearch.app.start import start
-
-if __name__ == "__main__":
-    start("compare")
