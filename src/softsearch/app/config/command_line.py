@@ -86,7 +86,7 @@ class CommandLine:
                 raise ConfigError(f"{override.input_line!r} names no key; write key=value")
             if isinstance(value, Sweep) and not is_sweep:
                 raise self._several_values(override, value)
-            if override.is_add() or override.is_force_add():
+            if (override.is_add() or override.is_force_add()) and override.package is None:
                 self._check_added_group(key, override)
             several = isinstance(value, list) and key not in _ONE_CHOICE
             if (CONFIGS / key).is_dir() and not (override.is_delete() or several or isinstance(value, str | Sweep)):

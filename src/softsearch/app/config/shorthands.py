@@ -3,6 +3,7 @@
 import re
 from argparse import ArgumentParser
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from hydra._internal.utils import get_args_parser
@@ -134,7 +135,7 @@ def _with_keys(command: str, options: Sequence[str]) -> list[str]:
         key, equals, value = option.partition("=")
         if equals and key in renamed and not value.startswith("["):
             values.setdefault(renamed[key], []).extend(value.split(","))
-        elif (equals and not Path(option).exists()) or option[:1] in ("", "~") or command not in _POSITIONAL:
+        elif (equals and not _is_path(option)) or option[:1] in ("", "~") or command not in _POSITIONAL:
             read.append(option)
         else:
             values.setdefault(_key_of(command, option, values), []).append(option)
@@ -155,6 +156,12 @@ def _key_of(command: str, word: str, taken: Iterable[str]) -> str:
             return key.removesuffix("[]")
     keys = " ".join(f"{key}=..." for key in _POSITIONAL[command])
     raise ConfigError(f"{word!r} is one word too many; write softsearch {command} {keys}")
+
+
+def _is_path(word: str) -> bool:
+    with suppress(OSError):  # it is too long for one
+        return Path(word).exists()
+    return False
 
 
 def _as_value(key: str, given: Sequence[str]) -> str:
