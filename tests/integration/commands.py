@@ -29,7 +29,7 @@ SMALL = (
 
 
 def run(script: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs a script of src/, or a command of ``softsearch``, as a user does, with ``environment`` added to the variables."""
+    """Runs a script of src/ or a command of ``softsearch`` as a user does, with more variables of the environment."""
     words = [str(ROOT / "src" / script)] if script.endswith(".py") else ["softsearch", script]
     return SERVER.run([*words, *options], env=environment)
 

@@ -1,4 +1,4 @@
-"""Options tuned by ``softsearch tune``, as the file ``weights.json``, which other commands take with ``weights=FILE``."""
+"""Options that ``softsearch tune`` has found, in a file that other commands take with ``weights=FILE``."""
 
 import json
 import re

@@ -182,8 +182,8 @@ def _take(init: CheckpointContents, model: Seq2Seq, tokenizers: Tokenizers, opti
             if sources:
                 weight[row] = saved[sources].mean(0)
     before = sum(
-        p.numel() // p.shape[0] * init.tokenizers[side].vocab_size
-        if (side := by_vocabulary.get(name)) is not None
+        p.numel() // p.shape[0] * init.tokenizers[by_vocabulary[name]].vocab_size
+        if name in by_vocabulary
         else p.numel()
         for name, p in model.named_parameters()
     )
