@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 import yaml
 
-from softsearch.extras.serve.command import add_serve_options
 from softsearch.extras.serve.routes import router
 from softsearch.extras.serve.running import _GRACE, _LAST_WORDS
+from softsearch.extras.serve.settings import add_serve_options
 from softsearch.extras.serve.workers import _CLOSE_SECONDS
 
 ROOT = Path(__file__).parents[2]

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import softsearch
 from softsearch.errors import ConfigError, SoftsearchError
-from softsearch.extras.serve.command import add_serve_options, serve
+from softsearch.extras.serve.command import serve
+from softsearch.extras.serve.settings import add_serve_options
 from softsearch.runtime.arguments import (
     Parser,
     add_options,

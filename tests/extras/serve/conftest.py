@@ -11,8 +11,8 @@ import pytest
 
 from softsearch import Translator
 from softsearch.extras.serve import workers
-from softsearch.extras.serve.command import Settings
 from softsearch.extras.serve.dispatcher import Dispatcher
+from softsearch.extras.serve.settings import Settings
 from tests.extras.serve.dispatchers import Log, Open
 from tests.extras.serve.worker_faults import work_with_faults
 from tests.serving import BUNDLE, Served, serving

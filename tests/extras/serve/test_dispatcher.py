@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from softsearch.errors import ConfigError, InputError, SoftsearchError
-from softsearch.extras.serve.command import Settings
 from softsearch.extras.serve.dispatcher import Dispatcher
 from softsearch.extras.serve.line_queue import Line, Request, RequestError
+from softsearch.extras.serve.settings import Settings
 from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import Translator
 from tests.extras.serve.dispatchers import Log, Open, frozen, pids, until

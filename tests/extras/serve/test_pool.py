@@ -15,10 +15,10 @@ import pytest
 
 from softsearch.errors import BundleError
 from softsearch.extras.serve import pool, workers
-from softsearch.extras.serve.command import Settings
 from softsearch.extras.serve.dispatcher import Dispatcher
 from softsearch.extras.serve.line_queue import RequestError
 from softsearch.extras.serve.models import Model
+from softsearch.extras.serve.settings import Settings
 from softsearch.extras.serve.workers import WorkerDiedError
 from softsearch.runtime.translator import Translator
 from tests.extras.serve.dispatchers import Log, Open, frozen, pids, until
@@ -347,7 +347,7 @@ SERVER = """
     import asyncio, sys, time
     from pathlib import Path
     from softsearch.extras.serve import workers
-    from softsearch.extras.serve.command import Settings
+    from softsearch.extras.serve.settings import Settings
     from softsearch.extras.serve.dispatcher import Dispatcher
     from softsearch.extras.serve.monitoring import Metrics
 

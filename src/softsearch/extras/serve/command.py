@@ -2,83 +2,15 @@
 
 import argparse
 import asyncio
-import errno
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, get_type_hints
 
 from softsearch.errors import ConfigError, SoftsearchError, printable
-from softsearch.ranges import Range
-from softsearch.runtime.arguments import number
+from softsearch.extras.serve.settings import Settings, is_shortage
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
-_ADDRESS, _WORK, _REQUEST = "address", "work", "limits of a request"
-_ACCESS = "access (off by default)"
-
-
-class _Flag(NamedTuple):
-    group: str
-    help: str
-    metavar: str = "N"
-    type: Any = None  # of argparse; None for a number
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The options of ``softsearch serve``."""
-
-    host: Annotated[str, _Flag(_ADDRESS, "address to listen on; 0.0.0.0: all of this host's", "ADDRESS", str)] = (
-        "127.0.0.1"
-    )
-    port: Annotated[int, Range(0, 65535), _Flag(_ADDRESS, "0: any free one, which the log names")] = 8000
-    workers: Annotated[
-        Annotated[int, Range(1, 1024)] | None, _Flag(_WORK, "processes that translate (default: one for each core)")
-    ] = None
-    queue: Annotated[
-        int, Range(1, 1_000_000), _Flag(_WORK, "sentences that may wait; beyond them the answer is 503")
-    ] = 1000
-    delay: Annotated[float, Range(0, 10), _Flag(_WORK, "seconds to wait for a fuller batch", "S")] = 0.005
-    deadline: Annotated[float, Range(0.1, 3600), _Flag(_WORK, "seconds to wait for a worker; after them 504", "S")] = (
-        30.0
-    )
-    batch_timeout: Annotated[float, Range(1, 3600), _Flag(_WORK, "seconds of a batch; after them 504", "S")] = 60.0
-    max_body: Annotated[int, Range(1000, 1 << 30), _Flag(_REQUEST, "bytes")] = 1_000_000
-    max_sentences: Annotated[int, Range(1, 10_000), _Flag(_REQUEST, "sentences, at most --queue")] = 128
-    max_characters: Annotated[int, Range(1, 1_000_000), _Flag(_REQUEST, "characters of a sentence")] = 2_000
-    max_beam: Annotated[int, Range(1, 1000), _Flag(_REQUEST, "hypotheses of a sentence, also of n_best")] = 20
-    max_length: Annotated[
-        int, Range(1, 100_000), _Flag(_REQUEST, "target tokens that max_length and min_length may name")
-    ] = 500
-    api_keys: Annotated[
-        Path | None, _Flag(_ACCESS, "file of API keys, one on each line; requests for work need one", "FILE", Path)
-    ] = None
-    cors: Annotated[
-        Sequence[str] | None, _Flag(_ACCESS, "let pages of this origin use the server; repeatable", "ORIGIN", str)
-    ] = None
-
-
-def add_serve_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of ``softsearch serve``."""
-    parser.add_argument(
-        "bundles",
-        nargs="+",
-        metavar="BUNDLE",
-        help="folder of an exported bundle, whose name is the model's; NAME=FOLDER gives it another",
-    )
-    groups = {title: parser.add_argument_group(title) for title in (_ADDRESS, _WORK, _REQUEST, _ACCESS)}
-    hints = get_type_hints(Settings, include_extras=True)
-    for name, default in asdict(Settings()).items():
-        flag = hints[name].__metadata__[-1]
-        groups[flag.group].add_argument(
-            f"--{name.replace('_', '-')}",
-            default=default,
-            action="append" if name == "cors" else "store",
-            type=flag.type or number(hints[name]),
-            metavar=flag.metavar,
-            help=flag.help if default is None else f"{flag.help} (default: {default})",
-        )
 
 
 def serve(arguments: argparse.Namespace) -> None:
@@ -97,14 +29,6 @@ def serve(arguments: argparse.Namespace) -> None:
             f"the server cannot start: {printable(str(error)) or 'out of memory'}; give it more memory, threads and "
             "processes (ulimit -v and -u, or the container's limits), or lower --workers"
         ) from error
-
-
-def is_shortage(error: BaseException) -> bool:
-    """Whether an error says that memory, threads or processes are short."""
-    if isinstance(error, OSError):
-        return error.errno in (errno.ENOMEM, errno.EAGAIN)
-    short = ("can't start new thread", "failed to map segment", "cannot allocate memory")
-    return isinstance(error, MemoryError) or any(words in str(error).lower() for words in short)
 
 
 def _serve(arguments: argparse.Namespace) -> None:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from softsearch.errors import InputError, traceback_of
-from softsearch.extras.serve.command import Settings
 from softsearch.extras.serve.facts import ModelFacts
 from softsearch.extras.serve.line_queue import (
     Line,
@@ -31,6 +30,7 @@ from softsearch.extras.serve.line_queue import (
 from softsearch.extras.serve.models import Encoded, Group, Model, encode_lines
 from softsearch.extras.serve.monitoring import Metrics
 from softsearch.extras.serve.pool import Pool
+from softsearch.extras.serve.settings import Settings
 from softsearch.extras.serve.workers import Failure, Job, Worker, WorkerDiedError
 from softsearch.runtime.line_encoder import LineEncoder
 from softsearch.runtime.paragraphs import Paragraph

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from softsearch.errors import SoftsearchError, printable
-from softsearch.extras.serve.command import Settings
 from softsearch.extras.serve.models import Encoded, Group, Model
+from softsearch.extras.serve.settings import Settings
 from softsearch.extras.serve.workers import Failure
 
 _MAX_TRIES = 2  # of lines whose worker dies

@@ -18,9 +18,9 @@ from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.extras.serve.access import Service
 from softsearch.extras.serve.answers import error_response
 from softsearch.extras.serve.app import OVERLOADED, make_app
-from softsearch.extras.serve.command import Settings
 from softsearch.extras.serve.dispatcher import Dispatcher
 from softsearch.extras.serve.monitoring import Metrics, log_event, log_to_stderr
+from softsearch.extras.serve.settings import Settings
 from softsearch.extras.serve.web.site import assets
 
 try:

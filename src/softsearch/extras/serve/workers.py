@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softsearch.errors import BundleError, SoftsearchError, traceback_of
-from softsearch.extras.serve.command import is_shortage
+from softsearch.extras.serve.settings import is_shortage
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.options import Strategy
 
