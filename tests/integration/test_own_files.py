@@ -46,7 +46,9 @@ def test_checkpoint_and_bundle_have_one_bleu_on_own_files(home: Path) -> None:
 
 def test_clients_and_pages_know_the_languages_of_own_files(home: Path) -> None:
     with serving(f"own={home}/bundle", "--workers", 1) as served, httpx.Client(base_url=served.url) as client:
-        assert client.get("/languages").json() == [{"code": "en", "name": "en", "targets": ["ja"]}]
+        english, japanese = client.get("/languages").json()
+        assert english == {"code": "en", "name": "English", "targets": ["ja"]}
+        assert japanese == {"code": "ja", "name": "Japanese", "targets": []}
         body = {"q": "two dogs", "source": "en", "target": "ja", "format": "text"}
         assert client.post("/translate", json=body).json()["translatedText"]
     assert main(["web", f"{home}/single", "--out", f"{home}/site"]) == 0
