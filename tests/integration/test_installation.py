@@ -242,7 +242,7 @@ def test_with_the_extras_of_the_image_it_serves(
         events.append(json.loads(line))
         if events[-1]["event"] == "ready":
             break
-    port = str(events[0]["port"])
+    port = str(next(event["port"] for event in events if "port" in event))
     dockerfile = (ROOT / "docs" / "deploy" / "Dockerfile").read_text(encoding="utf-8")
     (check,) = re.findall(r"^ +CMD (\[.*\])$", dockerfile, flags=re.MULTILINE)
     healthy = subprocess.run(

@@ -297,7 +297,7 @@ def test_every_sweep_of_configs_binds_and_composes(name: str, tmp_path: Path) ->
     [
         ({"space": {"optimizer.lrr": FloatDistribution(0, 1)}}, "'optimizer.lrr'; did you mean 'optimizer.lr'?"),
         ({"space": {"model": CategoricalDistribution(["rnn", "rnnserch"])}}, "no model=rnnserch; did you mean"),
-        ({"overrides": ["data=parallel"]}, "data.train: .* set it"),
+        ({"overrides": ["data=parallel"]}, "data.train is required"),
     ],
 )
 @pytest.mark.usefixtures("hydra")

@@ -179,7 +179,7 @@ def test_a_language_model_of_no_weight_is_left_out_of_what_evaluate_takes(
     command = re.search("next: (.*)", capsys.readouterr().out)
     assert command
     words = shlex.split(command[1])
-    assert words == ["python", "src/evaluate.py", f"weights={path}", "search.beam=2", "search.max_length_factor=1"]
+    assert words == ["softsearch", "evaluate", f"weights={path}", "search.beam=2", "search.max_length_factor=1"]
     evaluate(as_typed("evaluate", models, "overlap=false", *words[2:]))
     report = json.loads((models / "out" / "report.json").read_text(encoding="utf-8"))
     assert report["systems"][0]["scores"]["bleu"]["value"] == pytest.approx(tuned.validation["bleu"])
@@ -205,7 +205,7 @@ def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:
     whole = json.loads(path.read_text())
     for wrong in ([], {**whole, "format": 1}, {**whole, "extra": 1}, {k: v for k, v in whole.items() if k != "search"}):
         path.write_text(json.dumps(wrong))
-        with pytest.raises(ConfigError, match=r"is not a file of src/tune\.py of format 2"):
+        with pytest.raises(ConfigError, match=r"is not a file of softsearch tune of format 2"):
             read_tuned(path)
     path.write_text(json.dumps({**whole, "search": 3}))
     with pytest.raises(ConfigError, match="expected search as text and options; write it again"):

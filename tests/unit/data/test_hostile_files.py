@@ -46,7 +46,7 @@ TABLES = {
     "nul.tsv": b"\0" * 99,
     "long.tsv": ROWS + LONG + b"\tb\n",
     "open.csv": b'en,de\n"' + b"a\n" * (1 << 18),
-    "long.csv": b"en,de\n" + b"a" * (1 << 19) + b",b\n",
+    "long.csv": b"en,de\n" + LONG + b",b\n",
     "cut.jsonl": b'{"en": "a", "de": "b"}\n{"en": "a"',
     "deep.jsonl": b'{"en": "a", "de": ' + b'{"a":' * 100_000,
     "list.jsonl": b'{"en": ["a"], "de": "b"}\n',

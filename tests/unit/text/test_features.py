@@ -36,7 +36,7 @@ def test_a_file_is_mapped_into_memory(tmp_path: Path, dtype: type[np.floating]) 
         (FEATURES.astype(np.int64), r"values of int64"),
         (FEATURES[0], r"shape \[3, 4\], expected \[examples, positions, dim\]"),
         (FEATURES[:, :0], r"shape \[2, 0, 4\]"),
-        (np.array([[["text"]]], dtype=object), r"no \.npy file of numbers \(.*Python objects"),
+        (np.array([[["text"]]], dtype=object), r"not a \.npy file of numbers \(.*Python objects"),
     ],
 )
 def test_wrong_arrays_are_refused(tmp_path: Path, array: Any, message: str) -> None:
@@ -48,7 +48,7 @@ def test_wrong_arrays_are_refused(tmp_path: Path, array: Any, message: str) -> N
 @pytest.mark.parametrize("content", [b"", b"\x93NUMPY", b"text\n", pickle.dumps([1, 2])])
 def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.npy").write_bytes(content)
-    with pytest.raises(CorpusError, match=r"a\.npy is no \.npy file of numbers"):
+    with pytest.raises(CorpusError, match=r"a\.npy is not a \.npy file of numbers"):
         read_features(tmp_path / "a.npy")
 
 
@@ -58,7 +58,7 @@ def test_missing_cut_off_and_packed_files_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", FEATURES)
     whole = (tmp_path / "a.npy").read_bytes()
     (tmp_path / "a.npy").write_bytes(whole[:-1])
-    with pytest.raises(CorpusError, match=r"is no \.npy file of numbers"):
+    with pytest.raises(CorpusError, match=r"is not a \.npy file of numbers"):
         read_features(tmp_path / "a.npy")
     np.savez(tmp_path / "a.npz", FEATURES)
     with pytest.raises(CorpusError, match=r"is of NpzFile, expected one array"):

@@ -205,14 +205,14 @@ GARBAGE = [b"", b"garbage", b"\x00" * 64, b"PK\x03\x04 a zip"]
 
 @pytest.mark.parametrize("model", GARBAGE)
 def test_garbage_is_no_model(model: bytes, capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(BundleError, match=rf"no SentencePiece model \({len(model)} bytes"):
+    with pytest.raises(BundleError, match=rf"not a SentencePiece model \({len(model)} bytes"):
         SentencePieceTokenizer(model)
     assert capfd.readouterr().err == ""
 
 
 def test_truncated_model() -> None:
     model = bpe().model
-    with pytest.raises(BundleError, match="no SentencePiece model"):
+    with pytest.raises(BundleError, match="not a SentencePiece model"):
         SentencePieceTokenizer(model[: len(model) // 2 + 1])
 
 

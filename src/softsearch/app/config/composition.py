@@ -130,10 +130,13 @@ def with_model_of_init(words: Sequence[str]) -> list[str]:
 def _size_of_vocabulary(words: Sequence[str], vocabulary: str, init: Path) -> list[str]:
     sized = [word for word in words if re.match(r"[+]*tokenizer\.(src_)?vocab_size=", word)]
     if sized and vocabulary == "keep":
-        raise ConfigError(
-            f"init={init} keeps its vocabulary, so that {sized[0]} would change nothing; leave it out, or set "
-            "init.vocabulary=grow, which adds up to so many pieces, or init.vocabulary=own"
-        )
+        with suppress(CheckpointError):  # which is raised where the checkpoint is needed; a claim trains it first
+            own = contents_of_init(init).config["tokenizer"].get("vocab_size")
+            if changed := [word for word in sized if word.partition("=")[2] != str(own)]:
+                raise ConfigError(
+                    f"init={init} keeps its vocabulary, so that {changed[0]} would change nothing; leave it out, or "
+                    "set init.vocabulary=grow, which adds up to so many pieces, or init.vocabulary=own"
+                )
     if vocabulary != "grow" or sized:
         return []
     return [f"tokenizer.vocab_size={contents_of_init(init).tokenizers[1].vocab_size}"]
