@@ -223,7 +223,7 @@ def test_what_an_adapted_model_lost_is_tested(
     assert found
     was, now, loss = map(float, found.groups())
     assert loss == pytest.approx(was - now, abs=0.011)
-    assert re.search(f"at most {limit}: {verdict}", said.replace("\n", " "))
+    assert re.search(f"at most {limit:.2f}: {verdict}", said.replace("\n", " "))
     assert any(warning.startswith("guard:") for warning in report["warnings"]) == ("within" not in said)
 
 

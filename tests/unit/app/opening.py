@@ -89,7 +89,9 @@ def _commands(folder: Path, good: Path, other: Path) -> dict[str, Callable[[], N
     }
     cache, bundle, words = places[1], folder / "bundle", folder / "words.tsv"
     return commands | {
-        "export": partial(export, read_options(composed("export", f"ckpt={other}", f"out={bundle}", cache), Export)),
+        "export": partial(
+            export, read_options(composed("export", f"ckpt={other}", f"out={bundle}", "overwrite=true", cache), Export)
+        ),
         "dictionary": partial(
             dictionary, read_options(composed("dictionary", f"ckpt={other}", f"out={words}", cache), Dictionary)
         ),
