@@ -181,7 +181,7 @@ class BucketBatchSampler:
         make: makes a shard, by its number, and returns it with the index in the corpus of each of its sentences.
         sentences: of the corpus.
         position: returns the number of batches that this rank has trained in the whole run.
-        window: batches of an optimizer step; so many epochs are taken together that none of its steps is cut at an end.
+        window: batches of an optimizer step; epochs are taken together until no step is cut at an end.
     """
 
     def __init__(

@@ -30,7 +30,7 @@ def without_scores(metrics: Mapping[str, Metric], references: Sequence[str]) -> 
 
 
 def language_problems(what: str, languages: Languages, others: Mapping[str, Languages]) -> list[str]:
-    """Warnings of ``others``, by their names, that have other languages than ``what``, such as a text and its models.
+    """Warnings of ``others``, by name, whose languages differ from those of ``what``, such as a text and its models.
 
     Codes of three letters, regions and scripts are the same language (``deu``, ``de-AT``); of several (``de+fr``), one
     is enough. A language that is not given is not compared.

@@ -135,7 +135,7 @@ def _size_of_vocabulary(words: Sequence[str], vocabulary: str, init: Path) -> li
             if changed := [word for word in sized if word.partition("=")[2] != str(own)]:
                 raise ConfigError(
                     f"init={init} keeps its vocabulary, so that {changed[0]} would change nothing; leave it out, or "
-                    "set init.vocabulary=grow, which adds up to so many pieces, or init.vocabulary=own"
+                    "set init.vocabulary=grow, which adds at most that many pieces, or init.vocabulary=own"
                 )
     if vocabulary != "grow" or sized:
         return []

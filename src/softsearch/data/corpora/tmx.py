@@ -25,7 +25,7 @@ _SUPERSETS = {"shift_jis": "cp932", "gb2312": "gb18030", "gbk": "gb18030", "euc_
 
 
 class Unit(NamedTuple):
-    """A translation unit: its number in the file, from 1, and its text by language, as :func:`language_code` has it."""
+    """A translation unit: its number in the file, from 1, and its text by code of :func:`language_code`."""
 
     number: int
     texts: dict[str, str]

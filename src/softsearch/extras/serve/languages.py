@@ -49,7 +49,7 @@ class Side(NamedTuple):
 
 @cache
 def _subtags(code: str) -> tuple[str, ...]:
-    """A code's parts in lower case, the language as ISO 639-1 has it where it does."""
+    """A code's parts in lower case, the language in two letters (ISO 639-1) where there are any."""
     plain = code.strip().replace("_", "-").lower()
     language, *others = _ALIASES.get(plain, plain).split("-")
     return (str(get_global("language_aliases").get(language, language)).lower(), *others)
