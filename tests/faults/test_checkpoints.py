@@ -96,7 +96,8 @@ def test_16_17_the_command_resumes_a_moved_run_whose_last_checkpoint_is_damaged(
     moved = Path(shutil.move(copy, tmp_path / "moved"))
     last = moved / "checkpoints" / "last.ckpt"
     last.write_bytes(bit_flipped(last.read_bytes()))
-    (moved / "checkpoints" / "step-8.ckpt").write_bytes(last.read_bytes())  # copytree made two files of one
+    for name in ("step-8.ckpt", "best.ckpt"):  # copytree made several files of one
+        (moved / "checkpoints" / name).write_bytes(last.read_bytes())
     cache = f"cache_dir={trained.parent / 'cache'}"
     done = run("train.py", *SHORT, "resume=auto", "trainer.max_steps=12", cache, f"hydra.run.dir={moved}")
     assert done.returncode == 0, done.stderr

@@ -79,7 +79,7 @@ def test_a_bundle_that_translates_worse_is_not_written(cache: Path, tmp_path: Pa
     checkpoint = load_checkpoint(GOLDEN / "checkpoint.ckpt")
     weights, factor = checkpoint["state_dict"], 1e4
     readers = [
-        name for name in weights if "input_projection.weight" in name or "readout_projections.embedding.w" in name
+        name for name in weights if "input_projection.weight" in name or "readout.projections.embedding.w" in name
     ]
     assert len(readers) == 4
     for name in readers:  # of the embedding, which is the output layer, too
@@ -88,7 +88,7 @@ def test_a_bundle_that_translates_worse_is_not_written(cache: Path, tmp_path: Pa
         weights[f"{name}.weight"] = weights[f"{name}.weight"].clone()
         weights[f"{name}.weight"][:, 0] /= factor
     for name in weights:
-        if "readout_projections" in name:
+        if "readout.projections" in name:
             weights[name][:2] *= factor
     AtomicCheckpointIO().save_checkpoint(checkpoint, tmp_path / "scaled.ckpt")
     options = (f"ckpt={tmp_path / 'scaled.ckpt'}", f"out={tmp_path / 'bundle'}", f"cache_dir={cache}")

@@ -22,7 +22,8 @@ _MAX_COMMENT = 2**16
 _PICKLES = 5  # of files before PyTorch 1.6: a number, the format, the machine, the content, the names of the storages
 _PLAIN = re.compile(  # what a pickle may name: others of those that PyTorch allows take memory that the file lacks
     r"(collections (OrderedDict|Counter)|_codecs encode|(builtins|__builtin__) (set|complex)|torch(\.cuda)? \w+"
-    r"|torch\.storage \w+|torch\.nn\.parameter Parameter|torch\._utils _rebuild_(tensor|tensor_v2|parameter))"
+    r"|torch\.storage \w+|torch\.nn\.parameter Parameter|torch\._utils _rebuild_(tensor|tensor_v2|parameter)"
+    r"|torch\._tensor _rebuild_from_type_v2)"  # tensors of FSDP
 )
 _MAX_SHARING = 8  # names of a tensor; four have the embeddings of some models
 
