@@ -157,7 +157,7 @@ def carry_out(lines: list[str], folder: Path, training: tuple[str, ...] = TRAINI
         CARRIED_OUT.add((folder, line))
         if line.startswith("softsearch web") and not (ASSETS / "index.html").is_file():
             continue  # a clone without Node.js
-        if "HOST:" in line:
+        if "HOST:" in line or "=HOST" in line:
             continue  # the same command on several hosts
         if line.startswith(SHELL):
             subprocess.run(line, shell=True, cwd=folder, check=True)

@@ -76,7 +76,7 @@ def test_slurms_job_finds_its_folder_again_and_names_a_lost_process(tmp_path: Pa
     second, first = start_two(tmp_path, by_slurm(1, port), by_slurm(0, port))
     assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
     assert only_run(tmp_path).name == "slurm-4242"
-    more, lost = ("trainer.max_steps=10",), json.dumps({1: {10: "exit"}})
+    more, lost = ("trainer.max_steps=10",), json.dumps({1: {6: "exit"}})
     first, second = start_two(tmp_path, by_slurm(0, port), by_slurm(1, port), options=more, faults=lost)
     assert "continuing from" in first.stderr
     assert (first.returncode, second.returncode) == (1, 7), first.stderr + second.stderr
