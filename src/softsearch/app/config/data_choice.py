@@ -13,7 +13,7 @@ from softsearch.app.config.composition import composed, value_of
 
 _COMMANDS = ("train", "prepare")
 _CHOOSES = re.compile(r"[+~]*data(@\S*)?=")
-_DATA = re.compile(r"[+~]*data\.")
+_OPTION = re.compile(r"[+~]*[^=]*\.|-")
 
 
 def with_data_choice(command: str, words: Sequence[str], notes: list[str]) -> list[str]:
@@ -53,7 +53,7 @@ def _choice_of(word: str) -> str:
 
 def _has_files(command: str, words: Sequence[str]) -> bool:
     """Whether the data that an experiment or a config of the user's chooses has ``data.train``."""
-    choosing = [word for word in words if not _DATA.match(word) and not word.startswith("-")]
+    choosing = [word for word in words if not _OPTION.match(word)]
     with suppress(HydraException):
         config = composed(command, *choosing)
         return isinstance(config.get("data"), DictConfig) and "train" in config.data
