@@ -89,6 +89,7 @@ def check_tensors(loaded: object, size: int) -> None:
     while nodes:
         node = nodes.pop()
         if isinstance(node, Tensor):
+            nodes.append(vars(node))  # tensors of FSDP have attributes, which may be tensors too
             if not node.is_meta and not node.is_sparse:
                 storage = node.untyped_storage()
                 storages[storage.data_ptr()] = storage.nbytes()

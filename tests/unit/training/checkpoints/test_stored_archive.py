@@ -47,6 +47,12 @@ def large(size: int) -> Made:
     return Made(torch._utils._rebuild_tensor_v2, storage, 0, (size,), (1,), False, OrderedDict())
 
 
+def with_attributes(**attributes: object) -> torch.Tensor:
+    tensor = torch.zeros(4)
+    vars(tensor).update(attributes)
+    return tensor
+
+
 HOSTILE = {
     "two directories": (with_second_directory(made({"w": _ONE})), "its directory is elsewhere"),
     "an end in the comment": (with_end_in_comment(made({"w": _ONE})), "its directory is elsewhere"),
@@ -55,6 +61,15 @@ HOSTILE = {
     "one entry under many names": (with_entry_under_many_names(made({"w": _ONE})), "its entries overlap"),
     "one tensor under many names": (made({f"w{i}": _ONE for i in range(99)}), "its tensors have 6,488,064 bytes, the"),
     "nested": (made([({f"w{i}": [_ONE.view(2, -1)] for i in range(99)},)]), "its tensors have 6,488,064 bytes, the"),
+    "a tensor by its size": (made({"w": Made(torch.Tensor, 2**28)}), "its tensors have 1,073,741,824 bytes, the"),
+    "attributes of a tensor": (
+        made({"w": with_attributes(**{f"a{i}": _ONE for i in range(99)})}),
+        "its tensors have 6,488,080 bytes, the",
+    ),
+    "a size in an attribute": (
+        made({"w": with_attributes(a=Made(torch.Tensor, 2**28))}),
+        "its tensors have 1,073,741,840 bytes, the",
+    ),
     "a size beyond its storage": (made({"w": large(2**24)}), "storage that is not resizable"),
     "an old file of the kind": (made({"w": large(2**24)}, new=False), "storage has wrong byte size"),
     "bytes by their number": (made({"w": Made(bytearray, 2**24)}), "it holds more than weights; nothing of it was run"),
