@@ -170,7 +170,7 @@ def fork_trainings(timeout: float) -> None:
         for number in (1, 2):
             os.dup2(stdout.fileno(), number)
         GlobalHydra.instance().clear()
-        run_and_exit(argv, str(Path.cwd()), [os.devnull], timeout, dict(os.environ))
+        run_and_exit(argv, str(Path.cwd()), [os.devnull], timeout, env)
 
     kept = {name: getattr(subprocess, name) for name in ("DEVNULL", "STDOUT", "TimeoutExpired")}
     train_process.subprocess = SimpleNamespace(Popen=start, **kept)  # type: ignore[attr-defined]
