@@ -51,6 +51,6 @@ class InputError(SoftsearchError):
     """A text or a request at run time cannot be handled."""
 
 
-def in_short(error: BaseException) -> str:
+def summarize(error: BaseException) -> str:
     """A foreign error for a message of ours: its type and the start of its first line."""
     return ": ".join([type(error).__name__, *str(error).strip().splitlines()[:1]])[:300]

@@ -14,7 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 from torch import Tensor, nn
 
 from softsearch.app.config.composition import composed
-from softsearch.models.attention import Attended, Attention
+from softsearch.models.attention import Attention, AttentionOutput
 from softsearch.models.cells import Cell, State
 from softsearch.models.interface import EncoderDescription, EncoderOutput, Memory
 from softsearch.testing.models import shrink
@@ -82,7 +82,7 @@ class OwnAttention(Attention):
         seen = before[0].unflatten(0, query.shape[:2])
         return self.query_projection(query) @ memory.states.transpose(1, 2) - seen
 
-    def forward(self, query: Tensor, memory: Memory, position: Tensor, before: State = ()) -> Attended:
+    def forward(self, query: Tensor, memory: Memory, position: Tensor, before: State = ()) -> AttentionOutput:
         attended = super().forward(query, memory, position, before)
         return attended._replace(state=(before[0] + attended.weights.flatten(0, 1),))
 

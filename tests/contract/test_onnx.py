@@ -33,7 +33,7 @@ from softsearch.runtime.session import OnnxStepFunction
 from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
 from softsearch.search.interface import Sentences, full_log_probs
-from softsearch.search.shortlist import Shortlisted
+from softsearch.search.shortlist import ShortlistStep
 from softsearch.testing.models import count, model_config
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import BOS, SPECIALS
@@ -265,11 +265,11 @@ def test_the_words_of_a_shortlist_have_the_probabilities_of_a_masked_model(expor
     assert max(parity) < ROUNDING
     words = open_shortlist(bundle, 3)
     restricted = OnnxStepFunction(bundle).with_shortlist(words)
-    assert not isinstance(restricted, Shortlisted)
+    assert not isinstance(restricted, ShortlistStep)
     search = BeamSearch(beam=4, n_best=4, max_length_factor=0.0, max_length_offset=5)
     sources = as_sources([[4, 5], [6], [], [7, 8, 9, 4]], bundle.manifest.feature_dim)
     together = search(restricted, sources)
-    masked = search(Shortlisted(TorchStepFunction(model), words), sources)
+    masked = search(ShortlistStep(TorchStepFunction(model), words), sources)
     for source, found, expected in zip(sources, together, masked, strict=True):
         (alone,) = search(restricted, [source])
         assert [h.tokens for h in found] == [h.tokens for h in alone] == [h.tokens for h in expected]

@@ -12,7 +12,7 @@ from lightning.pytorch.callbacks import Callback
 
 from softsearch.errors import SoftsearchError
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
-from softsearch.training.faults.faulty_steps import MOST_EXHAUSTED, MOST_NONFINITE, FaultySteps
+from softsearch.training.faults.faulty_steps import MAX_EXHAUSTED_STEPS, MAX_NONFINITE_STEPS, FaultySteps
 from tests.faults.commands import TWO_CPU_PROCESSES, TwoProcesses, rows, train
 from tests.faults.injected import LOSSES, Inject
 from tests.unit.training.small_run import Terminate, assert_same_bits, fit
@@ -97,7 +97,7 @@ def test_a_resumed_run_skips_and_counts_the_same(kill: int, tmp_path: Path) -> N
 
 
 def test_21_five_in_a_row_end_the_run_and_leave_the_batch(tmp_path: Path) -> None:
-    faults = dict.fromkeys(range(2, 2 + MOST_NONFINITE), "nan")
+    faults = dict.fromkeys(range(2, 2 + MAX_NONFINITE_STEPS), "nan")
     record, run = Record(), tmp_path / "run"
     with pytest.raises(SoftsearchError, match=r"not finite in 5 steps in a row, the last is step 7.*step-7\.json"):
         fit(tmp_path, run, record, FaultySteps(folder=run), Inject(faults))
@@ -116,7 +116,7 @@ def test_21_five_in_a_row_end_the_run_and_leave_the_batch(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("kind", ["nan", "forward-memory"])
 def test_fewer_in_a_row_do_not_end_it(kind: str, tmp_path: Path) -> None:
-    most = MOST_EXHAUSTED if kind in MEMORY else MOST_NONFINITE
+    most = MAX_EXHAUSTED_STEPS if kind in MEMORY else MAX_NONFINITE_STEPS
     faults = {batch: kind for batch in range(12) if batch % most}
     faulty = FaultySteps(folder=tmp_path)
     assert fit(tmp_path, tmp_path / "run", faulty, Inject(faults)).global_step == 12

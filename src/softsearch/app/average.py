@@ -1,7 +1,7 @@
 """Average of several checkpoints: a checkpoint with the mean of their weights."""
 
 from softsearch.app.config.options import Average
-from softsearch.app.console import progress, say
+from softsearch.app.console import echo, progress
 from softsearch.errors import ConfigError
 from softsearch.training.checkpoints.average import average as average_checkpoints
 from softsearch.training.checkpoints.average import newest_steps
@@ -28,4 +28,4 @@ def average(options: Average) -> None:
     with progress("averaging", len(paths)) as advance:
         mean = average_checkpoints(paths, advance)
     AtomicCheckpointIO().save_checkpoint(mean, out)
-    say(f"the mean of {', '.join(path.name for path in paths)}: {out}")
+    echo(f"the mean of {', '.join(path.name for path in paths)}: {out}")

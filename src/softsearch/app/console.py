@@ -36,7 +36,7 @@ def plain_console(*, stderr: bool = False, width: int | None = None) -> Console:
     return _Printable(stderr=stderr, width=width, markup=False, emoji=False)
 
 
-def say(text: str) -> None:
+def echo(text: str) -> None:
     """Prints lines to standard output without breaking or colouring them."""
     plain_console().print(text, soft_wrap=True, highlight=False)
 

@@ -2,7 +2,7 @@
 
 from softsearch.app.config.options import Dictionary
 from softsearch.app.config.shorthands import shell_command
-from softsearch.app.console import progress, say
+from softsearch.app.console import echo, progress
 from softsearch.app.systems.open import open_systems
 from softsearch.app.systems.texts import read_training_text
 from softsearch.errors import ConfigError
@@ -24,5 +24,5 @@ def dictionary(options: Dictionary) -> None:
         counts = attention_counts(system.step_fn, system.tokenizers, pairs, advance)
     entries = best_translations(counts)
     write_dictionary(options.out, entries)
-    say(f"{len(entries):,} words of {len(pairs):,} sentence pairs: {options.out}")
-    say(f"next: softsearch translate BUNDLE --replace-unknown {shell_command([str(options.out)])}")
+    echo(f"{len(entries):,} words of {len(pairs):,} sentence pairs: {options.out}")
+    echo(f"next: softsearch translate BUNDLE --replace-unknown {shell_command([str(options.out)])}")

@@ -13,7 +13,7 @@ from softsearch.app.config.build import rebuild_model, rebuild_source
 from softsearch.app.config.options import Export
 from softsearch.app.config.shorthands import shell_command
 from softsearch.app.config.validation import build
-from softsearch.app.console import print_rows, progress, say
+from softsearch.app.console import echo, print_rows, progress
 from softsearch.app.results import read_metrics
 from softsearch.app.systems.search import is_mbr, is_rerank
 from softsearch.app.systems.texts import read_files, read_split, training_shortlist
@@ -81,7 +81,7 @@ def show(bundle: Bundle, parity: "Parity") -> None:
         following = f"{site}\nfor other programming languages: {bundle.path / 'README.md'}"
     sizes = ((name, f"{entry.size:,}") for name, entry in bundle.manifest.files.items())
     print_rows(("file", "bytes"), sizes, title=str(bundle.path))
-    say(
+    echo(
         f"ONNX and PyTorch differ by at most {parity.log_probs:.1e} in log-probabilities "
         f"and {parity.alignments:.1e} in alignments\n"
         f"next: {following}"
@@ -153,7 +153,7 @@ def _export_ctranslate2(options: Export) -> None:
     files = sorted(options.out.iterdir()) if options.out.is_dir() else [options.out]
     sizes = ((path.name, f"{path.stat().st_size:,}") for path in files)
     print_rows(("file", "bytes"), sizes, title=str(options.out))
-    say(f"CTranslate2 and PyTorch differ by at most {difference:.1e} in log-probabilities")
+    echo(f"CTranslate2 and PyTorch differ by at most {difference:.1e} in log-probabilities")
 
 
 def _languages(saved: CheckpointContents) -> tuple[str, str]:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from softsearch.app.config.composition import CONFIGS
-from softsearch.app.console import say
+from softsearch.app.console import echo
 from softsearch.errors import ConfigError
 
 _NAME, _CLASS = "my_attention", "MyAttention"  # in the template, which is examples/my_attention
@@ -67,6 +67,6 @@ def new(arguments: list[str]) -> None:
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-            say(f"wrote {path}")
+            echo(f"wrote {path}")
     commands = (f"cd {name}", "pip install -e '.[test]'", "pytest", f"softsearch train {options.part}={name}")
-    say("\n  ".join(("next:", *commands)))
+    echo("\n  ".join(("next:", *commands)))

@@ -1,7 +1,7 @@
 """``softsearch plugins``: what installed packages add to softsearch."""
 
 from softsearch.app.config.allowed_classes import ENTRY_POINTS, installed_classes
-from softsearch.app.console import print_rows, say
+from softsearch.app.console import echo, print_rows
 
 
 def plugins() -> None:
@@ -13,4 +13,4 @@ def plugins() -> None:
     if rows:
         print_rows(("class or package that checkpoints may name", "installed by"), rows)
     else:
-        say(f"no installed package lists classes under the entry-point group {ENTRY_POINTS}")
+        echo(f"no installed package lists classes under the entry-point group {ENTRY_POINTS}")

@@ -7,7 +7,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from softsearch.app.config.options import Prepare
 from softsearch.app.config.validation import build
-from softsearch.app.console import plain_console, print_rows, say
+from softsearch.app.console import echo, plain_console, print_rows
 from softsearch.app.train.init import tokenizer_maker
 from softsearch.data.preparation.prepare import prepare as prepare_data
 from softsearch.data.preparation.prepare import text_problems
@@ -38,7 +38,7 @@ def prepare(options: Prepare) -> None:
         )
     _show(prepared)
     for problem in text_problems(source, prepared.tgt_tokenizer, options.cache_dir):
-        say(f"warning: {problem}")
+        echo(f"warning: {problem}")
 
 
 def _show(prepared: PreparedData) -> None:
@@ -51,7 +51,7 @@ def _show(prepared: PreparedData) -> None:
             rows.append((split, files, f"{corpus['lines']:,}", f"{corpus['kept']:,}", findings))
     print_rows(("split", "source | target", "pairs", "kept", "findings"), rows)
     for split, count in report["also_in_training"].items():
-        say(f"{count:,} pairs of {split} are in the training data too")
+        echo(f"{count:,} pairs of {split} are in the training data too")
     for split, (src, tgt) in report["tokens"].items():
-        say(f"{split}: {src:,} source tokens, {tgt:,} target tokens")
-    say(f"prepared: {prepared.folder}")
+        echo(f"{split}: {src:,} source tokens, {tgt:,} target tokens")
+    echo(f"prepared: {prepared.folder}")

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from softsearch.app.config.options import Parts
 from softsearch.app.config.validation import build
-from softsearch.app.console import plain_console, print_rows, say
+from softsearch.app.console import echo, plain_console, print_rows
 from softsearch.errors import ConfigError, printable
 from softsearch.evaluation.metrics import Metric, Scores
 from softsearch.evaluation.schema import REPORT, MetricFacts, Report, SystemReport, three_digits
@@ -101,8 +101,8 @@ def print_test(folder: Path, split: str, scores: Scores, training: Mapping[str, 
     rows = ((name, _value(name, value, scores.facts)) for name, value in {**training, **scores.values}.items())
     print_rows(("metric", "value"), rows)
     for name, text in scores.signatures.items():
-        say(f"{name}: {text}")
-    say(f"translations: {folder / translations_of(split)}\nmetrics: {folder / METRICS}")
+        echo(f"{name}: {text}")
+    echo(f"translations: {folder / translations_of(split)}\nmetrics: {folder / METRICS}")
 
 
 def show_report(report: Report, folder: Path) -> None:
@@ -126,10 +126,10 @@ def show_report(report: Report, folder: Path) -> None:
         )
         print_rows(columns, rows, title="paired bootstrap")
     for name, score in report.systems[0].scores.items():
-        say(f"{name}: {score.signature}")
+        echo(f"{name}: {score.signature}")
     for warning in report.warnings:
         console.print(Text.assemble(("warning:", "yellow"), f" {printable(warning)}"), soft_wrap=True)
-    say(f"page: {folder / 'report.html'}\nreport: {folder / REPORT}\nmetrics: {folder / METRICS}")
+    echo(f"page: {folder / 'report.html'}\nreport: {folder / REPORT}\nmetrics: {folder / METRICS}")
 
 
 def _print_scores(report: Report) -> None:

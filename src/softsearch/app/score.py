@@ -1,7 +1,7 @@
 """Log probabilities that checkpoints and bundles give to reference translations."""
 
 from softsearch.app.config.options import Score
-from softsearch.app.console import progress, say
+from softsearch.app.console import echo, progress
 from softsearch.app.systems.open import open_systems
 from softsearch.app.systems.texts import read_test_set
 from softsearch.errors import ConfigError
@@ -29,7 +29,7 @@ def score(options: Score) -> None:
     systems = open_systems(options.ckpt, options.bundle, options.average)
     text = read_test_set(options, files, systems, "src=x.en tgt=x.de")
     for problem in text_problems(text, systems, {}):
-        say(f"warning: {problem}")
+        echo(f"warning: {problem}")
     if options.ensemble is not None:
         systems = [combine(systems, options.ensemble, options.weights)]
     summaries = []
@@ -45,4 +45,4 @@ def score(options: Score) -> None:
                         writer.write(scores)
                         advance(len(scores))
             summaries.append(f"{system.name}: {writer.summary()}: {options.run_dir / name}")
-    say("\n".join(summaries))
+    echo("\n".join(summaries))

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader
 
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.dataset import Batch, ParallelDataset, Redraw, Resampler
-from softsearch.data.given_tokenizers import TokenizerMaker
+from softsearch.data.existing_tokenizers import TokenizerMaker
 from softsearch.data.noisy_text import NoisyText
 from softsearch.data.preparation.prepare import prepare
 from softsearch.data.preparation.prepared import PreparedData
@@ -190,7 +190,9 @@ class ParallelDataModule(LightningDataModule):
         lengths = dataset.src.lengths(pairs), dataset.tgt.lengths(pairs)
         seed = (self.seed,) if shards == 1 else (self.seed, number)
         world_size = self.trainer.world_size if self.trainer else 1
-        return Shard(self.batching.few(self.batching.cut(*lengths)), *lengths, seed=seed, world_size=world_size), pairs
+        return Shard(
+            self.batching.subset(self.batching.cut(*lengths)), *lengths, seed=seed, world_size=world_size
+        ), pairs
 
     def _chosen(self, dataset: ParallelDataset, number: int = 0, shards: int = 1) -> Indices:
         """Returns the indices of a shard's training pairs within ``batching.max_length``.

@@ -12,7 +12,7 @@ from softsearch.text.corpus import read_lines
 from softsearch.text.vocabulary import SPECIALS
 
 _SPACE = "\u2581"  # begins a piece that begins a word
-_LARGEST = float(np.finfo(np.float32).max)
+_MAX_FLOAT32 = float(np.finfo(np.float32).max)
 
 
 def fill_vectors(matrix: NDArray[np.float32], pieces: Sequence[str], path: Path) -> str:
@@ -103,7 +103,7 @@ def _parse(values: str, where: str) -> list[float]:
             number = float(field)
         except ValueError:
             number = math.nan
-        if not abs(number) <= _LARGEST:  # or NaN
+        if not abs(number) <= _MAX_FLOAT32:  # or NaN
             raise CorpusError(
                 f"{where}: value {len(numbers) + 1} is {field!r}, expected a finite number; repair the line"
             )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from softsearch.errors import CorpusError
 from softsearch.ranges import AtLeastOne, Range
 
-_AT_ONCE = 1 << 20  # sentences shuffled together
+_CHUNK = 1 << 20  # sentences shuffled together
 _SHARD = 1 << 24  # pairs planned together
 _BLOCK = 1 << 12  # neighbouring pairs of a shard
 Indices = NDArray[np.integer]
@@ -38,7 +38,7 @@ class Batching:
     batches: AtLeastOne | None = None
     num_workers: Annotated[int, Range(0, 1024)] = 0
 
-    def few(self, batches: list[Indices]) -> list[Indices]:
+    def subset(self, batches: list[Indices]) -> list[Indices]:
         """Returns the batches to train on."""
         if self.batches is None or self.batches >= len(batches):
             return batches
@@ -53,7 +53,7 @@ class Batching:
         Returns:
             The indices of each batch; target lengths never decrease from one batch to the next.
         """
-        order = _snake(src_lengths, tgt_lengths)
+        order = _alternating_sort(src_lengths, tgt_lengths)
         longest = np.maximum(src_lengths, tgt_lengths)[order]
         changes = [0, *(np.flatnonzero(np.diff(longest)) + 1).tolist(), len(order)]  # bounds of runs of equal length
         most = len(order) if self.sentences is None else self.sentences
@@ -70,7 +70,7 @@ class Batching:
         return [order[begin:end] for begin, end in pairwise([*cuts, len(order)])] if len(order) else []
 
 
-def _snake(src_lengths: NDArray[np.integer], tgt_lengths: NDArray[np.integer]) -> Indices:
+def _alternating_sort(src_lengths: NDArray[np.integer], tgt_lengths: NDArray[np.integer]) -> Indices:
     """Sorts by target length, then by source length: ascending for even target lengths, descending for odd."""
     small = max(int(src_lengths.max(initial=0)), int(tgt_lengths.max(initial=0))) < 2**15
     dtype = np.int16 if small else np.int64  # 16 bits are sorted by counting: ten times as fast
@@ -166,7 +166,7 @@ class Shard:
 
     def _blocks(self) -> Iterator[NDArray[np.int64]]:
         """Yields bounds of neighbouring groups, about a million sentences at a time, to sort in little memory."""
-        ends = np.searchsorted(self.groups, np.arange(_AT_ONCE, len(self.order), _AT_ONCE))
+        ends = np.searchsorted(self.groups, np.arange(_CHUNK, len(self.order), _CHUNK))
         for first, last in pairwise(np.unique([0, *ends, len(self.groups) - 1])):
             yield self.groups[first : last + 1]
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from google.protobuf.message import DecodeError
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer, sentencepiece_model_pb2
 
-from softsearch.errors import ConfigError, in_short
+from softsearch.errors import ConfigError, summarize
 from softsearch.text.folding import FOLDING, folding_rules, known_characters
 from softsearch.text.tokenizer import Kind
 from softsearch.text.vocabulary import BOS, EOS, PAD, UNK
@@ -157,7 +157,7 @@ def processor_of(model: bytes, name: str) -> SentencePieceProcessor:
         return SentencePieceProcessor(model_proto=model)
     except RuntimeError as error:
         raise ConfigError(
-            f"{name} is not a SentencePiece model ({in_short(error)}); expected a .model or .spm file"
+            f"{name} is not a SentencePiece model ({summarize(error)}); expected a .model or .spm file"
         ) from error
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from softsearch.data.given_tokenizers import GivenTokenizers, TokenizerMaker
+from softsearch.data.existing_tokenizers import ExistingTokenizers, TokenizerMaker
 from softsearch.data.sentencepiece_file import Piece, read_pieces, with_joiner, with_pieces
 from softsearch.errors import ConfigError
 from softsearch.files import open_file
@@ -51,7 +51,7 @@ def from_files(trainer: TokenizerTrainer) -> TokenizerMaker:
     )
     if trainer.joiner:
         src, tgt = with_joiner(src, trainer.joiner), with_joiner(tgt, trainer.joiner)
-    return GivenTokenizers(models=(src, tgt), origin=f"tokenizer.{key}={value}", sampling=trainer.sampling)
+    return ExistingTokenizers(models=(src, tgt), origin=f"tokenizer.{key}={value}", sampling=trainer.sampling)
 
 
 def _read_model(path: Path) -> bytes:

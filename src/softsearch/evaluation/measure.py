@@ -32,14 +32,14 @@ class Translations(NamedTuple):
     seconds: float  # of the search
 
 
-class Scored(NamedTuple):
+class SystemScores(NamedTuple):
     """The part of a report that depends on the translations alone."""
 
     values: dict[str, Any]  # fields of a SystemReport
     resampled: dict[str, Resampled]  # by metric, for paired tests
 
 
-class Measured(NamedTuple):
+class SystemResult(NamedTuple):
     """One system on the test set."""
 
     report: SystemReport
@@ -73,7 +73,7 @@ class Evaluator:
         name, first = next(iter(described.items()))
         return described | {f"{name}_no_unk": replace(first, title=f"{first.title}, no UNK")}
 
-    def measure(self, system: System, strategy: SearchStrategy, search: str) -> Measured:
+    def measure(self, system: System, strategy: SearchStrategy, search: str) -> SystemResult:
         """Translates the test set and scores it; ``search`` describes ``strategy`` for the report.
 
         Raises:
@@ -104,9 +104,9 @@ class Evaluator:
         if cut := sum(hypothesis.truncated for hypothesis in hypotheses):
             share = f"{cut:,} of {len(hypotheses):,} translations"
             warnings.append(f"{system.name}: {share} {'was' if cut == 1 else 'were'} cut off at the length limit")
-        return Measured(report, hypotheses, warnings, scored.resampled)
+        return SystemResult(report, hypotheses, warnings, scored.resampled)
 
-    def score(self, texts: list[str]) -> Scored:
+    def score(self, texts: list[str]) -> SystemScores:
         """Scores translations of the test set."""
         sources, references = self.text.lines
         tables = {name: metric.table(texts, references, sources) for name, metric in self.metrics.items()}
@@ -121,7 +121,7 @@ class Evaluator:
             "hypotheses": texts,
             "sentence_scores": [self.metrics[for_sentences].sentence_score(row) for row in tables[for_sentences]],
         }
-        return Scored(values, resampled)
+        return SystemScores(values, resampled)
 
     def translate(self, system: System, strategy: SearchStrategy) -> Translations:
         """Translates the sources."""

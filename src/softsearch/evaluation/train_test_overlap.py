@@ -15,8 +15,11 @@ from softsearch.text.filters import Cleaner
 from softsearch.text.joint_sources import split_sources
 from softsearch.text.vocabulary import LANGUAGE_TAG
 
-MANY = {"near twin of the source": 0.05, "near twin of the reference": 0.05}  # shares that deserve a warning; else 1 %
-NEAR = 0.8  # Dice coefficient of single words and pairs of neighbours; about one word in ten differs
+WARNING_SHARES = {
+    "near twin of the source": 0.05,
+    "near twin of the reference": 0.05,
+}  # shares that deserve a warning; else 1 %
+NEAR_TWIN = 0.8  # Dice coefficient of single words and pairs of neighbours; about one word in ten differs
 # Chinese and Japanese are compared by characters. In Thai, Lao and Khmer, equal sentences are found, near twins rarely.
 _HAN_KANA = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORDS = re.compile(rf"[{_HAN_KANA}]|[^\W{_HAN_KANA}]+")
@@ -49,7 +52,7 @@ def find_overlap(
             warnings.append(f"{not_checked}: {error}")
     counts = overlap.counts() if read else {}
     total = len(test.sources)
-    if any(count > MANY.get(kind, 0.01) * total for kind, count in counts.items()):
+    if any(count > WARNING_SHARES.get(kind, 0.01) * total for kind, count in counts.items()):
         warnings.insert(0, overlap.summary())
     return counts, warnings
 
@@ -131,7 +134,7 @@ class _Side:
         frequency = Counter(feature for features in self._features.values() for feature in features)
         self._rare: dict[str, list[_Key]] = {}
         for key, features in self._features.items():
-            most_missing = int(len(features) * (1 - NEAR / (2 - NEAR)) + 1e-9)
+            most_missing = int(len(features) * (1 - NEAR_TWIN / (2 - NEAR_TWIN)) + 1e-9)
             for feature in sorted(features, key=lambda f: (frequency[f], f))[: most_missing + 1]:
                 self._rare.setdefault(feature, []).append(key)
 
@@ -144,7 +147,7 @@ class _Side:
         candidates = {other for feature in features for other in self._rare.get(feature, ())}
         for other in candidates & self._open:
             test = self._features[other]
-            if 2 * len(test & features) >= NEAR * (len(test) + len(features)):
+            if 2 * len(test & features) >= NEAR_TWIN * (len(test) + len(features)):
                 self._open.remove(other)
                 self.near |= self._equal[other]
         return same

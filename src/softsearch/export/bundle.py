@@ -18,7 +18,7 @@ from softsearch.runtime.bundle import Bundle, bundle_of, has_shortlist, open_sho
 from softsearch.runtime.options import Strategy, search_facts
 from softsearch.runtime.session import OnnxStepFunction, describe_onnx
 from softsearch.search.interface import StepFunction
-from softsearch.search.shortlist import Shortlisted
+from softsearch.search.shortlist import ShortlistStep
 from softsearch.text.tokenizer import Tokenizers
 
 _FREQUENT = 1000  # words of the shortlist with which the graphs are compared
@@ -94,5 +94,7 @@ def _compare(bundle: Bundle, reference: StepFunction, exact: Callable[[], StepFu
     if has_shortlist(bundle):
         words = open_shortlist(bundle, _FREQUENT)
         fast = step_fn.with_shortlist(words)
-        parities.append(compare(Shortlisted(reference, words), fast, *sizes, exact=lambda: Shortlisted(exact(), words)))
+        parities.append(
+            compare(ShortlistStep(reference, words), fast, *sizes, exact=lambda: ShortlistStep(exact(), words))
+        )
     return Parity(*np.max(parities, axis=0).tolist())

@@ -26,7 +26,7 @@ from onnxscript import optimizer
 from softsearch.runtime.graph_check import MAX_EXACT_INT8
 
 LEVELS = 255  # between the lowest and the highest of 8 bits
-_MOST_BIAS = 1 << 30  # of an int32 bias; as much again is left for the sum of the products
+_MAX_BIAS = 1 << 30  # of an int32 bias; as much again is left for the sum of the products
 _LAST_AXIS = "int8.last_axis"
 
 
@@ -80,7 +80,7 @@ class _Integers:
         addend = numpy_helper.to_array(self.floats[bias[0]]) if bias else np.zeros(1, np.float32)
         finite = np.where(np.isfinite(addend), np.abs(addend), 0)  # words that fill up the vocabulary have -inf
         axis = 0 if any(attribute.name == "transB" and attribute.i for attribute in node.attribute) else 1
-        name, scales = self._weight(weight, axis, least=finite / (scale * _MOST_BIAS))
+        name, scales = self._weight(weight, axis, least=finite / (scale * _MAX_BIAS))
         integer = NodeProto()
         integer.CopyFrom(node)
         integer.input[:2] = [f"{activation}.dequantized", f"{output}.weight"]
@@ -88,7 +88,7 @@ class _Integers:
         nodes.append(make_node("DequantizeLinear", parts, [f"{output}.weight"], axis=axis))
         if bias:
             steps = scale * scales
-            self._keep(f"{output}.bias.int32", np.rint(np.clip(addend / steps, -_MOST_BIAS, _MOST_BIAS)), np.int32)
+            self._keep(f"{output}.bias.int32", np.rint(np.clip(addend / steps, -_MAX_BIAS, _MAX_BIAS)), np.int32)
             self._keep(f"{output}.bias.scale", steps, np.float32)
             names = [f"{output}.bias.int32", f"{output}.bias.scale"]
             nodes.append(make_node("DequantizeLinear", names, [f"{output}.bias"], axis=0))

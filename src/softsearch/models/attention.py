@@ -40,7 +40,7 @@ class _SoftmaxOfShortRows(torch.autograd.Function):
         return d_x.addcmul_(y, d_x.sum(-1, keepdim=True), value=-1)
 
 
-class Attended(NamedTuple):
+class AttentionOutput(NamedTuple):
     """The result of an attention for some queries."""
 
     weights: Tensor  # [sentences, queries, positions], of the annotations in the context; 0 at padding
@@ -74,7 +74,9 @@ class Attention(nn.Module):
         """The energies e_ij ``[sentences, queries, positions]``; the arguments are those of :meth:`forward`."""
         raise NotImplementedError
 
-    def forward(self, query: Tensor, memory: Memory, position: Tensor, before: tuple[Tensor, ...] = ()) -> Attended:
+    def forward(
+        self, query: Tensor, memory: Memory, position: Tensor, before: tuple[Tensor, ...] = ()
+    ) -> AttentionOutput:
         """Attends from some queries of each sentence: its beams, or all steps at once.
 
         Args:
@@ -85,7 +87,7 @@ class Attention(nn.Module):
         """
         del position
         weights = masked_softmax(self.energies(query, memory, before), memory.mask[:, None])
-        return Attended(weights, weights)
+        return AttentionOutput(weights, weights)
 
 
 class AdditiveAttention(Attention):
@@ -158,7 +160,9 @@ class HybridAttention(AdditiveAttention):
         first = torch.arange(mask.shape[1], device=mask.device) == 0
         return (first.to(self.energy_weight.dtype).expand(mask.shape),)
 
-    def forward(self, query: Tensor, memory: Memory, position: Tensor, before: tuple[Tensor, ...] = ()) -> Attended:
+    def forward(
+        self, query: Tensor, memory: Memory, position: Tensor, before: tuple[Tensor, ...] = ()
+    ) -> AttentionOutput:
         """See :class:`Attention`; the state is the alignments."""
         attended = super().forward(query, memory, position, before)
         return attended._replace(state=(attended.weights.flatten(0, 1).to(before[0].dtype),))
@@ -190,7 +194,9 @@ class GatedAttention(AdditiveAttention):
         super().__init__(query_dim, memory_dim, dim=dim)
         self.gate_projection = xavier(nn.Linear(query_dim, 1))  # f_beta
 
-    def forward(self, query: Tensor, memory: Memory, position: Tensor, before: tuple[Tensor, ...] = ()) -> Attended:
+    def forward(
+        self, query: Tensor, memory: Memory, position: Tensor, before: tuple[Tensor, ...] = ()
+    ) -> AttentionOutput:
         """See :class:`Attention`."""
         attended = super().forward(query, memory, position, before)
         return attended._replace(weights=torch.sigmoid(self.gate_projection(query)) * attended.weights)

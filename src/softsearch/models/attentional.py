@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from softsearch.errors import ConfigError
-from softsearch.models.attention import Attended, Attention
+from softsearch.models.attention import Attention, AttentionOutput
 from softsearch.models.cells import Cell, State
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.initial_state import InitialState
@@ -20,7 +20,7 @@ from softsearch.ranges import Rate, Size
 Order = Literal["look_generate_update", "look_update_generate"]
 
 
-class Read(NamedTuple):
+class StepInputs(NamedTuple):
     """The inputs of a step's output, besides the embedding."""
 
     state: Tensor  # [rows, hidden_dim]
@@ -132,14 +132,14 @@ class AttentionalDecoder(Decoder):
         embedded, read = self.read_all(tgt_tokens, state)
         return self.dropout(self.readout(embedded, read.state, read.context))
 
-    def read_all(self, tgt_tokens: Tensor, state: DecoderState) -> tuple[Tensor, Read]:
+    def read_all(self, tgt_tokens: Tensor, state: DecoderState) -> tuple[Tensor, StepInputs]:
         """The embeddings of all steps, and what their outputs are computed from, ``[batch, tgt_len, ...]``."""
         embedded, cache, steps = self._embed(tgt_tokens, state), state.cache, []
         with one_gradient_per_matrix():
             for step, cell_input in enumerate(self._inputs(embedded).unbind(1)):
                 read, cache = self._advance(cell_input, cache, state.memory, state.position + step)
                 steps.append(read)
-        return embedded, Read(*(torch.stack(parts, dim=1) for parts in zip(*steps, strict=True)))
+        return embedded, StepInputs(*(torch.stack(parts, dim=1) for parts in zip(*steps, strict=True)))
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         """See :class:`Decoder`."""
@@ -147,7 +147,7 @@ class AttentionalDecoder(Decoder):
         read, cache = self._advance(self._inputs(embedded), state.cache, state.memory, state.position)
         return StepOutput(self.logits(embedded, read, state.memory), read.alignments, state.next(cache))
 
-    def logits(self, embedded: Tensor, read: Read, memory: Memory) -> Tensor:
+    def logits(self, embedded: Tensor, read: StepInputs, memory: Memory) -> Tensor:
         """The logits of one step, ``[rows, vocab]``."""
         del memory
         return self.output_projection(self.dropout(self.readout(embedded, read.state, read.context)))
@@ -162,13 +162,13 @@ class AttentionalDecoder(Decoder):
 
     def _advance(
         self, cell_input: Tensor, cache: tuple[Tensor, ...], memory: Memory, position: Tensor
-    ) -> tuple[Read, tuple[Tensor, ...]]:
+    ) -> tuple[StepInputs, tuple[Tensor, ...]]:
         """One step: what its output is computed from, and the next cache."""
         end = len(cache) - self.attention.num_states
         sentences = memory.mask.shape[0]  # not len: the exporter would take it for a constant
         positions = position.unflatten(0, (sentences, -1))
         values = memory.states if self.values is None else memory.projected[self.values_at]
-        attended: list[Attended] = []
+        attended: list[AttentionOutput] = []
 
         def look(query: Tensor) -> Tensor:
             """The context of some rows; beams lie on an axis of their own, ``[sentences, beams, ...]``."""
@@ -176,7 +176,7 @@ class AttentionalDecoder(Decoder):
             return (attended[0].weights @ values).flatten(0, 1)
 
         state, context, s = self._update(cell_input, cache[:end], look)
-        return Read(state, context, attended[0].alignments.flatten(0, 1)), s + attended[0].state
+        return StepInputs(state, context, attended[0].alignments.flatten(0, 1)), s + attended[0].state
 
     def _update(self, cell_input: Tensor, s: State, look: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor, State]:
         """One step: the state that the readout reads, the context, and the next state; ``look`` attends."""

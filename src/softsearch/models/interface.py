@@ -247,7 +247,7 @@ class Decoder(nn.Module):
 class CountedDecoder(Decoder):
     """A decoder that is counted from training sentences, not trained; its tables are buffers of the sizes counted."""
 
-    def count(self, ids: Tensor, lengths: Tensor) -> None:
+    def count_ngrams(self, ids: Tensor, lengths: Tensor) -> None:
         """Fills the tables from target sentences: all their ids, without BOS and EOS, and ``[sentences]`` lengths."""
         raise NotImplementedError
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from softsearch.errors import ConfigError
-from softsearch.models.output_layers import LOGITS, OutputLayer, linear_layer, rows_at_a_time, wide
+from softsearch.models.output_layers import LOGITS, OutputLayer, accumulation_dtype, linear_layer, rows_at_a_time
 from softsearch.ranges import Rate, Size
 
 Per = Literal["token", "sentence"]
@@ -41,9 +41,9 @@ class CrossEntropy(nn.Module):
         if isinstance(output, OutputLayer):
             smoothed, nll = output.cross_entropy(features, targets, self.smoothing)
             return Loss(smoothed, nll.detach())
-        return self.over(output.weight, output.bias, features, targets)
+        return self.from_linear(output.weight, output.bias, features, targets)
 
-    def over(self, weight: Tensor, bias: Tensor, features: Tensor, targets: Tensor) -> Loss:
+    def from_linear(self, weight: Tensor, bias: Tensor, features: Tensor, targets: Tensor) -> Loss:
         """The same with some rows of an output layer, ``[words, dim]`` and ``[words]``; targets are their indices."""
         training = torch.is_grad_enabled()
         dtype = torch.bfloat16 if self.in_bfloat16 and training else weight.dtype
@@ -91,7 +91,7 @@ class SampledSoftmax(CrossEntropy):
             return super().forward(features, targets, output)
         subset = self._next_subset(targets)
         weight = functional.embedding(subset, output.weight, sparse=self.sparse)  # [words, dim]
-        return self.over(weight, output.bias[subset], features, torch.searchsorted(subset, targets))
+        return self.from_linear(weight, output.bias[subset], features, torch.searchsorted(subset, targets))
 
     @staticmethod
     def check(output: nn.Linear | OutputLayer) -> nn.Linear:
@@ -162,8 +162,8 @@ class NoiseContrastive(CrossEntropy):
         dtype = torch.bfloat16 if self.in_bfloat16 else features.dtype
         weight, bias = output.weight[words].to(dtype), output.bias[words].to(dtype)
         of_noise = functional.linear(features.to(dtype), weight, bias)  # [tokens, k]
-        is_target = functional.softplus(offset[targets] - of_targets.to(wide(features))).sum()
-        is_noise = functional.softplus(of_noise.to(wide(features)) - offset[words]).sum()
+        is_target = functional.softplus(offset[targets] - of_targets.to(accumulation_dtype(features))).sum()
+        is_noise = functional.softplus(of_noise.to(accumulation_dtype(features)) - offset[words]).sum()
         return Loss(is_target + is_noise, (is_target + is_noise).detach())
 
     def check(self, output: nn.Linear | OutputLayer) -> nn.Linear:
@@ -206,7 +206,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         w, b, x = (tensor.detach().to(dtype) for tensor in (weight, bias, features))
         d_x = torch.empty_like(x) if needs_grad else None
         d_weight, d_bias = (torch.zeros_like(t) if needs_grad else t for t in (weight, bias))
-        accumulator = wide(w)
+        accumulator = accumulation_dtype(w)
         nll, log_normalisers = (x.new_zeros((), dtype=accumulator) for _ in range(2))
         chunk = max(1, min(x.shape[0], rows))
         # Allocated once: memory that is freed and asked for again may come from the system each time.

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from softsearch.models.attention import Attended, Attention
+from softsearch.models.attention import Attention, AttentionOutput
 from softsearch.models.cells import Cell
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import DecoderState, EncoderDescription, EncoderOutput, Memory, StepOutput
@@ -107,9 +107,9 @@ class LuongDecoder(RecurrentDecoder):
 
     def _look(
         self, query: Tensor, memory: Memory, position: Tensor, before: tuple[Tensor, ...]
-    ) -> tuple[Tensor, Attended]:
+    ) -> tuple[Tensor, AttentionOutput]:
         """The contexts of some queries ``[sentences, queries, memory_dim]``; see :meth:`Attention.forward`."""
-        attended: Attended = self.attention(query, memory, position, before)
+        attended: AttentionOutput = self.attention(query, memory, position, before)
         return attended.weights @ memory.states, attended
 
     def _combine(self, context: Tensor, h: Tensor) -> Tensor:

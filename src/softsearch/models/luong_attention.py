@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from softsearch.errors import ConfigError
-from softsearch.models.attention import Attended, Attention, masked_softmax
+from softsearch.models.attention import Attention, AttentionOutput, masked_softmax
 from softsearch.models.interface import Memory
 from softsearch.models.layers import random_vector, xavier
 from softsearch.ranges import Size
@@ -73,7 +73,9 @@ class LuongAttention(Attention):
         """The part of the scores that depends on the annotations alone, once for each sentence."""
         return (self.memory_projection(states),) if self.score in ("general", "concat") else ()
 
-    def forward(self, query: Tensor, memory: Memory, position: Tensor, before: tuple[Tensor, ...] = ()) -> Attended:
+    def forward(
+        self, query: Tensor, memory: Memory, position: Tensor, before: tuple[Tensor, ...] = ()
+    ) -> AttentionOutput:
         """See :class:`Attention`.
 
         With ``local-p`` the weights are the paper's, which sum to less than 1; the alignments are the same divided by
@@ -90,9 +92,9 @@ class LuongAttention(Attention):
             mask = mask & (distance.abs() <= self.half_window)
         weights = masked_softmax(scores, mask)
         if self.window != "local-p":
-            return Attended(weights, weights)
+            return AttentionOutput(weights, weights)
         weights = weights * torch.exp(-2 * (distance / self.half_window) ** 2)
-        return Attended(weights, weights / weights.sum(-1, keepdim=True))
+        return AttentionOutput(weights, weights / weights.sum(-1, keepdim=True))
 
     def _scores(self, query: Tensor, memory: Memory, positions: Tensor) -> Tensor:
         """``[sentences, queries, src_len]``."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from softsearch.errors import ConfigError
-from softsearch.models.attention import Attended, Attention
+from softsearch.models.attention import Attention, AttentionOutput
 from softsearch.models.feature_encoder import FeatureEncoder
 from softsearch.models.interface import (
     DecoderState,
@@ -162,7 +162,7 @@ class MultiSourceDecoder(LuongDecoder):
 
     def _look(
         self, query: Tensor, memory: Memory, position: Tensor, before: tuple[Tensor, ...]
-    ) -> tuple[Tensor, Attended]:
+    ) -> tuple[Tensor, AttentionOutput]:
         return self.attention.look(query, memory, position, before)
 
 
@@ -185,7 +185,7 @@ class MultiSourceAttention(Attention):
 
     def look(
         self, query: Tensor, memory: Memory, position: Tensor, before: tuple[Tensor, ...]
-    ) -> tuple[Tensor, Attended]:
+    ) -> tuple[Tensor, AttentionOutput]:
         """The contexts side by side, and what all attentions return together.
 
         The arguments are those of :meth:`Attention.forward`; ``memory`` holds the places of the sources before the
@@ -206,7 +206,7 @@ class MultiSourceAttention(Attention):
             alignments.append(attended.alignments.gather(2, in_source.clamp(min=0)) * (in_source >= 0))
             after += attended.state
         mean = torch.stack(alignments).mean(0)
-        return torch.cat(contexts, dim=-1), Attended(mean, mean, after)
+        return torch.cat(contexts, dim=-1), AttentionOutput(mean, mean, after)
 
     def _each(self) -> list[Attention]:
         return cast(list[Attention], list(self.attentions))

@@ -140,7 +140,7 @@ class NGramDecoder(CountedDecoder):
         self.output_projection = NGramTables(order, self.embedding.num_embeddings)
         self.embedding = None  # type: ignore[assignment]  # tokens are read as ids
 
-    def count(self, ids: Tensor, lengths: Tensor) -> None:
+    def count_ngrams(self, ids: Tensor, lengths: Tensor) -> None:
         """See :class:`CountedDecoder`."""
         output = self.output_projection
         tables = output.levels()

@@ -80,7 +80,7 @@ class ClassFactored(OutputLayer):
 
     def forward(self, features: Tensor) -> Tensor:
         """See :class:`OutputLayer`."""
-        classes = self.class_projection(features).log_softmax(-1, dtype=wide(features))
+        classes = self.class_projection(features).log_softmax(-1, dtype=accumulation_dtype(features))
         logits = self.word_projection(features)
         missing = -self.out_features % self.class_size  # words, from the last class
         words = functional.pad(logits, (0, missing), value=-torch.inf).unflatten(-1, (-1, self.class_size))
@@ -126,7 +126,7 @@ class HierarchicalSoftmax(OutputLayer):
 
     def forward(self, features: Tensor) -> Tensor:
         """See :class:`OutputLayer`; level by level."""
-        logits = self.node_projection(features).to(wide(features))
+        logits = self.node_projection(features).to(accumulation_dtype(features))
         log_probs, first = torch.zeros_like(logits[..., :1]), 1  # of the nodes of a level, and the number of its first
         leaves: list[Tensor] = []
         while log_probs.shape[-1]:
@@ -143,7 +143,7 @@ class HierarchicalSoftmax(OutputLayer):
         up = torch.arange(1, (2 * self.out_features - 1).bit_length(), device=targets.device)
         path, is_right = node >> up, (node >> (up - 1)) % 2 == 1  # [tokens, depth]; 0 is above the root
         weight, bias = (parameter[(path - 1).clamp(min=0)] for parameter in self.node_projection.parameters())
-        logits = ((weight @ features[..., None])[..., 0] + bias).to(wide(features))
+        logits = ((weight @ features[..., None])[..., 0] + bias).to(accumulation_dtype(features))
         right = functional.softplus(logits)  # -log p of it
         left = right - logits
         real = path > 0
@@ -162,13 +162,13 @@ def linear_layer(output: nn.Linear | OutputLayer, user: str, advice: str) -> nn.
     return output
 
 
-def wide(tensor: Tensor) -> torch.dtype:
+def accumulation_dtype(tensor: Tensor) -> torch.dtype:
     """At least float32, for log probabilities and sums."""
     return torch.promote_types(tensor.dtype, torch.float32)
 
 
 def _softmax_sums(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-    return _sums(logits.log_softmax(-1, dtype=wide(logits)), targets, smoothing)
+    return _sums(logits.log_softmax(-1, dtype=accumulation_dtype(logits)), targets, smoothing)
 
 
 def _sums(log_probs: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:

@@ -5,11 +5,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from softsearch.errors import ConfigError
-from softsearch.models.attentional import AttentionalDecoder, Read
+from softsearch.models.attentional import AttentionalDecoder, StepInputs
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import DecoderState, EncoderDescription, EncoderOutput, Memory
 from softsearch.models.layers import Projections, xavier
-from softsearch.models.output_layers import OutputLayer, wide
+from softsearch.models.output_layers import OutputLayer, accumulation_dtype
 from softsearch.text.vocabulary import PAD
 
 
@@ -28,7 +28,7 @@ class CopyMixture(OutputLayer):
     @staticmethod
     def join(t: Tensor, gate: Tensor, alignments: Tensor, src_tokens: Tensor) -> Tensor:
         """The features of some rows, from the arguments of :meth:`mix`."""
-        return torch.cat((t, gate, alignments, src_tokens.to(wide(t))), dim=-1)
+        return torch.cat((t, gate, alignments, src_tokens.to(accumulation_dtype(t))), dim=-1)
 
     def forward(self, features: Tensor) -> Tensor:
         """See :class:`OutputLayer`."""
@@ -47,7 +47,7 @@ class CopyMixture(OutputLayer):
             alignments: ``[..., src_len]``, 0 at PAD.
             src_tokens: ``[..., src_len]`` ids.
         """
-        dtype = wide(t)
+        dtype = accumulation_dtype(t)
         gate, alignments = gate.to(dtype), alignments.to(dtype)
         generated = self.vocabulary_projection(t).log_softmax(-1, dtype=dtype) - functional.softplus(-gate)
         # Only the source's words have more than what is generated: log(e^a + e^b) = a + softplus(b - a), [..., src_len]
@@ -107,14 +107,14 @@ class PointerGeneratorDecoder(AttentionalDecoder):
         src_tokens = state.memory.projected[-1][:, None].expand_as(read.alignments)
         return self.output_projection.join(*self._readout_and_gate(embedded, read), read.alignments, src_tokens)
 
-    def logits(self, embedded: Tensor, read: Read, memory: Memory) -> Tensor:
+    def logits(self, embedded: Tensor, read: StepInputs, memory: Memory) -> Tensor:
         """See :class:`AttentionalDecoder`; not by features: ids would be too large for the float16 of a graph."""
         src_tokens = memory.projected[-1]
         by_beam = read.alignments.unflatten(0, (src_tokens.shape[0], -1))  # [sentences, beams, src_len]
         rows = src_tokens[:, None].expand_as(by_beam).flatten(0, 1)
         return self.output_projection.mix(*self._readout_and_gate(embedded, read), read.alignments, rows)
 
-    def _readout_and_gate(self, embedded: Tensor, read: Read) -> tuple[Tensor, Tensor]:
+    def _readout_and_gate(self, embedded: Tensor, read: StepInputs) -> tuple[Tensor, Tensor]:
         """t_j, and the logit of p_gen."""
         gate = self.gate_projections(embedding=embedded, state=read.state, context=read.context)
         return self.dropout(self.readout(embedded, read.state, read.context)), gate

@@ -34,7 +34,7 @@ from softsearch.runtime.manifest import SINGLE
 from softsearch.runtime.options import expand_names, nearest
 
 if TYPE_CHECKING:
-    from softsearch.runtime.streaming import Doubts
+    from softsearch.runtime.streaming import ReviewWarnings
 
 _SHOWN = 5  # of what a vocabulary lacks
 _ABOUT = (
@@ -123,31 +123,35 @@ def _translate(arguments: argparse.Namespace) -> None:
             "replace_unknown": hashlib.sha256(repr(options.get("replace_unknown")).encode()).hexdigest()[:16],
         }
         resume = describe_options(arguments, contents)
-    doubts = translate_stream(translator, files, options, resume=resume)
-    _say(doubts, "word" if translator.system.tokenizers[0].has_words else "character", paragraphs=arguments.paragraphs)
+    warnings = translate_stream(translator, files, options, resume=resume)
+    _print_warnings(
+        warnings, "word" if translator.system.tokenizers[0].has_words else "character", paragraphs=arguments.paragraphs
+    )
 
 
-def _say(doubts: "Doubts", unit: str, *, paragraphs: bool) -> None:
+def _print_warnings(warnings: "ReviewWarnings", unit: str, *, paragraphs: bool) -> None:
     """What a person should look at, on standard error; ``unit`` is of what a vocabulary lacks."""
-    if doubts.truncated:
-        share = f"{doubts.truncated:,} of {doubts.lines:,} translations"
+    if warnings.truncated:
+        share = f"{warnings.truncated:,} of {warnings.lines:,} translations"
         print(
-            f"softsearch: {share} {'was' if doubts.truncated == 1 else 'were'} cut off at the length limit; put one "
+            f"softsearch: {share} {'was' if warnings.truncated == 1 else 'were'} cut off at the length limit; put one "
             "sentence on each line, or raise --max-length",
             file=sys.stderr,
         )
-    if doubts.unproven:
-        print(f"softsearch: {doubts.unproven} lines may have a better translation; raise --max-nodes", file=sys.stderr)
-    if doubts.fewer_sentences:
+    if warnings.unproven:
         print(
-            f"softsearch: {doubts.fewer_sentences} translations have fewer sentences than their lines, the first in "
-            f"line {doubts.first}; put one sentence on each line" + ("" if paragraphs else ", or give --paragraphs"),
+            f"softsearch: {warnings.unproven} lines may have a better translation; raise --max-nodes", file=sys.stderr
+        )
+    if warnings.fewer_sentences:
+        print(
+            f"softsearch: {warnings.fewer_sentences} translations have fewer sentences than their lines, the first in "
+            f"line {warnings.first}; put one sentence on each line" + ("" if paragraphs else ", or give --paragraphs"),
             file=sys.stderr,
         )
-    if doubts.unknown:
+    if warnings.unknown:
         print(
-            f"softsearch: the model does not know {_counted(doubts.unknown, unit)}, in {doubts.unknown_lines} of the "
-            f"lines, the first in line {doubts.first_unknown}; it reads <unk> there",
+            f"softsearch: the model does not know {_counted(warnings.unknown, unit)}, in {warnings.unknown_lines} of "
+            f"the lines, the first in line {warnings.first_unknown}; it reads <unk> there",
             file=sys.stderr,
         )
 

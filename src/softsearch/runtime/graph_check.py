@@ -27,7 +27,7 @@ from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE
 
 MAX_NODES = 20_000
-MAX_REST = 16 << 20  # bytes of a file without the raw data of constants; 200 operators have less than 0.1 MB
+MAX_METADATA_BYTES = 16 << 20  # bytes of a file without the raw data of constants; 200 operators have less than 0.1 MB
 _MAX_DIMS, _MAX_DIM = 16, (1 << 31) - 1  # of a constant
 _Value = int | memoryview
 _MODEL_GRAPH, _MODEL_OPSET, _MODEL_TRAINING, _MODEL_FUNCTIONS = 7, 8, 20, 25
@@ -72,8 +72,10 @@ def check_graph(model: bytes) -> None:
             raise ValueError(f"{graphs} graphs")
     except (IndexError, TypeError, ValueError) as error:
         raise BundleError(f"it is not an ONNX model ({error}); copy or export the bundle again") from error
-    if len(model) - data > MAX_REST:
-        raise _error(f"{len(model) - data} bytes besides the raw data of its constants", f"at most {MAX_REST}")
+    if len(model) - data > MAX_METADATA_BYTES:
+        raise _error(
+            f"{len(model) - data} bytes besides the raw data of its constants", f"at most {MAX_METADATA_BYTES}"
+        )
 
 
 def read_table(model: bytes, name: str, shape: Sequence[object]) -> NDArray[np.float32]:

@@ -9,7 +9,7 @@ from softsearch.errors import BundleError
 from softsearch.runtime.candidates import Words
 from softsearch.runtime.manifest import DECODER_STEP
 
-_FEW = 0.75  # of the slots or of the sentences: dropping the others is worth a copy
+_COMPACT_BELOW = 0.75  # of the slots or of the sentences: dropping the others is worth a copy
 
 
 class OnnxState(NamedTuple):
@@ -40,7 +40,7 @@ class OnnxState(NamedTuple):
         everyone[self.live] = per_sentence
         return everyone
 
-    def of_rows(self, values: NDArray[Any]) -> NDArray[Any]:
+    def per_row(self, values: NDArray[Any]) -> NDArray[Any]:
         """Values ``[batch, beams, ...]`` as ``[sentences * beams, -1]``."""
         own = values if self._is_whole else values[self.live]
         return own.reshape(own.shape[0] * own.shape[1], -1)
@@ -48,7 +48,7 @@ class OnnxState(NamedTuple):
     def keep(self, sentences: NDArray[np.int64]) -> "OnnxState":
         """Keeps, or repeats, only these sentences."""
         live = self.live[sentences]
-        if len(live) > _FEW * len(self.src_mask) and (np.diff(live) > 0).all():
+        if len(live) > _COMPACT_BELOW * len(self.src_mask) and (np.diff(live) > 0).all():
             return self._replace(live=live)
         return OnnxState(
             src_mask=self.src_mask[live],
@@ -74,7 +74,7 @@ class OnnxState(NamedTuple):
         sentences = np.arange(len(bias))[:, None]
         alive = (bias[sentences, self.parents] == 0).any(axis=1)  # [batch, slots]
         most = int(alive.sum(axis=1).max())
-        if most > _FEW * alive.shape[1]:
+        if most > _COMPACT_BELOW * alive.shape[1]:
             return self
         # Sentences with fewer live slots keep dead ones, to which nothing attends.
         kept = np.argsort(~alive, axis=1, kind="stable")[:, :most]

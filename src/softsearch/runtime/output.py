@@ -24,23 +24,23 @@ class Output:
             InputError: the file system refuses them.
             BrokenPipeError: the reader has closed the pipe.
         """
-        with naming(self._name):
+        with file_name_in_errors(self._name):
             self._stream.write(data)
 
     def flush(self) -> None:
         """Flushes the stream; raises as :meth:`write`."""
-        with naming(self._name):
+        with file_name_in_errors(self._name):
             self._stream.flush()
 
     def sync(self) -> None:
         """Flushes a file to the disk; raises as :meth:`write`."""
         self.flush()
-        with naming(self._name):
+        with file_name_in_errors(self._name):
             os.fsync(self._stream.fileno())
 
 
 @contextmanager
-def naming(name: str) -> Iterator[None]:
+def file_name_in_errors(name: str) -> Iterator[None]:
     """Turns errors of the operating system into ones that name the file.
 
     Raises:
@@ -73,19 +73,19 @@ def open_output(path: Path | None) -> Iterator[Output]:
         yield output
         output.flush()
     elif path.exists() and not path.is_file():
-        with naming(str(path)):
+        with file_name_in_errors(str(path)):
             stream = path.open("wb", buffering=0)  # so that closing writes nothing
         with stream:
             yield Output(stream, str(path))
     else:
         with ExitStack() as stack:
-            with naming(str(path)):
+            with file_name_in_errors(str(path)):
                 if path.exists():
                     path.open("ab").close()  # a file without write permission must not be replaced either
                 real = Path(os.path.realpath(path))  # resolve() raises at links in a circle
                 file = stack.enter_context(new_file(real))
             yield Output(file, str(path))
-            with naming(str(path)):
+            with file_name_in_errors(str(path)):
                 stack.close()
 
 
@@ -96,7 +96,7 @@ def append_output(path: Path) -> Iterator[Output]:
     Raises:
         InputError: it cannot be written, or another process writes it.
     """
-    with naming(str(path)):
+    with file_name_in_errors(str(path)):
         stream = path.open("ab")
     with stream:
         try:

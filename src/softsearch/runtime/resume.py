@@ -16,7 +16,7 @@ from pathlib import Path
 
 from softsearch.errors import InputError
 from softsearch.files import new_file
-from softsearch.runtime.output import Output, append_output, naming
+from softsearch.runtime.output import Output, append_output, file_name_in_errors
 from softsearch.text.plain_values import read_json
 
 _CHUNK = 1 << 20  # bytes
@@ -48,7 +48,7 @@ class _Record:
         return record
 
     def save(self, path: Path) -> None:
-        with naming(str(path)), new_file(path) as file:
+        with file_name_in_errors(str(path)), new_file(path) as file:
             file.write(json.dumps(asdict(self)).encode())
 
 
@@ -67,7 +67,7 @@ class _Partial:
                 self.size += len(chunk)
 
 
-class Resumed:
+class ResumeState:
     """Output files that continue where they were cut off."""
 
     def __init__(self, outputs: Sequence[Output], partials: Sequence[_Partial], path: Path, record: _Record) -> None:
@@ -116,7 +116,7 @@ class Resumed:
 
 
 @contextmanager
-def resume_outputs(output: Path | None, alignments: Path | None, settings: Mapping[str, str]) -> Iterator[Resumed]:
+def resume_outputs(output: Path | None, alignments: Path | None, settings: Mapping[str, str]) -> Iterator[ResumeState]:
     """Opens partial files, which stay if anything fails, and take their names when all is done.
 
     Args:
@@ -134,7 +134,7 @@ def resume_outputs(output: Path | None, alignments: Path | None, settings: Mappi
     partials = [_Partial(path.with_name(f"{path.name}.partial")) for path in files]
     settings = dict(settings) | ({"--alignments": alignments.name} if alignments else {})
     path = output.with_name(f"{partials[0].path.name}.json")
-    with naming(str(output)):
+    with file_name_in_errors(str(output)):
         record = None
         if partials[0].path.exists():
             with append_output(partials[0].path):  # refuses a file that another process writes
@@ -148,10 +148,10 @@ def resume_outputs(output: Path | None, alignments: Path | None, settings: Mappi
         record.save(path)
     with ExitStack() as stack:
         outputs = [stack.enter_context(append_output(partial.path)) for partial in partials]
-        resumed = Resumed(outputs, partials, path, record)
+        resumed = ResumeState(outputs, partials, path, record)
         yield resumed
         resumed.check_end()
-    with naming(str(output)):
+    with file_name_in_errors(str(output)):
         for partial, complete in reversed([*zip(partials, files, strict=True)]):  # with the translations all is done
             partial.path.replace(complete)
         path.unlink()

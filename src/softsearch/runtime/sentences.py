@@ -14,7 +14,7 @@ _END = re.compile(
     rf"(?<![{_MARKS}])([{_MARKS}]+)[\"'\u201c\u201d\u2019\u00bb)\]]*\s+(?=([^\s\d&]))"
     rf"|(?<![{_WIDE}])[{_WIDE}]+[{_WIDE_CLOSING}]*\s*(?=([^\s\d&{_WIDE}{_WIDE_CLOSING}]))"
 )
-_LONGEST = 40  # characters of a word before a full stop that are looked at
+_MAX_WORD_LENGTH = 40  # characters of a word before a full stop that are looked at
 _OPENING = "\"'\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb([)]"
 _NUMBER = re.compile(r"\d{1,3}|[IVXLC]+")
 _INNER_STOPS = re.compile(r"[^\W\d_]{1,2}(\.-?[^\W\d_]{1,2})+")  # "U.S", "z.B", "p.m", "J.-C"
@@ -55,7 +55,7 @@ def count_sentences(text: str, lang: str | None = None) -> int:
 
 def _goes_on(text: str, stop: int, lower: bool, ordinals: bool) -> bool:
     """Whether the full stop at ``stop`` belongs to the word before it."""
-    before = text[max(0, stop - _LONGEST) : stop]
+    before = text[max(0, stop - _MAX_WORD_LENGTH) : stop]
     written = "" if before[-1:].isspace() else (before.split() or [""])[-1]
     word = written.strip(_OPENING)
     if len(word) == 1 and word.isalpha():  # an initial

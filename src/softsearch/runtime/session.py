@@ -40,7 +40,7 @@ from softsearch.runtime.onnx_block import block_ports, read_choices
 from softsearch.runtime.onnx_state import OnnxState
 from softsearch.runtime.providers import Provider, check_provider, find_provider
 from softsearch.search.interface import Candidates, StepFunction
-from softsearch.search.shortlist import Shortlist, Shortlisted
+from softsearch.search.shortlist import Shortlist, ShortlistStep
 from softsearch.text.features import padded_features
 from softsearch.text.vocabulary import PAD, with_eos
 
@@ -136,7 +136,7 @@ class OnnxStepFunction:
     def with_shortlist(self, shortlist: Shortlist) -> StepFunction:
         """The same graphs over the words of a shortlist; older bundles compute all words, and the others are masked."""
         if not self._takes_shortlist:
-            return Shortlisted(self, shortlist)
+            return ShortlistStep(self, shortlist)
         other = copy.copy(self)
         other._shortlist = shortlist
         return other
@@ -170,7 +170,7 @@ class OnnxStepFunction:
         whole = self._has_all and k == self.vocab_size
         size = k if words is None else min(k, words.used)
         feeds = self._feeds(state) | {
-            "tokens": state.of_batch(tokens),
+            "tokens": state.per_sentence(tokens),
             "position": np.full(shape, state.position, dtype=np.int64),
             "k": np.array([1 if whole else size], dtype=np.int64),
             "all": np.array([size if whole else 0], dtype=np.int64),
@@ -183,7 +183,7 @@ class OnnxStepFunction:
         for name, value in outputs.items():
             expected = axes.get(name, shape[:1] if name.startswith("next_slots.") else shape)
             check_shape(DECODER_STEP, name, value.shape if name in axes else value.shape[: len(expected)], expected)
-        rows = {name: state.of_rows(outputs[name]) for name in axes if name in outputs}
+        rows = {name: state.per_row(outputs[name]) for name in axes if name in outputs}
         candidates = read_candidates(rows, words, self.vocab_size)
         in_place = np.zeros(shape, dtype=np.int64) + np.arange(beams)
         cache = tuple(outputs[f"next_{name}"] for name in self._cache)
@@ -235,7 +235,7 @@ class OnnxStepFunction:
 
     def select(self, state: OnnxState, rows: NDArray[np.int64]) -> OnnxState:
         """Reorders, repeats or drops rows within their sentences; the next step moves the caches."""
-        return state._replace(parents=state.of_batch(state.of_rows(state.parents)[rows]))
+        return state._replace(parents=state.per_sentence(state.per_row(state.parents)[rows]))
 
     def keep(self, state: OnnxState, sentences: NDArray[np.int64]) -> OnnxState:
         """See StepFunction."""

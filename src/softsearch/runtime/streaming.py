@@ -19,7 +19,7 @@ import numpy as np
 from softsearch.errors import CorpusError, InputError
 from softsearch.runtime.output import Output, open_output
 from softsearch.runtime.progress import show_progress
-from softsearch.runtime.resume import Resumed, resume_outputs
+from softsearch.runtime.resume import ResumeState, resume_outputs
 from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import BLOCK_LINES, Translator
 from softsearch.text.corpus import MAX_LINE_BYTES, decode_line, other_kind, refuse_unusual_lines
@@ -32,7 +32,7 @@ _LINE_END = re.compile(rb"\r?\n?\Z")
 
 
 @dataclass
-class Doubts:
+class ReviewWarnings:
     """Lines of output that a person should look at."""
 
     lines: int = 0  # written
@@ -44,7 +44,7 @@ class Doubts:
     unknown_lines: int = 0  # with any of it
     first_unknown: int = 0  # number of the first of these
 
-    def count(self, translation: Translation, number: int) -> None:
+    def add(self, translation: Translation, number: int) -> None:
         """Counts the translation of the line with this number."""
         self.lines = number
         self.truncated += translation.truncated
@@ -76,7 +76,7 @@ def translate_stream(
     options: Mapping[str, Any] | None = None,
     *,
     resume: Mapping[str, str] | None = None,
-) -> Doubts:
+) -> ReviewWarnings:
     """Translates line by line, in order: one line of output for each line of input, or its n best.
 
     Output files are written atomically. With ``resume``, which describes the translator and the options, they grow as
@@ -101,7 +101,7 @@ def translate_stream(
         prefixes: Iterator[str] | None = None
         if files.prefixes:
             prefixes = chain.from_iterable(_blocks(stack.enter_context(_open_input(files.prefixes)), files.prefixes))
-        number, doubts = 0, Doubts()
+        number, warnings = 0, ReviewWarnings()
         for count, lines, features in _sources(source, files, keep_ends=keep_ends):
             own = None if prefixes is None else list(islice(prefixes, count))
             if own is not None and len(own) < count:
@@ -117,7 +117,7 @@ def translate_stream(
             ):
                 output.write(_format(translation, number, n_best=n_best, end="" if keep_ends else "\n").encode())
                 number += 1
-                doubts.count(translation, number)
+                warnings.add(translation, number)
                 if alignments:
                     alignments.write(_format_alignments(translation, number).encode())
             output.flush()
@@ -127,12 +127,12 @@ def translate_stream(
             raise InputError(
                 f"{files.prefixes} has more lines than the input's {number}; expected one prefix for each line"
             )
-    return doubts
+    return warnings
 
 
 def _open_outputs(
     stack: ExitStack, files: Files, resume: Mapping[str, str] | None
-) -> tuple[Output, Output | None, Resumed | None]:
+) -> tuple[Output, Output | None, ResumeState | None]:
     """The outputs of translations and alignments, and what was written of them before."""
     if resume is None:
         output = stack.enter_context(open_output(files.output))

@@ -16,7 +16,7 @@ from softsearch.search.ensemble import Average, Ensemble, WithMappedIds
 from softsearch.search.forced_decoding import PairScore, forced_alignments, score_pairs
 from softsearch.search.interface import Hypothesis, Sentences, StepFunction
 from softsearch.search.rerank import RescoringModel
-from softsearch.search.shortlist import Shortlist, Shortlisted
+from softsearch.search.shortlist import Shortlist, ShortlistStep
 from softsearch.text.id_mapping import check_writes_alike, id_mapping
 from softsearch.text.joint_sources import JointSources
 from softsearch.text.tokenizer import Tokenizers
@@ -183,7 +183,7 @@ def shortlisted(step_fn: StepFunction, shortlist: Shortlist) -> StepFunction:
     """A step function over the words of a shortlist; a bundle's graphs compute these alone if they can."""
     if isinstance(step_fn, OnnxStepFunction):
         return step_fn.with_shortlist(shortlist)
-    return Shortlisted(step_fn, shortlist)
+    return ShortlistStep(step_fn, shortlist)
 
 
 def without_alignments(system: System) -> System:

@@ -16,7 +16,7 @@ from softsearch.text.vocabulary import BOS
 
 # Sentences; more at once are faster in single steps, which drop those that have ended. Of so few, a state copies those
 # that stay as soon as one ends (runtime.onnx_state), so that its sentences are those of the search.
-MOST = 4
+MAX_SENTENCES = 4
 _STEPS = 32  # of one sentence; of several as many fewer
 
 
@@ -33,7 +33,12 @@ class Ending(NamedTuple):
 def in_blocks(step_fn: StepFunction, src: Sentences, options: SearchOptions) -> list[list[Hypothesis]] | None:
     """The n-best lists, best first; None where only single steps do the search, or say what is wrong with the model."""
     extra = options.alignments or options.exact_stop or options.coverage_penalty or options.groups > 1
-    if not getattr(step_fn, "has_block", False) or len(src) > MOST or extra or options.beam >= step_fn.vocab_size:
+    if (
+        not getattr(step_fn, "has_block", False)
+        or len(src) > MAX_SENTENCES
+        or extra
+        or options.beam >= step_fn.vocab_size
+    ):
         return None
     model: Any = step_fn
     limits = np.array([[options.max_length(len(ids))] for ids in src])

@@ -16,7 +16,7 @@ from softsearch.ranges import Range, fits, in_words
 from softsearch.text.vocabulary import EOS
 
 # Attention may be exactly 0 (outside a window, or by underflow), and no score may be -inf because of it.
-_LEAST_ATTENTION = 1e-10
+_MIN_ATTENTION = 1e-10
 
 
 class Option(NamedTuple):
@@ -164,7 +164,7 @@ def coverage(attended: NDArray[np.floating]) -> float:
 
     ``attended`` is the attention that each source token, EOS included, got from all target tokens, ``[src_len]``.
     """
-    return float(np.log(np.clip(attended, _LEAST_ATTENTION, 1.0)).sum())
+    return float(np.log(np.clip(attended, _MIN_ATTENTION, 1.0)).sum())
 
 
 def kind_of(hint: Any) -> tuple[Any, Range | None]:

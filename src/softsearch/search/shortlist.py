@@ -58,10 +58,10 @@ class Shortlist:
         return Allowed(tokens, np.stack([np.isin(tokens, ids, assume_unique=True) for ids in own]))
 
 
-ShortlistedState = tuple[State, Allowed]  # of the model, and the words of its sentences
+ShortlistState = tuple[State, Allowed]  # of the model, and the words of its sentences
 
 
-class Shortlisted(StepFunctionWrapper):
+class ShortlistStep(StepFunctionWrapper):
     """A StepFunction over the words of each sentence's shortlist, whose probabilities sum to 1.
 
     The result is that of a model that leaves the other words out of its softmax, but no time is saved, as the model
@@ -72,11 +72,11 @@ class Shortlisted(StepFunctionWrapper):
         super().__init__(step_fn)
         self.shortlist = shortlist
 
-    def start(self, src: Sentences) -> ShortlistedState:
+    def start(self, src: Sentences) -> ShortlistState:
         """See StepFunction."""
         return self.step_fn.start(src), self.shortlist(src)
 
-    def step(self, tokens: NDArray[np.int64], state: ShortlistedState, k: int) -> tuple[Candidates, ShortlistedState]:
+    def step(self, tokens: NDArray[np.int64], state: ShortlistState, k: int) -> tuple[Candidates, ShortlistState]:
         """See StepFunction; returns no more candidates than the sentences have words together."""
         before, words = state
         all_log_probs, alignments, after = full_log_probs(self.step_fn, tokens, before)
@@ -87,11 +87,11 @@ class Shortlisted(StepFunctionWrapper):
             return whole_vocabulary(spread(log_probs, words.tokens, k), alignments), (after, words)
         return best_candidates(log_probs, words.tokens, alignments, k), (after, words)
 
-    def select(self, state: ShortlistedState, rows: NDArray[np.int64]) -> ShortlistedState:
+    def select(self, state: ShortlistState, rows: NDArray[np.int64]) -> ShortlistState:
         """See StepFunction."""
         return self.step_fn.select(state[0], rows), state[1]
 
-    def keep(self, state: ShortlistedState, sentences: NDArray[np.int64]) -> ShortlistedState:
+    def keep(self, state: ShortlistState, sentences: NDArray[np.int64]) -> ShortlistState:
         """See StepFunction."""
         before, words = state
         return self.step_fn.keep(before, sentences), words._replace(mask=words.mask[sentences])

@@ -99,7 +99,7 @@ def feature_table(dim: int) -> NDArray[np.float64]:
 def count(model: Seq2Seq) -> None:
     """Counts a text of random tokens if the model is one that is counted."""
     if isinstance(model.decoder, CountedDecoder):
-        model.decoder.count(*together(counted_text(model.tgt_vocab_size)))
+        model.decoder.count_ngrams(*together(counted_text(model.tgt_vocab_size)))
 
 
 def together(sentences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:

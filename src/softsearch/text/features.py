@@ -15,7 +15,7 @@ from softsearch.errors import CorpusError, InputError
 from softsearch.text.vocabulary import FEATURE_TAG
 
 Features = NDArray[np.floating]
-_AT_ONCE = 256  # examples checked together
+_CHUNK = 256  # examples checked together
 
 
 class FeatureSource(tuple[int, ...]):
@@ -72,8 +72,8 @@ def check_finite(features: Features, name: str, first: int = 1) -> None:
     Raises:
         CorpusError: one is NaN or infinite.
     """
-    for begin in range(0, len(features), _AT_ONCE):
-        finite = np.isfinite(features[begin : begin + _AT_ONCE]).all(axis=(1, 2))
+    for begin in range(0, len(features), _CHUNK):
+        finite = np.isfinite(features[begin : begin + _CHUNK]).all(axis=(1, 2))
         if not finite.all():
             number = first + begin + int(np.argmin(finite))
             raise CorpusError(f"{name}: example {number} has NaN or infinite values, expected numbers; repair it")

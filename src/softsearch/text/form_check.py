@@ -13,7 +13,7 @@ from softsearch.text.corpus import read_lines
 from softsearch.text.tokenizer import JOINER, SentencePieceTokenizer
 
 SAMPLE = 1000  # lines at the start of a file
-_LEAST = 10  # lines, below which a share says nothing
+_MIN_LINES = 10  # lines, below which a share says nothing
 _PIECES, _SENTENCEPIECE = re.compile(r"\S@@(\s|$)"), re.compile("\u2581")
 _ESCAPED = re.compile(r"&(quot|apos|amp|lt|gt|#91|#93|#124);|\S @-@ \S")  # as Moses' tokenizer writes
 _SPACED_END, _ATTACHED_END = re.compile(r"\s\.\s*$"), re.compile(r"\w[.!?]\s*$")
@@ -51,7 +51,7 @@ def _problems(lines: Sequence[str], text_form: str, joiner: str) -> Iterator[str
     split = share(_PIECES)
     if split > 0.05 and not joiner:
         yield f"words are split with {JOINER!r}, as by subword-nmt; set tokenizer=pretokenised, or join them"
-    if joiner and len(lines) >= _LEAST and not split:
+    if joiner and len(lines) >= _MIN_LINES and not split:
         yield (
             f"no word is split with {JOINER!r}, but tokenizer=pretokenised expects it; split the text as that of the "
             "training was, or choose another tokenizer"
@@ -61,7 +61,7 @@ def _problems(lines: Sequence[str], text_form: str, joiner: str) -> Iterator[str
             "words begin with U+2581, as in pieces of SentencePiece, which no translation has; join them with "
             "spm_decode (tokenizer.model=FILE splits text with the same model)"
         )
-    many = len(lines) >= _LEAST
+    many = len(lines) >= _MIN_LINES
     if text_form == "plain" and (share(_ESCAPED) > 0.02 or (many and share(_SPACED_END) > 0.3)):
         yield (
             "the text is tokenised (as by Moses: &quot; &apos; @-@, or a space before the full stop) and is scored as "

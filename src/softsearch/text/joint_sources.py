@@ -75,15 +75,17 @@ class JointSources(SentencePieceTokenizer):
         pairs = zip(self.tokenizers, split_sources(text), strict=True)
         return [each for tokenizer, source in pairs for each in tokenizer.unknown(source)]
 
-    def own(self, ids: Sequence[int], place: int) -> list[int]:
+    def ids_of_member(self, ids: Sequence[int], place: int) -> list[int]:
         """Returns those ids that the member at ``place`` reads, as its own tokenizer gives them."""
         begin = self._begins[place]
         return [token - begin for token in ids if 0 <= token - begin < self.tokenizers[place].vocab_size]
 
     def decode(self, ids: Sequence[int], *, joined: bool = True) -> str:
         """Returns the line of ids."""
-        return join_sources([t.decode(self.own(ids, place), joined=joined) for place, t in enumerate(self.tokenizers)])
+        return join_sources(
+            [t.decode(self.ids_of_member(ids, place), joined=joined) for place, t in enumerate(self.tokenizers)]
+        )
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Returns the names of ids; those of the special tokens are the first member's."""
-        return [piece for place, t in enumerate(self.tokenizers) for piece in t.pieces(self.own(ids, place))]
+        return [piece for place, t in enumerate(self.tokenizers) for piece in t.pieces(self.ids_of_member(ids, place))]

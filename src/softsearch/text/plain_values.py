@@ -8,8 +8,8 @@ from typing import Any
 
 from softsearch.files import open_file
 
-MOST_NESTED = 64
-_MOST_BYTES = 1 << 28
+MAX_NESTING = 64
+_MAX_BYTES = 1 << 28
 
 
 def nested_values(value: object, most: int) -> Iterator[object]:
@@ -19,7 +19,7 @@ def nested_values(value: object, most: int) -> Iterator[object]:
         ValueError: there are more than ``most``, or they are nested deeper than 64 levels.
     """
     level, count = [value], 0
-    for _ in range(MOST_NESTED):
+    for _ in range(MAX_NESTING):
         count += len(level)
         if count > most:
             raise ValueError(f"it has more than {most:,} values")
@@ -28,7 +28,7 @@ def nested_values(value: object, most: int) -> Iterator[object]:
         level = list(islice(inner, most + 1))
         if not level:
             return
-    raise ValueError(f"it is nested deeper than {MOST_NESTED} levels")
+    raise ValueError(f"it is nested deeper than {MAX_NESTING} levels")
 
 
 def read_json(source: Path | bytes) -> Any:
@@ -40,14 +40,14 @@ def read_json(source: Path | bytes) -> Any:
     """
     if isinstance(source, Path):
         with open_file(source) as file:
-            source = file.read(_MOST_BYTES + 1)
-    if len(source) > _MOST_BYTES:
-        raise ValueError(f"it has more than {_MOST_BYTES:,} bytes")
+            source = file.read(_MAX_BYTES + 1)
+    if len(source) > _MAX_BYTES:
+        raise ValueError(f"it has more than {_MAX_BYTES:,} bytes")
     try:
         value = json.loads(source.decode())
     except RecursionError:
-        raise ValueError(f"it is nested deeper than {MOST_NESTED} levels") from None
-    for _ in nested_values(value, _MOST_BYTES):
+        raise ValueError(f"it is nested deeper than {MAX_NESTING} levels") from None
+    for _ in nested_values(value, _MAX_BYTES):
         pass
     return value
 

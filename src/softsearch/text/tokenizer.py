@@ -64,8 +64,8 @@ class SentencePieceTokenizer:
         """
         _without_surrogates(text)
         if self.has_words:  # SentencePiece gives unknown words that stand side by side one UNK together
-            return self._turned(self._processor.piece_to_id([_SPACE + word for word in self._words(text)]))
-        return self._turned(self._processor.encode(text))
+            return self._in_model_order(self._processor.piece_to_id([_SPACE + word for word in self._words(text)]))
+        return self._in_model_order(self._processor.encode(text))
 
     def decode(self, ids: Sequence[int], *, joined: bool = True) -> str:
         """Returns the text of ids without spaces around it; PAD, BOS and EOS are skipped, UNK is shown as a sign.
@@ -75,12 +75,12 @@ class SentencePieceTokenizer:
         Raises:
             InputError: an id is outside the vocabulary.
         """
-        plain = [token for token in self._inside(ids) if token not in (PAD, BOS, EOS)]
+        plain = [token for token in self._validated(ids) if token not in (PAD, BOS, EOS)]
         if self.joiner and not joined:
-            return " ".join(self._processor.decode([token]).strip(" ") for token in self._turned(plain))
-        return self._processor.decode(self._turned(plain)).strip(" ")
+            return " ".join(self._processor.decode([token]).strip(" ") for token in self._in_model_order(plain))
+        return self._processor.decode(self._in_model_order(plain)).strip(" ")
 
-    def written(self, text: str) -> str:
+    def normalize_like_decode(self, text: str) -> str:
         """Returns a text as :meth:`decode` writes it: split text is joined, other text stays as it is."""
         return text.replace(self.joiner, "") if self.joiner else text
 
@@ -90,7 +90,7 @@ class SentencePieceTokenizer:
         Raises:
             InputError: an id is outside the vocabulary.
         """
-        tokens = self._inside(ids)
+        tokens = self._validated(ids)
         ordered = [tokens[index] for index in self.text_order(tokens)]
         return [self._names[token] for token in ordered]
 
@@ -134,7 +134,7 @@ class SentencePieceTokenizer:
 
     def unknown(self, text: str) -> list[str]:
         """Returns what the vocabulary lacks of a text, in its order: characters, or words of a tokenizer of words."""
-        ids = self._turned(self.encode(text))
+        ids = self._in_model_order(self.encode(text))
         pieces: list[str] = self._words(text) if self.has_words else self._processor.encode(text, out_type=str)
         unknown = [piece for piece, token in zip(pieces, ids, strict=True) if token == UNK]
         return unknown if self.has_words else list("".join(unknown))
@@ -149,7 +149,7 @@ class SentencePieceTokenizer:
         if not self.reverse:
             return list(range(len(ids)))
         plain = [index for index, token in enumerate(ids) if token not in (PAD, BOS, EOS)]
-        turned = dict(zip(plain, self._turned(plain), strict=True))
+        turned = dict(zip(plain, self._in_model_order(plain), strict=True))
         return [turned.get(index, index) for index in range(len(ids))]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -161,10 +161,10 @@ class SentencePieceTokenizer:
         normalized = self._processor.normalize(_without_surrogates(text))
         return [word for word in normalized.replace(_SPACE, " ").split(" ") if word]
 
-    def _turned(self, ids: list[int]) -> list[int]:
+    def _in_model_order(self, ids: list[int]) -> list[int]:
         return ids[::-1] if self.reverse else ids
 
-    def _inside(self, ids: Sequence[int]) -> list[int]:
+    def _validated(self, ids: Sequence[int]) -> list[int]:
         tokens = [int(token) for token in ids]
         for token in tokens:
             if not 0 <= token < self.vocab_size:

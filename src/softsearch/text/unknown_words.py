@@ -56,7 +56,7 @@ class UnknownWords:
             elif aligned is not None:
                 word = words[aligned[index]]
                 output.append(self.dictionary.get(word, word))
-        return self.tgt_tokenizer.written(" ".join(word for word in output if word))
+        return self.tgt_tokenizer.normalize_like_decode(" ".join(word for word in output if word))
 
 
 def most_attended(words: Sequence[str], alignments: NDArray[np.floating]) -> NDArray[np.int64] | None:

@@ -18,7 +18,14 @@ from softsearch.data.dataset import Batch
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
-from softsearch.training.faults.step_guard import StepGuard, StepRecord, describe, free_memory, out_of_memory, stand_in
+from softsearch.training.faults.step_guard import (
+    StepGuard,
+    StepRecord,
+    describe,
+    free_memory,
+    out_of_memory,
+    placeholder_batch,
+)
 from softsearch.training.lightning_internals import count_from_one
 from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
 from softsearch.training.optimizer.lazy_adam import LazyAdam, clip_by_norm, clip_by_value
@@ -209,7 +216,7 @@ class TranslationModule(lightning.LightningModule):
             exhausted = True
         if exhausted:  # outside of the handler, because the error keeps what the failed pass has computed
             free_memory()
-            batch = stand_in(batch)
+            batch = placeholder_batch(batch)
             loss, tokens = self.method(self.model, self.loss, batch, step)
         units = tokens if self.loss.per == "token" else torch.full_like(tokens, batch.tgt_tokens.shape[0])
         return 0 * loss.smoothed if exhausted else loss.smoothed, units, exhausted

@@ -9,7 +9,7 @@ import pytest
 from softsearch.app.config.composition import CONFIGS, composed
 from softsearch.app.config.validation import check, plain
 from softsearch.app.start import COMMANDS
-from softsearch.app.train.train import GIVEN
+from softsearch.app.train.train import RUNTIME_ARGUMENTS
 from softsearch.runtime import cli
 
 PAGE = Path(__file__).parents[3] / "docs" / "coming-from.md"
@@ -47,7 +47,7 @@ def test_every_option_fits(batch: dict[str, str], tmp_path: Path) -> None:
     words = [f"{key}={value}" for key, value in (data | batch).items() if not key.startswith("hydra.")]
     config = composed("train", *words, f"run_dir={tmp_path}", "name=test")
     for name, node in plain(config).items():
-        check(node, name, given=GIVEN.get(name, ()))
+        check(node, name, given=RUNTIME_ARGUMENTS.get(name, ()))
 
 
 @pytest.mark.parametrize("typed", TYPED, ids=str)

@@ -7,7 +7,7 @@ import torch
 
 from softsearch.app.config.composition import CONFIGS, composed
 from softsearch.app.config.validation import check, plain
-from softsearch.app.train.train import GIVEN
+from softsearch.app.train.train import RUNTIME_ARGUMENTS
 from tests.unit.app.test_every_leaf import NEEDED
 
 CHOICES = [
@@ -23,7 +23,7 @@ def test_every_choice_binds(choice: str, tmp_path: Path) -> None:
     overrides = [choice, *NEEDED.get(choice, ()), f"run_dir={tmp_path}", "name=test"]
     config = composed("train", *overrides)
     for name, node in plain(config).items():
-        check(node, name, given=GIVEN.get(name, ()))
+        check(node, name, given=RUNTIME_ARGUMENTS.get(name, ()))
 
 
 def test_a_warm_up_is_a_share_of_the_run() -> None:
@@ -81,4 +81,4 @@ def test_a_debug_run_is_short_whatever_the_experiment(typed: str) -> None:
     assert found == [int(steps), -1, int(steps), None]
     assert config.test == (8 if steps == "1" else False)
     for name, node in plain(config).items():
-        check(node, name, given=GIVEN.get(name, ()))
+        check(node, name, given=RUNTIME_ARGUMENTS.get(name, ()))

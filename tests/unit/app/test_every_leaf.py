@@ -16,7 +16,7 @@ from softsearch.app.config.options import OPTIONS, Train
 from softsearch.app.config.validation import build, check, plain, read_options
 from softsearch.app.results import build_metrics
 from softsearch.app.systems.search import needs_tokenizers
-from softsearch.app.train.train import GIVEN, build_callbacks, build_training, describe_model
+from softsearch.app.train.train import RUNTIME_ARGUMENTS, build_callbacks, build_training, describe_model
 from softsearch.errors import SoftsearchError
 
 VALUES = [-1, 0, 10**20, "text", ["text"], None, True]
@@ -104,7 +104,7 @@ def check_and_build(config: DictConfig, options: Train, group: str, *, can_build
     if getattr(options, group) is not config[group]:
         options = read_options(config, Train)
     node = OmegaConf.to_container(config[group], resolve=True)
-    check(node, group, given=GIVEN.get(group, ()))
+    check(node, group, given=RUNTIME_ARGUMENTS.get(group, ()))
     if group in ("data", "tokenizer", "batching", "noise"):
         build_data(config)
     elif can_build:

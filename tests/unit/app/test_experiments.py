@@ -104,11 +104,11 @@ def test_every_experiment_builds(experiment: str) -> None:
     import torch
 
     from softsearch.app.config.validation import build, check, plain
-    from softsearch.app.train.train import GIVEN
+    from softsearch.app.train.train import RUNTIME_ARGUMENTS
 
     config = config_of(experiment)
     for name, node in plain(config).items():
-        check(node, name, given=GIVEN.get(name, ()))
+        check(node, name, given=RUNTIME_ARGUMENTS.get(name, ()))
     tokenizer = build(config.tokenizer)
     with torch.device("meta"):
         src_size = tokenizer.src_vocab_size or tokenizer.vocab_size

@@ -165,7 +165,7 @@ def test_the_plan_is_that_of_one_sort(corpus: Corpus, epoch: int, at_once: int) 
     world = corpus.world_size
     expected = [parts[turn * world + r] for turn in rng.permutation(len(parts) // world) for r in range(world)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sampler_module, "_AT_ONCE", at_once)
+        patch.setattr(sampler_module, "_CHUNK", at_once)
         plan = shard.plan(epoch)
     assert [batch.tolist() for batch in plan] == [batch.tolist() for batch in expected]
 

@@ -17,7 +17,7 @@ from softsearch.models.output_layers import OutputLayer
 from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
-from softsearch.search.shortlist import Shortlist, Shortlisted
+from softsearch.search.shortlist import Shortlist, ShortlistStep
 from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB, small_model
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import BOS, EOS, with_eos
@@ -168,7 +168,7 @@ def test_a_shortlist_over_the_finished_distribution_finds_the_same(name: str) ->
     search = BeamSearch(beam=4, n_best=4, max_length_factor=1.0, max_length_offset=4)
     inside, over = (
         translate_ids(step_fn, search, SOURCES, batch_tokens=1000)
-        for step_fn in (TorchStepFunction(model, SHORTLIST), Shortlisted(TorchStepFunction(model), SHORTLIST))
+        for step_fn in (TorchStepFunction(model, SHORTLIST), ShortlistStep(TorchStepFunction(model), SHORTLIST))
     )
     for ours, theirs in zip(inside, over, strict=True):
         assert [h.tokens for h in ours] == [h.tokens for h in theirs]

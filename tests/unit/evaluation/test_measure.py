@@ -22,7 +22,7 @@ from softsearch.search.exact import ExactSearch
 from softsearch.search.forced_decoding import score_pairs
 from softsearch.search.greedy import Greedy
 from softsearch.search.interface import Hypothesis, SearchStrategy, StepFunction
-from softsearch.search.shortlist import Shortlist, Shortlisted
+from softsearch.search.shortlist import Shortlist, ShortlistStep
 from softsearch.testing.models import TGT_VOCAB, small_model
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import UNK
@@ -179,7 +179,7 @@ def test_the_loss_is_that_of_the_shortlist() -> None:
 
     restricted, warnings = measured(Shortlist(frequent, no_translations), known)
     pairs = score_pairs(
-        Shortlisted(TorchStepFunction(model), Shortlist(frequent, no_translations)),
+        ShortlistStep(TorchStepFunction(model), Shortlist(frequent, no_translations)),
         [TOKENIZER.encode(line) for line in known.sources],
         [TOKENIZER.encode(line) for line in known.references],
         batch_tokens=100,

@@ -11,7 +11,7 @@ from softsearch.data.corpora.huggingface import HuggingFace
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.corpora.spellout import Spellout
 from softsearch.evaluation.test_set import HeldOutText
-from softsearch.evaluation.train_test_overlap import NEAR, Overlap, _features, _words, find_overlap
+from softsearch.evaluation.train_test_overlap import NEAR_TWIN, Overlap, _features, _words, find_overlap
 from softsearch.text.filters import Filters
 
 TEXT = HeldOutText("t", ["a b c d", "x"], ["A B C D", "Y"], "plain", "en", "de")
@@ -72,7 +72,7 @@ SENTENCE = st.lists(st.sampled_from("abcd"), max_size=9).map(" ".join)
 def test_the_index_loses_no_twin(test: list[str], train: list[str]) -> None:
     def twins(one: str, other: str) -> bool:
         a, b = _features(_words(one)), _features(_words(other))
-        return bool(a) and one != other and 2 * len(a & b) >= NEAR * (len(a) + len(b))
+        return bool(a) and one != other and 2 * len(a & b) >= NEAR_TWIN * (len(a) + len(b))
 
     overlap = Overlap(test, test)
     overlap.add(train, train)

@@ -24,7 +24,7 @@ def model() -> Seq2Seq:
 
 def counted(sentences: list[list[int]]) -> Seq2Seq:
     model = small_model("ngram", "model.decoder.order=3")
-    decoder(model).count(*together(sentences))
+    decoder(model).count_ngrams(*together(sentences))
     return model
 
 

@@ -155,7 +155,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "text": (numpy_helper.from_array(np.array(["x"], dtype=object), "x"), "a constant of the ONNX type 8"),
     "no type": (TensorProto(name="x"), "a constant of the ONNX type 0"),
     "a long text": (
-        lambda m: setattr(m.graph, "doc_string", "x" * graph_check.MAX_REST),
+        lambda m: setattr(m.graph, "doc_string", "x" * graph_check.MAX_METADATA_BYTES),
         "bytes besides the raw data of its constants, expected at most 16777216",
     ),
 }
@@ -297,7 +297,7 @@ def test_the_fields_are_those_of_onnx() -> None:
 @pytest.mark.parametrize(
     "tensor",
     [
-        numpy_helper.from_array(np.ones((2 * graph_check.MAX_REST) // 8)),  # long, and all of it is raw data
+        numpy_helper.from_array(np.ones((2 * graph_check.MAX_METADATA_BYTES) // 8)),  # long, and all of it is raw data
         numpy_helper.from_array(np.zeros((3, 0, 2), dtype=np.int64)),
         numpy_helper.from_array(np.array(True)),
         numpy_helper.from_array(np.ones(3, dtype=np.float16)),

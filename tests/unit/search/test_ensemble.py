@@ -15,7 +15,7 @@ from softsearch.search.ensemble import AVERAGES, Average, Ensemble, WithMappedId
 from softsearch.search.exact import ExactSearch
 from softsearch.search.forced_decoding import score_pairs
 from softsearch.search.interface import SearchStrategy, StepFunction, full_log_probs
-from softsearch.search.shortlist import Shortlist, Shortlisted
+from softsearch.search.shortlist import Shortlist, ShortlistStep
 from softsearch.text.vocabulary import BOS, EOS
 from tests.unit.search.tables import VOCAB, Row, TableModel, alignment_of, brute_force, log_probs_of
 
@@ -240,7 +240,9 @@ def test_an_ensemble_attends_if_a_member_that_counts_does() -> None:
     assert not Ensemble([blind], language_model=attends, language_model_weight=1).has_attention
     assert not WithMappedIds(attends, list).has_attention
     for model in (blind, attends):
-        assert Shortlisted(model, Shortlist(np.arange(VOCAB), np.full((9, 1), -1))).has_attention == model.has_attention
+        assert (
+            ShortlistStep(model, Shortlist(np.arange(VOCAB), np.full((9, 1), -1))).has_attention == model.has_attention
+        )
 
 
 def test_a_member_that_reads_other_ids_is_recoded() -> None:

@@ -6,7 +6,7 @@ import pytest
 from softsearch.errors import ConfigError
 from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
-from softsearch.search.shortlist import Shortlist, Shortlisted
+from softsearch.search.shortlist import Shortlist, ShortlistStep
 from softsearch.text.vocabulary import BOS, EOS
 from tests.unit.search.tables import VOCAB, Row, TableModel, log_probs_of
 
@@ -40,7 +40,7 @@ SOURCES = [[1], [0], [4, 4], [1, 4]]
 
 
 def test_probabilities_are_a_softmax_over_the_words_of_each_sentence() -> None:
-    step_fn = Shortlisted(TableModel(), TABLE_SHORTLIST)
+    step_fn = ShortlistStep(TableModel(), TABLE_SHORTLIST)
     assert step_fn.vocab_size == VOCAB
     kept, tokens, prefix = [0, 2, 3], np.full(4, BOS), (BOS,)
     state = step_fn.start(SOURCES)
@@ -63,7 +63,7 @@ def test_probabilities_are_a_softmax_over_the_words_of_each_sentence() -> None:
 
 
 def test_no_more_candidates_than_asked_for() -> None:
-    step_fn = Shortlisted(TableModel(), TABLE_SHORTLIST)
+    step_fn = ShortlistStep(TableModel(), TABLE_SHORTLIST)
     few, _ = step_fn.step(np.full(4, BOS), step_fn.start(SOURCES), 2)
     every, _ = step_fn.step(np.full(4, BOS), step_fn.start(SOURCES), VOCAB)
     assert few.tokens.shape == (4, 2)
@@ -72,7 +72,7 @@ def test_no_more_candidates_than_asked_for() -> None:
 
 
 def test_translations_keep_to_their_own_words_whatever_the_batch() -> None:
-    step_fn = Shortlisted(TableModel(eos_bias=-1.0), TABLE_SHORTLIST)
+    step_fn = ShortlistStep(TableModel(eos_bias=-1.0), TABLE_SHORTLIST)
     search = BeamSearch(beam=3, n_best=2, max_length_factor=1.0, max_length_offset=3)
     together = translate_ids(step_fn, search, SOURCES, batch_tokens=1000)
     alone = translate_ids(step_fn, search, SOURCES, batch_tokens=1)

@@ -31,7 +31,7 @@ def test_what_is_no_small_json_is_a_value_error(
     content: bytes, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     if "bytes" in message:
-        monkeypatch.setattr(plain_values, "_MOST_BYTES", 50)
+        monkeypatch.setattr(plain_values, "_MAX_BYTES", 50)
     (tmp_path / "x.json").write_bytes(content)
     for source in (content, tmp_path / "x.json"):
         with pytest.raises(ValueError, match=message):

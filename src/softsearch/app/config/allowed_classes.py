@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 from softsearch.app.config.validation import check, construct, imported
 from softsearch.data.corpora.base import Unread
-from softsearch.errors import CheckpointError, ConfigError, in_short
+from softsearch.errors import CheckpointError, ConfigError, summarize
 
 ENTRY_POINTS = "softsearch.classes"
 _OWN = {
@@ -85,8 +85,8 @@ def installed_classes() -> dict[str, EntryPoint]:
 def to_be_trusted(config: Mapping[str, Any]) -> list[str]:
     """Returns the packages that a checkpoint of this resolved config needs in ``trust``, as they are typed."""
     own = [name for key in _OWN for name, _ in _names_in(Path(), key, config.get(key))]
-    admitted = (*(prefix for prefixes in _OWN.values() for prefix in prefixes), *installed_classes())
-    return list(dict.fromkeys(f"{n.partition('.')[0]}.*" for n in own if not _admits(admitted, n)))
+    allowed = (*(prefix for prefixes in _OWN.values() for prefix in prefixes), *installed_classes())
+    return list(dict.fromkeys(f"{n.partition('.')[0]}.*" for n in own if not _allows(allowed, n)))
 
 
 def build_from_file(path: Path, key: _Key, node: dict[str, Any], kind: type, **given: int) -> Any:
@@ -103,7 +103,7 @@ def build_from_file(path: Path, key: _Key, node: dict[str, Any], kind: type, **g
         UntrustedClassError: the node names a class that needs ``trust``.
         CheckpointError: the node names something else that no file may name, or does not fit this version's classes.
     """
-    admit(path, key, node, given)
+    check_allowed(path, key, node, given)
     with _built_from(path, key):
         built = construct(_without_paths(node, _belongs_to_run(path)), key, **given)
     if not isinstance(built, kind):
@@ -111,14 +111,14 @@ def build_from_file(path: Path, key: _Key, node: dict[str, Any], kind: type, **g
     return built
 
 
-def admit(path: Path, key: _Key, node: dict[str, Any], given: Collection[str]) -> None:
+def check_allowed(path: Path, key: _Key, node: dict[str, Any], given: Collection[str]) -> None:
     """Checks a node without building it; raises as :func:`build_from_file`."""
     names = dict(_names_in(path, key, node))
-    admitted = (*_OWN[key], *_TRUSTED.get())
-    if not all(_admits(admitted, name) for name in names):
-        admitted += tuple(installed_classes())
-    _refuse_names(path, names, admitted)
-    homes = [name if name in _OWN[key] else name.partition(".")[0] for name in admitted]
+    allowed = (*_OWN[key], *_TRUSTED.get())
+    if not all(_allows(allowed, name) for name in names):
+        allowed += tuple(installed_classes())
+    _refuse_names(path, names, allowed)
+    homes = [name if name in _OWN[key] else name.partition(".")[0] for name in allowed]
     with _built_from(path, key):
         for name in names:
             _check_home(name, homes)
@@ -131,7 +131,7 @@ def _built_from(path: Path, key: str) -> Iterator[None]:
         yield
     except Exception as error:  # a constructor may raise anything on values that it was not made for
         raise CheckpointError(
-            f"{path}: {key} of its config cannot be built ({in_short(error)}); expected a checkpoint of "
+            f"{path}: {key} of its config cannot be built ({summarize(error)}); expected a checkpoint of "
             "softsearch train of this version: take another file, or train again"
         ) from error
 
@@ -156,20 +156,20 @@ def _may_be_trusted(name: str) -> bool:
     return name.partition(".")[0] not in ("softsearch", *sys.stdlib_module_names)
 
 
-def _admits(prefixes: Iterable[str], name: str) -> bool:
+def _allows(prefixes: Iterable[str], name: str) -> bool:
     return any(name == prefix or name.startswith(f"{prefix}.") for prefix in prefixes)
 
 
-def _refuse_names(path: Path, names: Mapping[str, str], admitted: Sequence[str]) -> None:
+def _refuse_names(path: Path, names: Mapping[str, str], allowed: Sequence[str]) -> None:
     """Refuses names, given with their keys, that are neither our own nor trusted."""
-    strange = [name for name in names if not _admits(admitted, name)]
+    strange = [name for name in names if not _allows(allowed, name)]
     if not strange:
         return
     where = f"{path}: {names[strange[0]]} of its config is {strange[0]!r:.100}, "
     if not all(map(_may_be_trusted, strange)):
         raise CheckpointError(f"{where}which no file may name; nothing of it was run: take another file")
     packages = list(dict.fromkeys(name.partition(".")[0] for name in strange))
-    given = [name for name in dict.fromkeys(_TRUSTED.get()) if not _admits(packages, name)]
+    given = [name for name in dict.fromkeys(_TRUSTED.get()) if not _allows(packages, name)]
     raise UntrustedClassError(
         f"{where}which is not a class of softsearch; nothing of it was run. If you trust that package, "
         f"type trust='[{','.join([*given, *(f'{package}.*' for package in packages)])}]'"
@@ -179,7 +179,7 @@ def _refuse_names(path: Path, names: Mapping[str, str], admitted: Sequence[str])
 def _check_home(name: str, homes: Iterable[str]) -> None:
     """Refuses an admitted name unless its class is defined in one of the modules and packages ``homes``."""
     cls = imported(name)
-    if not isinstance(cls, type) or not _admits(homes, name_of(cls)):
+    if not isinstance(cls, type) or not _allows(homes, name_of(cls)):
         raise TypeError(f"{name} is not a class of {name.partition('.')[0]}")
 
 

@@ -11,7 +11,7 @@ from softsearch.app.config.options import Train, Vectors
 from softsearch.app.config.validation import build
 from softsearch.data.corpora.base import ParallelSource, UnbuiltSource
 from softsearch.data.datamodule import ParallelDataModule
-from softsearch.data.given_tokenizers import TokenizerMaker
+from softsearch.data.existing_tokenizers import TokenizerMaker
 from softsearch.data.pretrained_embeddings import fill_vectors
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.interface import CountedDecoder, Seq2Seq
@@ -19,7 +19,7 @@ from softsearch.search.interface import SearchStrategy
 from softsearch.search.options import SearchOptions
 from softsearch.text.id_mapping import same_pieces
 from softsearch.text.tokenizer import Tokenizers
-from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, misfit
+from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, describe_mismatch
 
 log = logging.getLogger(__name__)
 
@@ -157,7 +157,7 @@ def _fit_weights(model: Seq2Seq, contents: CheckpointContents) -> None:
     if isinstance(model.decoder, CountedDecoder):
         own = {name.removeprefix("decoder."): weight for name, weight in contents.weights.items()}
         model.decoder.make_room(own)
-    if different := misfit(contents.weights, model.state_dict()):
+    if different := describe_mismatch(contents.weights, model.state_dict()):
         raise CheckpointError(
             f"{contents.path}: the weights do not fit the model of its config: {different}; if an older softsearch "
             "wrote the file, use that version, or train again"

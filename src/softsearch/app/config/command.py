@@ -25,7 +25,7 @@ from softsearch.app.config.composition import (
     CONFIGS,
     HYDRA_1_4,
     VERSION,
-    further_configs,
+    extra_config_dirs,
     search_own_configs,
     with_model_of_init,
 )
@@ -73,7 +73,7 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
             module, _, name = work.rpartition(".")
             function = getattr(import_module(module), name)
             raise_on_signals()
-            for note in (*notes, *further_configs()):
+            for note in (*notes, *extra_config_dirs()):
                 log.info(note)
             with trusting(read_trust(getattr(checked, "trust", ()))):
                 function(config if DictConfig in get_type_hints(function).values() else checked)

@@ -23,7 +23,7 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
 
 import softsearch
-from softsearch.app.config.allowed_classes import admit, read_trust, trusting
+from softsearch.app.config.allowed_classes import check_allowed, read_trust, trusting
 from softsearch.errors import CheckpointError, ConfigError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def search_own_configs() -> None:
     Plugins.instance().register(OwnConfigs)
 
 
-def further_configs() -> Iterator[str]:
+def extra_config_dirs() -> Iterator[str]:
     """Yields, for the log, the folders that the running command's configs come from beside ours."""
     for source in HydraConfig.get().runtime.config_sources:
         folder = Path(source.path)
@@ -85,10 +85,10 @@ def composed(command: str, *overrides: str, with_hydra: bool = False) -> DictCon
         HydraException: there is no such key or choice.
     """
     with config_loader():
-        return compose(command, with_model_of_init(spelled_out(overrides)), return_hydra_config=with_hydra)
+        return compose(command, with_model_of_init(expand_shorthands(overrides)), return_hydra_config=with_hydra)
 
 
-def spelled_out(words: Iterable[str]) -> list[str]:
+def expand_shorthands(words: Iterable[str]) -> list[str]:
     """Returns the words of a command line with ``init=RUN`` as ``init.ckpt=RUN``, beside which options can stand."""
     return [re.sub(r"^(\+*)init=(?!\s*\{)", r"\1init.ckpt=", word) for word in words]
 
@@ -122,7 +122,7 @@ def with_model_of_init(words: Sequence[str]) -> list[str]:
             f"{contents.path}: model or name of its config has an interpolation, which no file may have"
         )
     with trusting(read_trust(typed.get("trust", ()))):
-        admit(contents.path, "model", node, ("src_vocab_size", "tgt_vocab_size"))
+        check_allowed(contents.path, "model", node, ("src_vocab_size", "tgt_vocab_size"))
     ConfigStore.instance().store(_INIT, OmegaConf.create(node), "model", provider="softsearch")
     return [*words, f"model={_INIT}", *([] if "name" in typed else [f"name={quoted(name)}"])]
 

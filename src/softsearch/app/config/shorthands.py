@@ -9,7 +9,7 @@ from pathlib import Path
 from hydra._internal.utils import get_args_parser
 from hydra.core.override_parser.types import Override
 
-from softsearch.app.config.composition import quoted, spelled_out
+from softsearch.app.config.composition import expand_shorthands, quoted
 from softsearch.errors import ConfigError
 from softsearch.runtime.bundle import MANIFEST
 
@@ -65,7 +65,7 @@ def as_meant(command: str, words: Sequence[str]) -> list[str]:
     Raises:
         ConfigError: there are more of them than the command has keys, or a key is typed as well.
     """
-    flags, options = _flags_and_options(spelled_out(words))
+    flags, options = _flags_and_options(expand_shorthands(words))
     if not {"--help", "-h"}.isdisjoint(flags):
         return [*flags, *options]
     return [*flags, *_with_keys(command, options)]

@@ -11,7 +11,7 @@ import softsearch
 from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Evaluate
 from softsearch.app.config.validation import build, check, read_options
-from softsearch.app.console import progress, say
+from softsearch.app.console import echo, progress
 from softsearch.app.environment import describe_machine
 from softsearch.app.evaluate.alignments import measure_alignments, read_alignment_options, write_alignments
 from softsearch.app.evaluate.guard import ABOVE, WITHIN, guard, read_guarded
@@ -60,7 +60,7 @@ def evaluate(config: DictConfig) -> None:
     text = read_test_set(options, options.test, members)
     text = text.select(range(len(text.sources))[: options.sentences])
     for system in members:
-        say(f"translating {len(text.sources):,} sentences with {system.described}")
+        echo(f"translating {len(text.sources):,} sentences with {system.described}")
     inputs = 1 if options.test is None else len(options.test) - 1
     members = with_separate_inputs([_with_shortlist(system, options) for system in members], inputs)
     systems = _with_ensemble(members, options)
@@ -99,7 +99,7 @@ def evaluate(config: DictConfig) -> None:
         write_metrics(new, scores, {}, model=whole.systems[0].architecture, text=text)
     show_report(whole, options.run_dir)
     if outcome is not None and outcome.verdict == WITHIN:
-        say(outcome.described)
+        echo(outcome.described)
     if outcome is not None and outcome.verdict == ABOVE:
         raise SoftsearchError(f"guard.max_loss={options.guard.max_loss:g} is exceeded")
 

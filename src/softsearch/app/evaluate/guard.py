@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from softsearch.app.config.options import Evaluate
-from softsearch.app.console import progress, say
+from softsearch.app.console import echo, progress
 from softsearch.app.systems.search import build_search
 from softsearch.app.systems.texts import read_test_set
 from softsearch.errors import ConfigError
@@ -51,7 +51,7 @@ def guard(options: Evaluate, systems: Sequence[System], text: HeldOutText, metri
     """
     name, metric = next(iter(for_text(metrics, text.text_form, text.tgt_lang).items()))
     evaluator = Evaluator(text=text, progress=progress)
-    say(f"guard: translating {len(text.sources):,} sentences of {text.name} with both")
+    echo(f"guard: translating {len(text.sources):,} sentences of {text.name} with both")
     new, old = (
         resample(metric, metric.table(evaluator.translate(system, strategy).texts, text.references, text.sources))
         for system in systems

@@ -14,7 +14,7 @@ from softsearch.app.config.options import Export, Train
 from softsearch.app.export import recommended_search, show, write_bundle
 from softsearch.app.results import read_metrics
 from softsearch.data.corpora.base import ParallelSource
-from softsearch.errors import ConfigError, SoftsearchError, in_short
+from softsearch.errors import ConfigError, SoftsearchError, summarize
 from softsearch.evaluation.inference import evaluating
 from softsearch.models.interface import Seq2Seq
 from softsearch.runtime.bundle import check_writable
@@ -55,7 +55,7 @@ def rehearse_export(
             write_bundle(untrained, model, source, _export(options, untrained.path, Path(scratch, "bundle")))
         except Exception as error:  # a class of the user's own may raise anything
             raise ConfigError(
-                f"{_OPTION} this model cannot be exported ({in_short(error)}); set callbacks.dashboard.bundle=false, "
+                f"{_OPTION} this model cannot be exported ({summarize(error)}); set callbacks.dashboard.bundle=false, "
                 "or change the model"
             ) from error
 

@@ -14,7 +14,7 @@ from softsearch.app.config.build import with_weights
 from softsearch.app.config.composition import contents_of_init
 from softsearch.app.config.options import Init, Train
 from softsearch.app.config.validation import build, nearest, target_of
-from softsearch.data.given_tokenizers import GivenTokenizers, TokenizerMaker, sources_of_rows
+from softsearch.data.existing_tokenizers import ExistingTokenizers, TokenizerMaker, sources_of_rows
 from softsearch.data.tokenizer_files import from_files
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.interface import Seq2Seq
@@ -77,7 +77,9 @@ def tokenizer_maker(options: Train, init: CheckpointContents | None, resumed: Pa
     contents = init or (read_contents(resumed) if resumed and vocabulary == "keep" else contents_of_init(path))
     src, tgt = contents.tokenizers
     grow = trainer if vocabulary == "grow" else None
-    return GivenTokenizers(models=(src.model, tgt.model), origin=f"init={path}", sampling=trainer.sampling, grow=grow)
+    return ExistingTokenizers(
+        models=(src.model, tgt.model), origin=f"init={path}", sampling=trainer.sampling, grow=grow
+    )
 
 
 def start_from(

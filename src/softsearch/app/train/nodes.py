@@ -13,7 +13,7 @@ from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.pytorch.callbacks import Callback
 from torch.distributed import DistError
 
-from softsearch.errors import ConfigError, SoftsearchError, in_short
+from softsearch.errors import ConfigError, SoftsearchError, summarize
 from softsearch.training.lightning_internals import cluster_environment
 
 _VARIABLES = ("NODE_RANK", "MASTER_ADDR", "MASTER_PORT")
@@ -46,7 +46,7 @@ def check_start(trainer: lightning.Trainer) -> None:
         except ValueError as error:
             raise ConfigError(
                 f"trainer.devices={trainer.num_devices} and trainer.num_nodes={nodes} are not how the processes were "
-                f"started ({in_short(error)}); set them to the processes of a node and to the number of nodes"
+                f"started ({summarize(error)}); set them to the processes of a node and to the number of nodes"
             ) from error
 
 

@@ -11,7 +11,7 @@ from softsearch.app.config.options import Train
 from softsearch.app.config.validation import flatten
 from softsearch.app.results import METRICS
 from softsearch.data.preparation.cache_folder import lock
-from softsearch.errors import CheckpointError, ConfigError, SoftsearchError, in_short
+from softsearch.errors import CheckpointError, ConfigError, SoftsearchError, summarize
 from softsearch.training.checkpoints.checkpoint_contents import to_contents
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from softsearch.training.checkpoints.folder import load_resumable, newest_resumable
@@ -105,13 +105,13 @@ def checkpoint_to_resume(resume: Path | Literal["auto"] | None, run_dir: Path, *
     return resume
 
 
-def check_unchanged(path: Path, config: Mapping[str, Any], misfit: Callable[[dict[str, Any]], str | None]) -> None:
+def check_unchanged(path: Path, config: Mapping[str, Any], mismatch: Callable[[dict[str, Any]], str | None]) -> None:
     """Logs the options of the resolved ``config`` that differ from the checkpoint's.
 
     Args:
         path: of the checkpoint.
         config: of this run.
-        misfit: describes what of a checkpoint does not fit this run, as :func:`state_misfit` does.
+        mismatch: describes what of a checkpoint does not fit this run, as :func:`state_mismatch` does.
 
     Raises:
         CheckpointError: the checkpoint does not fit; it lists the options that differ.
@@ -125,7 +125,7 @@ def check_unchanged(path: Path, config: Mapping[str, Any], misfit: Callable[[dic
         if before.get(key) != now.get(key) and key.split(".")[0] not in _PATHS
     ]
     try:
-        different = misfit(checkpoint)
+        different = mismatch(checkpoint)
     except SoftsearchError:
         raise
     except Exception as error:  # a file may hold anything
@@ -158,7 +158,7 @@ def restoring(path: Path | None) -> Iterator[None]:
 
 def _damaged(path: Path, error: Exception) -> CheckpointError:
     return CheckpointError(
-        f"training cannot continue from {path} ({in_short(error)}); its state of training is "
+        f"training cannot continue from {path} ({summarize(error)}); its state of training is "
         "damaged or of another run: take another file, or start a new run with resume=null"
     )
 

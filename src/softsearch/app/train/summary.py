@@ -14,7 +14,7 @@ from softsearch.app.config.allowed_classes import to_be_trusted
 from softsearch.app.config.composition import quoted
 from softsearch.app.config.options import Train
 from softsearch.app.config.shorthands import shell_command
-from softsearch.app.console import say
+from softsearch.app.console import echo
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.recurrent import NoSource
 from softsearch.training.checkpoints.folder import BEST, LAST
@@ -60,9 +60,9 @@ def print_end(options: Train, config: Mapping[str, Any], model: Seq2Seq, trainer
     if best.is_file():
         saver = next((c for c in trainer.checkpoint_callbacks if isinstance(c, ModelCheckpoint)), None)
         score = None if saver is None else saver.best_model_score
-        say(f"best checkpoint: {best}" + ("" if saver is None or score is None else f" ({saver.monitor} {score:.4g})"))
+        echo(f"best checkpoint: {best}" + ("" if saver is None or score is None else f" ({saver.monitor} {score:.4g})"))
     elif last.is_file():
-        say(f"last checkpoint: {last}")
+        echo(f"last checkpoint: {last}")
     is_debug = HydraConfig.initialized() and HydraConfig.get().runtime.choices.get("debug") is not None
     if isinstance(model.encoder, NoSource) or is_debug or not (best.is_file() or last.is_file()):
         return
@@ -75,4 +75,4 @@ def print_end(options: Train, config: Mapping[str, Any], model: Seq2Seq, trainer
             ("export", ckpt, f"out={quoted(f'{out}-single')}", "format=single", *trust),
             ("web", f"{out}-single", "--out", f"{options.name}-site"),
         ]
-    say("\n  ".join(("next:", *(shell_command(("softsearch", *words)) for words in commands))))
+    echo("\n  ".join(("next:", *(shell_command(("softsearch", *words)) for words in commands))))

@@ -44,7 +44,7 @@ from softsearch.app.train.resume import (
 from softsearch.app.train.summary import log_start, print_end
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.datamodule import ParallelDataModule
-from softsearch.data.given_tokenizers import TokenizerMaker
+from softsearch.data.existing_tokenizers import TokenizerMaker
 from softsearch.data.preparation.prepare import text_problems
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import SentenceScore
@@ -58,12 +58,12 @@ from softsearch.training.callbacks.translate import TranslateValidation
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, SaveOrigin, read_contents
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
 from softsearch.training.checkpoints.folder import BEST, LAST
-from softsearch.training.checkpoints.training_state import state_misfit
+from softsearch.training.checkpoints.training_state import state_mismatch
 from softsearch.training.loggers.wandb_run import closing_run, finish_run, forget_id, starts_run
 from softsearch.training.module import TranslationModule, make_optimizer
 
 log = logging.getLogger(__name__)
-GIVEN = {"model": ("src_vocab_size", "tgt_vocab_size")}  # arguments that come from the data, not from YAML
+RUNTIME_ARGUMENTS = {"model": ("src_vocab_size", "tgt_vocab_size")}  # arguments that come from the data, not from YAML
 _METRICS = ("val/loss", "val/perplexity")  # of every validation
 
 
@@ -110,7 +110,7 @@ def train(config: DictConfig) -> None:
             _describe(options.run_dir, loggers, resolved, new=checkpoint is None)
         log_start(options, trainer, model)
         if checkpoint is not None:
-            check_unchanged(checkpoint, resolved, partial(state_misfit, trainer=trainer, module=module, data=data))
+            check_unchanged(checkpoint, resolved, partial(state_mismatch, trainer=trainer, module=module, data=data))
         if is_counted:
             _save_counted(trainer, module, data, options.run_dir / "checkpoints")
         else:
@@ -132,7 +132,7 @@ def _check_before_building(options: Train, resolved: dict[str, Any]) -> None:
     check_folder(options)
     check_limits(resolved)
     for name, node in resolved.items():
-        check(node, name, given=GIVEN.get(name, ()))
+        check(node, name, given=RUNTIME_ARGUMENTS.get(name, ()))
 
 
 def _recorded(config: DictConfig) -> dict[str, Any]:
@@ -305,7 +305,7 @@ def _new_model(
     tokenizers = (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)
     model = build_model(options.model, tokenizers)
     if isinstance(model.decoder, CountedDecoder):
-        model.decoder.count(*data.training_targets())
+        model.decoder.count_ngrams(*data.training_targets())
     if init is not None:
         describe = partial(describe_model, options)
         start_from(init, model, node, tokenizers, options=options.init, describe=describe)

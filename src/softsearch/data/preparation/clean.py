@@ -22,7 +22,7 @@ from softsearch.text.corpus import RawPairs
 from softsearch.text.filters import Cleaner
 
 _CHUNK_PAIRS = 4096
-AT_ONCE = 1 << 21  # hashes in memory at a time
+HASH_CHUNK = 1 << 21  # hashes in memory at a time
 _FILES = ("src", "tgt", "numbers", "hashes", "lengths")
 _ROUNDING = 1e-9  # of deviations, where all pairs have one ratio
 _MAX_LENGTH = 65_535  # training text has at most 10,000 characters
@@ -186,7 +186,7 @@ def mark_repeated(hashes: Hashes, dropped: NDArray[np.bool_]) -> None:
 
     Reads all hashes once for every 2 million of them. Each pass compares those with one remainder, about 2 million.
     """
-    parts = -(-len(hashes) // AT_ONCE)
+    parts = -(-len(hashes) // HASH_CHUNK)
     for part in range(parts):
         indices = np.concatenate([begin + np.flatnonzero(chunk % parts == part) for begin, chunk in _chunks(hashes)])
         values = hashes[indices]
@@ -205,7 +205,7 @@ def mark_unusual(lengths: Lengths, dropped: NDArray[np.bool_], most: float) -> N
     """
     if np.all(dropped):
         return
-    parts = [slice(begin, begin + AT_ONCE) for begin in range(0, len(lengths), AT_ONCE)]
+    parts = [slice(begin, begin + HASH_CHUNK) for begin in range(0, len(lengths), HASH_CHUNK)]
     sums = [lengths[part][~dropped[part]].sum(axis=0, dtype=np.int64) for part in parts]
     src_sum, tgt_sum = np.sum(sums, axis=0)
 
@@ -229,5 +229,5 @@ def count_shared(hashes: Hashes, others: Hashes) -> int:
 
 
 def _chunks(hashes: Hashes) -> Iterator[tuple[int, Hashes]]:
-    for begin in range(0, len(hashes), AT_ONCE):
-        yield begin, np.asarray(hashes[begin : begin + AT_ONCE])
+    for begin in range(0, len(hashes), HASH_CHUNK):
+        yield begin, np.asarray(hashes[begin : begin + HASH_CHUNK])

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _STRETCH, _PARTS, _MIN_LINES = 1000, 4, 100  # usual lines of a stretch; stretches of shorter text, and their lines
-_SHORT = 300  # lines of a stretch that is believed only if its neighbour is alike
+_MIN_STRETCH = 300  # lines of a stretch that is believed only if its neighbour is alike
 _MAX_SHIFT = 10
 _NO_RELATION = 0.2  # rank correlation; those of Multi30k and Tanaka's en-ja are above 0.3 in every 100 lines
 _CERTAIN, _BETTER = 4.5, 3.5  # standard deviations of what is expected by chance, and more than where it stands
@@ -62,7 +62,8 @@ def mismatches(src: Sequence[str], tgt: Sequence[str], numbers: Sequence[int]) -
     return [
         Mismatch(numbers[begin], numbers[end - 1], *one)
         for index, (one, (begin, end)) in enumerate(zip(found, pairwise(bounds), strict=True))
-        if one and (size >= _SHORT or one[1] or any(found[max(0, index - 1) : index] + found[index + 1 : index + 2]))
+        if one
+        and (size >= _MIN_STRETCH or one[1] or any(found[max(0, index - 1) : index] + found[index + 1 : index + 2]))
     ]
 
 

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from softsearch.data.corpora.base import FilePair, ParallelSource, text_sha256
-from softsearch.data.given_tokenizers import TokenizerMaker, identity
+from softsearch.data.existing_tokenizers import TokenizerMaker, identity
 from softsearch.data.preparation.cache_folder import make_folder
 from softsearch.data.preparation.clean import CleanedCorpus, clean_pairs, warn_of_swapped_sides
 from softsearch.data.preparation.encode import TokenWriter, encode_lines

@@ -6,7 +6,7 @@ A new claim is one more YAML, which needs no code where the measures exist:
   trained with every seed of ``seeds``. ``init.ckpt=NAME`` starts from an earlier run of the claim, with the same seed.
 - ``measures``: tables by name. A measure is any class that is called with the folders of the finished runs, ``{run:
   {seed: folder}}``, and returns rows of plain values (:data:`softsearch.extras.claims.measures.Measure`). Of a model
-  it is a function, see :class:`softsearch.extras.claims.inspection.OfModels`.
+  it is a function, see :class:`softsearch.extras.claims.inspection.ModelMeasure`.
 - ``tables``: the columns of a measure that the page shows, averaged over the seeds.
 - ``published``, ``holds``: numbers of the paper, and comparisons that decide. Both name cells of the tables, as in
   ``scores.bleu[run=rnnsearch] - scores.bleu[run=rnnencdec]`` (:mod:`softsearch.extras.claims.verdict`).

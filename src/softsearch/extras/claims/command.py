@@ -11,7 +11,7 @@ from typing import Any
 
 import softsearch
 from softsearch.app.config.options import Reproduce
-from softsearch.app.console import print_rows, say
+from softsearch.app.console import echo, print_rows
 from softsearch.app.environment import describe_machine
 from softsearch.errors import ConfigError
 from softsearch.evaluation.schema import all_or_nothing
@@ -41,7 +41,7 @@ def reproduce(options: Reproduce) -> None:
     measures = {name: _measures(claim) for name, claim in claims.items()}
     if options.dry_run:
         every = {each.folder: each for name in names for each in needed[name]}  # claims share some
-        say("\n".join(f"{each.command}{' # finished' * each.finished}" for each in every.values()))
+        echo("\n".join(f"{each.command}{' # finished' * each.finished}" for each in every.values()))
         return
     for name, claim in claims.items():
         log.info("claim %s: %s", name, claim.title)
@@ -50,7 +50,7 @@ def reproduce(options: Reproduce) -> None:
         with all_or_nothing(options.run_dir) as new:
             write_claim(results, new / name)
         show(results)
-        say(f"page: {options.run_dir / name / PAGE}")
+        echo(f"page: {options.run_dir / name / PAGE}")
         if options.publish is not None:
             options.publish.mkdir(parents=True, exist_ok=True)
             with new_folder(options.publish / name) as new:
@@ -146,4 +146,4 @@ def show(results: Results) -> None:
         for each in results["comparisons"]
     ]
     print_rows(("comparison", "left", "right", "p", "outcome"), verdicts, results["source"])
-    say(f"{results['name']}: {results['outcome']} at scale={results['scale']}")
+    echo(f"{results['name']}: {results['outcome']} at scale={results['scale']}")

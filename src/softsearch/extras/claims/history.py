@@ -14,7 +14,7 @@ from sacrebleu import CHRF
 from softsearch.app.config.composition import composed, quoted
 from softsearch.app.config.options import Export, History
 from softsearch.app.config.validation import build, nearest, read_options
-from softsearch.app.console import say
+from softsearch.app.console import echo
 from softsearch.app.export import export
 from softsearch.app.results import read_metrics, translations_of
 from softsearch.errors import ConfigError, SoftsearchError
@@ -50,7 +50,7 @@ def history(options: History) -> None:
             raise ConfigError(f"models: about.models has no {name!r}; {nearest(name, facts)}")
     needed = trainings(Plan(runs={name: options.budget.run(name) for name in names}, seeds=(1,)), options)
     if options.dry_run:
-        return say("\n".join(f"{each.command}{' # finished' * each.finished}" for each in needed))
+        return echo("\n".join(f"{each.command}{' # finished' * each.finished}" for each in needed))
     page: dict[str, Any] = {"title": options.about.title, "text": options.about.text}
     options.run_dir.mkdir(parents=True, exist_ok=True)
     path = options.run_dir / ABOUT
@@ -81,7 +81,7 @@ def history(options: History) -> None:
     }
     path.write_text(json.dumps(about, ensure_ascii=False, indent=1), encoding="utf-8")
     write_site([*bundles.values()], options.out, about=path)
-    return say(f"{options.out}: python -m http.server --directory {options.out} 8000, then http://localhost:8000")
+    return echo(f"{options.out}: python -m http.server --directory {options.out} 8000, then http://localhost:8000")
 
 
 def _chrf(folder: Path, references: Sequence[str]) -> list[float]:

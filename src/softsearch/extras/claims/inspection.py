@@ -26,7 +26,7 @@ Inspect = Callable[[System, HeldOutText, Path], Iterable[Row]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfModels:
+class ModelMeasure:
     """Rows that a function computes of models.
 
     Args:
@@ -60,7 +60,7 @@ class OfModels:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfSeeds:
+class SeedMeasure:
     """Rows that a function computes of the models of a run, with one model for each seed.
 
     Args:

@@ -15,7 +15,7 @@ from softsearch.report.drawing import LINE, SOFT, colour, drawable, style
 _Rows = Sequence[Mapping[str, Any]]
 _MARKERS = "os^Dvp*X"
 _COLUMNS = 2  # of panels
-_FEW = 1000  # times that one end of an axis with logarithms is the other, with more numbers than powers of ten
+_DECADE_TICKS_FROM = 1000  # ratio of the ends of a logarithmic axis from which powers of ten suffice as ticks
 
 
 def draw_rows(
@@ -161,7 +161,7 @@ def _finish(axes: Axes, x_label: str, y_label: str, *, x_log: bool, y_log: bool)
         axes.set_yscale("log")
     for axis in [axes.xaxis] * x_log + [axes.yaxis] * y_log:
         low, high = axis.get_view_interval()
-        if high < _FEW * low:
+        if high < _DECADE_TICKS_FROM * low:
             axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axis.set_major_formatter(StrMethodFormatter("{x:g}"))  # the default one writes formulas, which are not drawn
         axis.set_minor_formatter(NullFormatter())

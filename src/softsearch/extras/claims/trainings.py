@@ -19,7 +19,7 @@ from softsearch.app.config.options import Trainings
 from softsearch.app.config.validation import check, flatten, plain
 from softsearch.app.console import progress
 from softsearch.app.results import METRICS, read_metrics
-from softsearch.app.train.train import GIVEN
+from softsearch.app.train.train import RUNTIME_ARGUMENTS
 from softsearch.app.train_process import OUTPUT, last_lines, logged_values, training
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.extras.claims.claim import Plan
@@ -83,7 +83,7 @@ def _trainings(
                 config.init.ckpt = earlier[init, seed].name  # of its config: where it lies does not change the result
             values = plain(config)
             for name, node in values.items():
-                check(node, name, given=GIVEN.get(name, ()))
+                check(node, name, given=RUNTIME_ARGUMENTS.get(name, ()))
             key = digest({name: node for name, node in values.items() if name not in _PLACES})
             own = [*overrides, *start, f"seed={seed}", f"name={run}", *_roots(values, options.multi30k), *further]
             yield Training(run, seed, tuple(own), options.runs_dir / key, max(0, int(config.trainer.max_steps)))

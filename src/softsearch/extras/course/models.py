@@ -133,7 +133,7 @@ def smoothed_loss(logits: Array, targets: NDArray[np.int64], smoothing: float) -
 
     vocab = logits.shape[1]
     identity = torch.eye(vocab, dtype=torch.float64), torch.zeros(vocab, dtype=torch.float64)
-    loss = CrossEntropy(smoothing=smoothing).over(*identity, torch.from_numpy(logits), torch.from_numpy(targets))
+    loss = CrossEntropy(smoothing=smoothing).from_linear(*identity, torch.from_numpy(logits), torch.from_numpy(targets))
     return float(loss.smoothed) / len(targets)
 
 

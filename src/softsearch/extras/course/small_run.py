@@ -59,7 +59,7 @@ class SmallRun:
         self.tokenizers: Tokenizers = (self.data.prepared.src_tokenizer, self.data.prepared.tgt_tokenizer)
         self.model: Seq2Seq = build_model(self.options.model, self.tokenizers)
         if isinstance(self.model.decoder, CountedDecoder):
-            self.model.decoder.count(*self.data.training_targets())
+            self.model.decoder.count_ngrams(*self.data.training_targets())
         self.loss: CrossEntropy = build(self.options.loss)
 
     @property

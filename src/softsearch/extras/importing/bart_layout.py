@@ -73,7 +73,7 @@ def take_stack(weights: Weights, config: Config, side: str, new: dict[str, Tenso
         ConfigError: an option is missing, or one that this lab lacks.
         CheckpointError: a weight is missing or has another shape.
     """
-    dim, width = config.count("d_model"), config.count(f"{side}_ffn_dim")
+    dim, width = config.positive_int("d_model"), config.positive_int(f"{side}_ffn_dim")
     activation = config["activation_function"]
     if not isinstance(activation, str) or activation not in _ACTIVATIONS:
         config.refuse("activation_function", f"one of {', '.join(_ACTIVATIONS)}")
@@ -82,7 +82,7 @@ def take_stack(weights: Weights, config: Config, side: str, new: dict[str, Tenso
         new[f"{ours}.weight"] = weights.take(f"{old}.weight", *shape)
         new[f"{ours}.bias"] = weights.take(f"{old}.bias", shape[0])
 
-    layers = config.count(f"{side}_layers")
+    layers = config.positive_int(f"{side}_layers")
     for number in range(layers):
         old, ours = f"model.{side}.layers.{number}", f"{side}.layers.{number}"
         for theirs, name in _SUBLAYERS[side].items():
@@ -98,7 +98,7 @@ def take_stack(weights: Weights, config: Config, side: str, new: dict[str, Tenso
     options = {
         "num_layers": layers,
         "d_ff": width,
-        "num_heads": config.count(f"{side}_attention_heads"),
+        "num_heads": config.positive_int(f"{side}_attention_heads"),
         "dropout": config.rate("dropout", 0.1),
         "pre_norm": False,
         "activation": _ACTIVATIONS[activation],
@@ -106,7 +106,7 @@ def take_stack(weights: Weights, config: Config, side: str, new: dict[str, Tenso
         "scale_embeddings": config.flag("scale_embedding", default=False),
     }
     if (name := f"model.{side}.embed_positions.weight") in weights:
-        rows = config.count("max_position_embeddings")
+        rows = config.positive_int("max_position_embeddings")
         table = weights.take(name, rows, dim)
         if not torch.allclose(table, sinusoids(torch.arange(rows), dim, _POSITIONS), rtol=0, atol=_ROUNDING):
             new[f"{side}.positions.table.weight"] = table

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from softsearch.app.config.composition import quoted
 from softsearch.app.config.shorthands import shell_command
-from softsearch.app.console import say
+from softsearch.app.console import echo
 from softsearch.app.process import raise_on_signals
 from softsearch.errors import ConfigError
 from softsearch.extras.importing import marian, marian_mt
@@ -44,9 +44,9 @@ def import_model(arguments: list[str]) -> None:
     given = {key: value for key in ("src_lang", "tgt_lang") if (value := getattr(options, key)) is not None}
     parameters = replace(imported, **given).write(options.out)
     for note in imported.notes:
-        say(f"note: {note}")
+        echo(f"note: {note}")
     paths = (f"ckpt={quoted(str(options.out))}", f"out={quoted(f'exports/{options.out.name}')}")
-    say(
+    echo(
         f"{imported.name} with {parameters:,} parameters: {options.out}\nnext: softsearch export {shell_command(paths)}"
     )
 

@@ -56,7 +56,7 @@ class Config:
         found = repr(self[key])[:60] if key in self.values else "missing"
         raise ConfigError(f"{self.path}: {key} is {found}, expected {expected}; this model cannot be imported")
 
-    def count(self, key: str, least: int = 1) -> int:
+    def positive_int(self, key: str, least: int = 1) -> int:
         """A whole number."""
         value = self[key]
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**24:

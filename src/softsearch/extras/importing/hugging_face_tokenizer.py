@@ -15,7 +15,7 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from softsearch.data.sentencepiece_file import Piece, with_normalizer, with_pieces
-from softsearch.errors import ConfigError, in_short
+from softsearch.errors import ConfigError, summarize
 from softsearch.text.plain_values import read_json
 from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import UNK
@@ -153,7 +153,7 @@ def main() -> None:
     except ConfigError as error:
         _refuse(str(error))
     except BaseException as error:  # noqa: BLE001 - a panic of Rust is no Exception
-        _refuse(f"{name} is not a tokenizer.json ({in_short(error)}); expected one of Hugging Face's")
+        _refuse(f"{name} is not a tokenizer.json ({summarize(error)}); expected one of Hugging Face's")
 
 
 def _refuse(message: str) -> None:

@@ -23,7 +23,7 @@ from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
 from softsearch.training.checkpoints.folder import BEST
 
 NEVER = -100.0  # bias of words that are never written; e^-100 changes no sum, and smoothed losses stay readable
-_MOST_BYTES = 2**26  # of a vocabulary; the largest that are published have 10 MB
+_MAX_BYTES = 2**26  # of a vocabulary; the largest that are published have 10 MB
 _REFUSAL = (
     "an imported model has no text of its own; name files: test='[x.en,x.de]' of evaluate, val='[x.en,x.de]' of export"
 )
@@ -117,6 +117,6 @@ def read_bytes(path: Path, expected: str) -> bytes:
     refuse_other_kind(path)
     try:
         with open_file(path) as file:
-            return file.read(_MOST_BYTES)
+            return file.read(_MAX_BYTES)
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read ({error.strerror}); expected {expected}") from error

@@ -15,7 +15,7 @@ import torch
 import yaml
 from torch import Tensor
 
-from softsearch.errors import CheckpointError, ConfigError, in_short
+from softsearch.errors import CheckpointError, ConfigError, summarize
 from softsearch.extras.importing.config_json import Config
 from softsearch.extras.importing.imported import NEVER, Imported, transformer
 from softsearch.extras.importing.marian_vocabulary import read_vocabularies
@@ -23,7 +23,7 @@ from softsearch.extras.importing.weights import Weights, read_npz
 from softsearch.models.embeddings import Tie
 
 _OPTIONS = "special:model.yml"
-_MOST_BYTES = 2**16  # of the options, which have 2,000
+_MAX_BYTES = 2**16  # of the options, which have 2,000
 _FIXED = {  # options that change the equations, with the values of which this lab has them
     "type": "transformer",
     "input-types": [],
@@ -62,7 +62,7 @@ def read(source: Path) -> Imported | None:
         return None
     config, weights = _open(path)
     config.check(_FIXED, {})
-    dim, is_all = config.count("dim-emb"), config.flag("tied-embeddings-all", default=False)
+    dim, is_all = config.positive_int("dim-emb"), config.flag("tied-embeddings-all", default=False)
     is_shared = is_all or config.flag("tied-embeddings-src", default=False)
     is_tied = is_all or config.flag("tied-embeddings", default=False)
     names = ["Wemb"] * 2 if is_shared else ["encoder_Wemb", "decoder_Wemb"]
@@ -108,13 +108,13 @@ def _open(path: Path) -> tuple[Config, Weights]:
     arrays = read_npz(path)
     if _OPTIONS not in arrays:
         raise ConfigError(f"{path} has no {_OPTIONS}, expected a model.npz that Marian wrote; take that file")
-    text = arrays.pop(_OPTIONS).tobytes()[:_MOST_BYTES].rstrip(b"\0")
+    text = arrays.pop(_OPTIONS).tobytes()[:_MAX_BYTES].rstrip(b"\0")
     try:
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text)):  # few bytes would stand for many
             raise yaml.YAMLError("it has references")
         options = yaml.safe_load(text)
     except Exception as error:  # of tags and depth, of values that are not what their tag says
-        raise CheckpointError(f"{path}: {_OPTIONS} is not YAML of plain values ({in_short(error)})") from error
+        raise CheckpointError(f"{path}: {_OPTIONS} is not YAML of plain values ({summarize(error)})") from error
     if not isinstance(options, dict):
         raise CheckpointError(f"{path}: {_OPTIONS} is of {type(options).__name__}, expected options by name")
     for name, array in arrays.items():
@@ -136,11 +136,11 @@ def _take_stack(weights: Weights, config: Config, side: str, dim: int, new: dict
     is_decoder = side == "decoder"
     is_ssru = is_decoder and config.choice("transformer-decoder-autoreg", "self-attention", "rnn") == "rnn"
     config.check(_OF_SSRU if is_ssru else {}, {})
-    pre_norm, width = _is_pre_norm(config), config.count("transformer-dim-ffn")
+    pre_norm, width = _is_pre_norm(config), config.positive_int("transformer-dim-ffn")
     if is_decoder:
         config.choice("transformer-decoder-ffn-depth", 0, 2)
-        width = config.count("transformer-decoder-dim-ffn") if config["transformer-decoder-dim-ffn"] else width
-    depth = config.count(f"{side[:3]}-depth")
+        width = config.positive_int("transformer-decoder-dim-ffn") if config["transformer-decoder-dim-ffn"] else width
+    depth = config.positive_int(f"{side[:3]}-depth")
     before = "_pre" if pre_norm else ""
 
     def take(ours: str, theirs: str, parts: str, rows: int, columns: int) -> None:
@@ -174,7 +174,7 @@ def _take_stack(weights: Weights, config: Config, side: str, dim: int, new: dict
     options = {
         "num_layers": depth,
         "d_ff": width,
-        "num_heads": config.count("transformer-heads"),
+        "num_heads": config.positive_int("transformer-heads"),
         "dropout": 0.1,
         "pre_norm": pre_norm,
         "norm_eps": 1e-6,

@@ -40,10 +40,10 @@ def read(folder: Path, config: Config) -> Imported:
         CheckpointError: a file is missing or damaged, or the files do not go together.
     """
     config.check(_FIXED, ALIASES)
-    dim, src_size = config.count("d_model"), config.count("vocab_size")
+    dim, src_size = config.positive_int("d_model"), config.positive_int("vocab_size")
     shared = config.flag("share_encoder_decoder_embeddings", default=True)
     tied = config.flag("tie_word_embeddings", default=True)
-    tgt_size = src_size if shared or config["decoder_vocab_size"] is None else config.count("decoder_vocab_size")
+    tgt_size = src_size if shared or config["decoder_vocab_size"] is None else config.positive_int("decoder_vocab_size")
     texts = read_object(path) if (path := folder / "tokenizer_config.json").is_file() else {}
     separate = texts.get("separate_vocabs") is True
     src_words = read_vocabulary(folder / "vocab.json", src_size)
@@ -91,7 +91,7 @@ def special_rows(config: Config, src_words: dict[str, int], tgt_words: dict[str,
     for key, (word, words) in checked.items():
         if words.get(word) != config[key]:
             config.refuse(key, f"{words.get(word)}, the id of {word} in its vocabulary")
-    if (start := config.count("decoder_start_token_id", 0)) >= len(tgt_words):
+    if (start := config.positive_int("decoder_start_token_id", 0)) >= len(tgt_words):
         config.refuse("decoder_start_token_id", f"an id below {len(tgt_words)}")
     pad = src_words["<pad>"]
     return (

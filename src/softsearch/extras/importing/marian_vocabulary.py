@@ -8,10 +8,10 @@ import yaml
 
 from softsearch.data.sentencepiece_file import processor_of, read_pieces, with_pieces
 from softsearch.data.tokenizer_files import list_model
-from softsearch.errors import ConfigError, in_short
+from softsearch.errors import ConfigError, summarize
 from softsearch.extras.importing.imported import read_bytes
 from softsearch.extras.importing.marian_mt import source_pieces, target_pieces
-from softsearch.text.plain_values import MOST_NESTED
+from softsearch.text.plain_values import MAX_NESTING
 
 _WORDS, _PIECES = (".yml", ".yaml", ".json"), (".spm",)
 _EOS, _UNK = "</s>", "<unk>"
@@ -120,11 +120,11 @@ def _read_mapping(path: Path) -> dict[str, Any]:
     try:
         for event in yaml.parse(content, yaml.CSafeLoader):  # because compose calls itself in C, until the stack ends
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > MOST_NESTED:
-                raise ValueError(f"it is nested deeper than {MOST_NESTED} levels")
+            if depth > MAX_NESTING:
+                raise ValueError(f"it is nested deeper than {MAX_NESTING} levels")
         node = yaml.compose(content, yaml.CSafeLoader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{path} is not YAML of plain values ({in_short(error)}); take another file") from error
+        raise ConfigError(f"{path} is not YAML of plain values ({summarize(error)}); take another file") from error
     if not isinstance(node, yaml.MappingNode):
         raise ConfigError(f"{path} is not YAML of values by name; take another file")
     return {key.value: value for key, value in node.value if isinstance(key, yaml.ScalarNode)}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from softsearch.errors import CheckpointError, in_short
+from softsearch.errors import CheckpointError, summarize
 from softsearch.extras.importing.config_json import refuse_other_kind
 from softsearch.files import open_file
 from softsearch.training.checkpoints.checkpoint_contents import is_weight
@@ -94,7 +94,7 @@ def _safetensors(path: Path) -> Iterator[tuple[str, Tensor]]:
             for name in file.keys():  # noqa: SIM118 - it is no mapping
                 yield name, file.get_tensor(name)
     except (SafetensorError, OSError, ValueError) as error:
-        raise _unreadable(path, in_short(error)) from error
+        raise _unreadable(path, summarize(error)) from error
 
 
 def _pickled(path: Path) -> Iterator[tuple[str, Tensor]]:
@@ -130,7 +130,7 @@ def read_npz(path: Path) -> dict[str, Array]:
         raise CheckpointError(f"{path} cannot be read ({error.strerror or error}); expected an .npz file") from error
     except Exception as error:  # damaged archives and headers raise many
         raise CheckpointError(
-            f"{path} cannot be read as an .npz file of numbers ({in_short(error)}); nothing of it was run: take "
+            f"{path} cannot be read as an .npz file of numbers ({summarize(error)}); nothing of it was run: take "
             "another copy of it"
         ) from error
 

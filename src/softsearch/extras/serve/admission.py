@@ -45,7 +45,7 @@ class Admission:
         if scope["path"] in WORK:
             scope["state"][ROUTE] = scope["path"]
             try:
-                receive = await self._admit(scope, receive)
+                receive = await self._authorize(scope, receive)
             except RequestError as error:
                 await error_response(error.status, str(error), error.headers)(scope, receive, send)
                 return
@@ -55,7 +55,7 @@ class Admission:
                 return
         await self.app(scope, receive, send)
 
-    async def _admit(self, scope: Scope, receive: Receive) -> Receive:
+    async def _authorize(self, scope: Scope, receive: Receive) -> Receive:
         """Refuses a request, or returns what its route receives."""
         headers, service = Headers(scope=scope), self.service
         service.check_origin(headers)

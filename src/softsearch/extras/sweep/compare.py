@@ -14,7 +14,7 @@ import numpy as np
 
 from softsearch.app.config.options import Compare
 from softsearch.app.config.validation import nearest
-from softsearch.app.console import print_rows, say
+from softsearch.app.console import echo, print_rows
 from softsearch.app.results import METRICS, write_rows
 from softsearch.errors import ConfigError
 from softsearch.evaluation.schema import REPORT, MetricFacts, all_or_nothing, parse, plain_signature
@@ -78,7 +78,7 @@ def compare(options: Compare) -> None:
     print_comparison(comparison)
     with all_or_nothing(options.run_dir) as new:
         names = ", ".join(write_comparison(comparison, new))
-    say(f"written to {options.run_dir}: {names}")
+    echo(f"written to {options.run_dir}: {names}")
 
 
 def compare_runs(runs: Sequence[Run], rank_by: str | None = None) -> Comparison:
@@ -169,9 +169,9 @@ def print_comparison(comparison: Comparison) -> None:
     for test_set in dict.fromkeys(run.test_set for run in scored):
         _print_table([run for run in scored if run.test_set == test_set], test_set or "unknown text", comparison)
     for warning in comparison.warnings:
-        say(f"warning: {warning}")
+        echo(f"warning: {warning}")
     for run in comparison.runs[len(scored) :]:
-        say(f"no scores: {run.name}: {run.missing}")
+        echo(f"no scores: {run.name}: {run.missing}")
 
 
 def _print_table(runs: Sequence[Run], test_set: str, comparison: Comparison) -> None:

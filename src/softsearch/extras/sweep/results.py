@@ -14,7 +14,7 @@ from matplotlib import pyplot as plt
 from optuna.trial import FrozenTrial, TrialState
 from optuna.visualization import matplotlib as plots
 
-from softsearch.app.console import print_rows, say
+from softsearch.app.console import echo, print_rows
 from softsearch.app.results import write_rows
 from softsearch.evaluation.schema import all_or_nothing, file_name
 from softsearch.extras.sweep.study import Plan
@@ -22,7 +22,7 @@ from softsearch.report.charts import draw_pareto
 
 log = logging.getLogger(__name__)
 _SHOWN = 30  # trials in the table on the screen
-_FEWEST = 10  # complete trials for importances: the best tenth of them is one
+_MIN_TRIALS = 10  # complete trials for importances: the best tenth of them is one
 
 
 def report(study: optuna.Study, plan: Plan) -> None:
@@ -74,7 +74,7 @@ def _print(rows: list[dict[str, Any]], plan: Plan) -> None:
     shown = ([_cell(row[name]) for name in columns] for row in starred)
     print_rows(columns, shown, f"{plan.study}: {len(rows)} trials, * is best")
     if len(rows) > _SHOWN:
-        say(f"the other {len(rows) - _SHOWN} are in results.csv")
+        echo(f"the other {len(rows) - _SHOWN} are in results.csv")
 
 
 def _cell(value: Any) -> str:
@@ -91,8 +91,8 @@ def _draw(study: optuna.Study, plan: Plan, best: Collection[int], folder: Path) 
         points, numbers = np.array([trial.values for trial in complete]), [trial.number for trial in complete]
         draw_pareto(points, numbers, plan.objectives, [trial in best for trial in numbers], folder / "pareto.png")
     for index, (name, direction) in enumerate(plan.objectives.items()):
-        if len(complete) < _FEWEST or len({trial.values[index] for trial in complete}) == 1:
-            wanted = f"expected at least {_FEWEST} with different values of it"
+        if len(complete) < _MIN_TRIALS or len({trial.values[index] for trial in complete}) == 1:
+            wanted = f"expected at least {_MIN_TRIALS} with different values of it"
             log.info("no importances for %s: %d trials are complete, %s", name, len(complete), wanted)
         elif several:  # PED-ANOVA (Watanabe et al. 2023, arXiv:2304.10255) assumes that less of a target is better
             sign = -1 if direction == "maximize" else 1

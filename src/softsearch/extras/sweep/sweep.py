@@ -26,7 +26,7 @@ from softsearch.extras.sweep.trial import TrialFailed, override, run_trial
 
 log = logging.getLogger(__name__)
 Run = Callable[[optuna.Trial, Plan], list[float]]  # of one trial: its objectives
-_HOPELESS = 5  # trials that fail before any other ends well
+_MAX_INITIAL_FAILURES = 5  # trials that fail before any other ends well
 
 
 def sweep(config: DictConfig) -> None:
@@ -116,9 +116,9 @@ class Worker:
                 log.info("timeout=%g: no more trials start; run the same command to continue", timeout)
                 return
             self._run_one()
-            if len(self.ended_well) == _HOPELESS and not any(self.ended_well):
+            if len(self.ended_well) == _MAX_INITIAL_FAILURES and not any(self.ended_well):
                 raise ConfigError(
-                    f"the first {_HOPELESS} trials of this worker all failed, so its next ones would too"
+                    f"the first {_MAX_INITIAL_FAILURES} trials of this worker all failed, so its next ones would too"
                     f"{_reason(failed(self.trials()))}; each one's reason is above and in results.csv"
                 )
 

@@ -18,7 +18,7 @@ from softsearch.app.config.composition import quoted
 from softsearch.app.config.options import Tune
 from softsearch.app.config.shorthands import shell_command
 from softsearch.app.config.validation import build, check, flatten, nearest, plain
-from softsearch.app.console import progress, say
+from softsearch.app.console import echo, progress
 from softsearch.app.systems.open import open_any, open_systems, path_list
 from softsearch.app.systems.search import build_search, is_rerank
 from softsearch.app.systems.texts import read_test_set
@@ -125,7 +125,7 @@ def tune(options: Tune) -> None:
     text = text.select(range(len(text.sources))[: options.sentences])
     metric = bleu_for(text.text_form, text.tgt_lang)
     for problem in text_problems(text, systems, {"bleu": metric}):
-        say(f"warning: {problem}")
+        echo(f"warning: {problem}")
     models = Models(options, systems, language_model, text)
     models.combined({})  # refuses wrong weights before the first search
     start = models.start()
@@ -150,10 +150,10 @@ def tune(options: Tune) -> None:
     typed = {option: option_key(option) for option in typed_options()}
     rest = [option for option, key in typed.items() if key.split(".")[0] == "search" and key not in tuned.options]
     command = shell_command(["softsearch", "evaluate", f"weights={quoted(str(out))}", *rest])
-    say(f"weights: {out}\nnext: {command}")
+    echo(f"weights: {out}\nnext: {command}")
     if not is_rerank(options.search):
         words = [override(key, value) for key, value in tuned.options.items() if key.startswith("search.")]
-        say(f"a bundle recommends the same search with: softsearch export {shell_command(words)} ...")
+        echo(f"a bundle recommends the same search with: softsearch export {shell_command(words)} ...")
 
 
 def _grids(options: Tune, start: Point) -> dict[str, list[Any]]:

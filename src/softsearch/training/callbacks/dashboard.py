@@ -23,7 +23,7 @@ from softsearch.training.lightning_internals import logged_step
 from softsearch.training.loggers.tables_and_images import log_config, log_heatmaps, log_image, log_table, shows_images
 from softsearch.training.optimizer.lazy_adam import gradient_values
 
-_LONGEST = 60  # pieces on a side of a readable heatmap
+_MAX_PIECES = 60  # pieces on a side of a readable heatmap
 
 
 class Dashboard(Callback):
@@ -90,7 +90,7 @@ class Dashboard(Callback):
         tgt = encode_sentences(tokenizers[1], validation.spaced(validation.written))
         src, lines = validation.spaced(validation.src), validation.sample_lines()
         sources = [Sentence(ids, line[0]) for ids, line in zip(src, lines, strict=True)]
-        pairs = [pair for pair in zip(sources, tgt, strict=True) if max(len(s.ids) for s in pair) <= _LONGEST]
+        pairs = [pair for pair in zip(sources, tgt, strict=True) if max(len(s.ids) for s in pair) <= _MAX_PIECES]
         sources, tgt = ([pair[side] for pair in pairs[: self.heatmaps]] for side in (0, 1))
         with whole_weights(trainer), evaluating(model):
             aligned = align(TorchStepFunction(model), tokenizers, sources, tgt, units="pieces") or []
@@ -100,7 +100,7 @@ class Dashboard(Callback):
 
         vectors = (sentence.ids.features if isinstance(sentence.ids, FeatureSource) else None for sentence in sources)
         pictures = (None if features is None else data.source.picture(features) for features in vectors)
-        captions = (tokenizers[1].written(str(sentence.text)) for sentence in tgt)
+        captions = (tokenizers[1].normalize_like_decode(str(sentence.text)) for sentence in tgt)
         return [heatmap(*a, caption, p) for a, caption, p in zip(aligned, captions, pictures, strict=True)]
 
 

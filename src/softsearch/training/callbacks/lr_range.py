@@ -21,7 +21,7 @@ from softsearch.training.lightning_internals import is_accumulating
 log = logging.getLogger(__name__)
 _MEMORY = 0.9  # of the running mean of losses that ends the run
 _DIVERGED = 2.0  # times the lowest loss
-_FEWEST = 20  # steps
+_MIN_STEPS = 20  # steps
 
 
 class RateRange(Callback):
@@ -51,7 +51,7 @@ class RateRange(Callback):
             return
         self.losses.append(float(trainer.strategy.reduce(pl_module.last_loss, reduce_op="mean")))
         mean = running_mean(self.losses)
-        if len(mean) >= _FEWEST and not mean[-1] < _DIVERGED * mean.min():  # or NaN
+        if len(mean) >= _MIN_STEPS and not mean[-1] < _DIVERGED * mean.min():  # or NaN
             trainer.should_stop = True
 
     def on_train_end(self, trainer: lightning.Trainer, *_: Any) -> None:
@@ -111,7 +111,7 @@ def suggestion(rates: NDArray[np.float64], losses: NDArray[np.float64]) -> tuple
     usable = before_explosion(losses)
     lines = fitted_lines(usable) if len(usable) > 2 else np.zeros((2, 1))
     end = int(lines[0].argmin()) + 1
-    if len(losses) < _FEWEST or end < 3:
+    if len(losses) < _MIN_STEPS or end < 3:
         raise ConfigError(
             f"no learning rate can be suggested: the loss was lowest at step {end} of {len(losses)}; set "
             "trainer.max_steps=200 or more, or a lower callbacks.lr_range.lowest"

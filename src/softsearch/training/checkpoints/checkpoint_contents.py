@@ -20,7 +20,7 @@ ORIGIN = "softsearch"
 _PREFIX = "model."  # of the Seq2Seq inside the LightningModule
 _CONFIG: dict[str, type] = {"name": str, "model": dict, "data": dict, "tokenizer": dict}  # in every run's config
 _SOURCE = {"src_lang": str, "tgt_lang": str, "text_form": str, "has_features": bool, "tags": list}
-_MOST_VALUES = 100_000  # in a config
+_MAX_VALUES = 100_000  # in a config
 
 
 class SaveOrigin(Callback):
@@ -89,7 +89,7 @@ def to_contents(path: Path, checkpoint: dict[str, Any]) -> CheckpointContents:
         raise CheckpointError(f"{path} is not a softsearch checkpoint; expected one that softsearch train wrote")
     if not _is_count(origin.get("format")) or origin["format"] != FORMAT:
         raise CheckpointError(
-            f"{path}: its checkpoint format is {say(origin.get('format'))}, expected {FORMAT}; use the version of "
+            f"{path}: its checkpoint format is {shorten(origin.get('format'))}, expected {FORMAT}; use the version of "
             "softsearch that wrote it, or take another file"
         )
     problem = next(_problems(origin, checkpoint), None)
@@ -107,7 +107,7 @@ def to_contents(path: Path, checkpoint: dict[str, Any]) -> CheckpointContents:
     return CheckpointContents(path, origin["config"], (src, tgt), weights, step, averaged, origin.get("source"))
 
 
-def misfit(saved: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> str | None:
+def describe_mismatch(saved: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> str | None:
     """Describes the first weight of another shape or without a counterpart; None if all fit."""
     for name in sorted({*saved, *expected}):
         there, here = (
@@ -122,28 +122,28 @@ def _problems(origin: dict[Any, Any], checkpoint: dict[str, Any]) -> Iterator[st
     """What differs from what :class:`SaveOrigin` and Lightning write."""
     config, tokenizers, reverse = (origin.get(key) for key in ("config", "tokenizers", "reversed"))
     if not isinstance(config, dict) or not _is_plain(config):
-        yield f"config is {say(config)}, expected plain values by name"
+        yield f"config is {shorten(config)}, expected plain values by name"
         return
     for name, kind in _CONFIG.items():
         if not isinstance(config.get(name), kind) or (kind is str and not _is_name(config[name])):
-            yield f"config.{name} is {say(config.get(name))}, expected {'text' if kind is str else 'options'}"
+            yield f"config.{name} is {shorten(config.get(name))}, expected {'text' if kind is str else 'options'}"
     source = origin.get("source")
     if source is not None and not _describes_source(source):
-        yield f"source is {say(source)}, expected its languages, the form of its text and its tags"
+        yield f"source is {shorten(source)}, expected its languages, the form of its text and its tags"
     if not isinstance(tokenizers, list) or len(tokenizers) != 2 or not all(map(_is_bytes, tokenizers)):
-        yield f"tokenizers is {say(tokenizers)}, expected two tensors of bytes"
+        yield f"tokenizers is {shorten(tokenizers)}, expected two tensors of bytes"
     if not isinstance(reverse, list) or len(reverse) != 2 or not all(isinstance(side, bool) for side in reverse):
-        yield f"reversed is {say(reverse)}, expected two of true and false"
+        yield f"reversed is {shorten(reverse)}, expected two of true and false"
     for key in ("global_step", "averaged"):
         if not _is_count(checkpoint.get(key, 1 if key == "averaged" else None)):
-            yield f"{key} is {say(checkpoint.get(key))}, expected a whole number"
+            yield f"{key} is {shorten(checkpoint.get(key))}, expected a whole number"
     state = checkpoint.get("state_dict")
     if not isinstance(state, dict) or not state:
-        yield f"state_dict is {say(state)}, expected weights by name"
+        yield f"state_dict is {shorten(state)}, expected weights by name"
         return
     for name, weight in state.items():
         if not _is_name(name) or not is_weight(weight):
-            yield f"{say(name)} of state_dict is {say(weight)}, expected a tensor with all its values"
+            yield f"{shorten(name)} of state_dict is {shorten(weight)}, expected a tensor with all its values"
 
 
 def _is_count(value: object) -> TypeGuard[int]:
@@ -170,7 +170,7 @@ def _is_plain(value: object) -> bool:
     try:
         return all(
             all(map(_is_name, node)) if isinstance(node, dict) else isinstance(node, list | str | int | float | None)
-            for node in nested_values(value, _MOST_VALUES)
+            for node in nested_values(value, _MAX_VALUES)
         )
     except ValueError:
         return False
@@ -187,7 +187,7 @@ def is_weight(value: object) -> TypeGuard[Tensor]:
     return value.numel() * value.element_size() <= value.untyped_storage().nbytes()
 
 
-def say(value: object) -> str:
+def shorten(value: object) -> str:
     """A value in a message: short, and without control characters."""
     if value is None:
         return "missing"

@@ -11,7 +11,7 @@ import torch
 from lightning.fabric.plugins import TorchCheckpointIO
 from torch import Tensor
 
-from softsearch.errors import CheckpointError, in_short
+from softsearch.errors import CheckpointError, summarize
 from softsearch.files import new_file, open_file
 from softsearch.training.checkpoints.stored_archive import NotPlainError, check_pickles, check_tensors
 
@@ -107,7 +107,7 @@ def load_plain(path: Path, what: str, unreadable: Callable[[Path, str], Checkpoi
     except Exception as error:  # torch.load fails in many ways
         if isinstance(error, NotPlainError) or type(error).__name__ == "UnpicklingError":  # advises to switch that off
             raise unreadable(path, f"it holds more than {what}; nothing of it was run") from error
-        raise unreadable(path, in_short(error)) from error
+        raise unreadable(path, summarize(error)) from error
 
 
 def check_hash(path: Path) -> None:

@@ -15,7 +15,7 @@ import lightning
 import torch
 from torch import Tensor, nn
 
-from softsearch.training.checkpoints.checkpoint_contents import is_weight, misfit, say
+from softsearch.training.checkpoints.checkpoint_contents import describe_mismatch, is_weight, shorten
 from softsearch.training.module import TranslationModule, make_optimizer
 
 _LOOPS = ("fit_loop", "validate_loop", "test_loop", "predict_loop")
@@ -25,7 +25,7 @@ _LIMIT = 2**48  # of counts: their sums are exact as float, and fit into other l
 _EXPECTED = {bool: "true or false", int: "a count below 2**48", float: "a number below 2**48", str: "text"}
 
 
-def state_misfit(
+def state_mismatch(
     checkpoint: Mapping[str, Any], trainer: lightning.Trainer, module: TranslationModule, data: Any
 ) -> str | None:
     """Describes the first value of a checkpoint that this run cannot continue from; None if there is none.
@@ -42,7 +42,7 @@ def _problems(
     for part in ("state_dict", "current_model_state"):  # the latter has the trained weights beside an average
         yield from _weight_problems(checkpoint.get(part, weights), weights, part)
     if not re.match(r"[2-9]\.", checkpoint["pytorch-lightning_version"]):  # Lightning rewrites the older ones
-        yield f"pytorch-lightning_version is {say(checkpoint['pytorch-lightning_version'])}, expected at least 2"
+        yield f"pytorch-lightning_version is {shorten(checkpoint['pytorch-lightning_version'])}, expected at least 2"
     optimizer = make_optimizer(module.optimizer, module.model)
     scheduler = module.scheduler(optimizer)
     callbacks = {c.state_key: c.state_dict() for c in trainer.callbacks if type(c).__module__.startswith(_OWNERS)}  # type: ignore[attr-defined]  # set by a connector
@@ -71,7 +71,7 @@ def _common(found: Mapping[str, Any], fresh: Mapping[str, Any]) -> dict[str, Any
 def _weight_problems(saved: Mapping[str, Any], weights: Mapping[str, Tensor], part: str) -> Iterator[str]:
     if not all(map(is_weight, saved.values())):
         yield f"{part} has a weight without all its values"
-    elif different := misfit(saved, weights):
+    elif different := describe_mismatch(saved, weights):
         yield different
     if isinstance(ids := saved.get(_WORDS), Tensor):
         limit = max(weight.shape[0] for weight in weights.values() if weight.dim())
@@ -135,16 +135,16 @@ def _differences(found: Any, fresh: Any, place: str = "") -> Iterator[str]:
         ):  # as of scores by path, before there are any
             yield f"{place} is {_names(found)}, expected {_names(fresh)}"
     elif isinstance(fresh, Tensor) and not _is_alike(found, fresh):
-        shape = tuple(found.shape) if isinstance(found, Tensor) else say(found)
+        shape = tuple(found.shape) if isinstance(found, Tensor) else shorten(found)
         yield f"{place} is {shape}, expected {tuple(fresh.shape)} with all its values"
     elif not _in_range(found, fresh, place):
-        yield f"{place} is {say(found)}, expected {_EXPECTED.get(type(fresh), 'a number in its range')}"
+        yield f"{place} is {shorten(found)}, expected {_EXPECTED.get(type(fresh), 'a number in its range')}"
 
 
 def _names(value: Any) -> str:
     if isinstance(value, dict):
         return f"values named {', '.join(map(str, value)):.100}"
-    return f"{len(value)} values" if isinstance(value, list | tuple) else say(value)
+    return f"{len(value)} values" if isinstance(value, list | tuple) else shorten(value)
 
 
 def _is_alike(found: Any, fresh: Tensor) -> bool:

@@ -16,7 +16,7 @@ from softsearch.text.vocabulary import PAD
 from softsearch.training.faults.step_guard import Fault, StepRecord, describe
 from softsearch.training.lightning_internals import is_accumulating
 
-MOST_NONFINITE, MOST_EXHAUSTED = 5, 3  # steps in a row that end a run
+MAX_NONFINITE_STEPS, MAX_EXHAUSTED_STEPS = 5, 3  # steps in a row that end a run
 _EXPLODED = 3.0  # times the loss of a uniform guess; R-drop adds up two losses
 
 log = logging.getLogger(__name__)
@@ -109,13 +109,13 @@ class FaultySteps(Callback):
                 float(loss),
                 describe(batch),
             )
-        if self.exhausted_in_a_row >= MOST_EXHAUSTED:
+        if self.exhausted_in_a_row >= MAX_EXHAUSTED_STEPS:
             raise SoftsearchError(
                 f"memory ran out in {self.exhausted_in_a_row} steps in a row, the last is step {step} with "
                 f"{describe(records[-1].batch)} on this process; set batching.tokens to less, and "
                 "trainer.accumulate_grad_batches to more for the same size of a step"
             )
-        if self.nonfinite_in_a_row >= MOST_NONFINITE:
+        if self.nonfinite_in_a_row >= MAX_NONFINITE_STEPS:
             written = self._write(trainer, fault, faulty)
             raise SoftsearchError(
                 f"the loss or the gradient was not finite in {self.nonfinite_in_a_row} steps in a row, the last is "

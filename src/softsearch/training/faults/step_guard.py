@@ -9,7 +9,7 @@ from torch import Tensor
 from softsearch.data.dataset import Batch
 
 _EXHAUSTED = ("DefaultCPUAllocator", "not enough memory")  # in the errors on the CPU, which have no class
-_SHORT = 8  # tokens
+_PLACEHOLDER_LENGTH = 8  # tokens
 
 
 class StepRecord(NamedTuple):
@@ -80,10 +80,14 @@ def free_memory() -> None:
         torch.cuda.empty_cache()
 
 
-def stand_in(batch: Batch) -> Batch:
+def placeholder_batch(batch: Batch) -> Batch:
     """A small batch that reaches all parameters: the beginning of one sentence pair."""
     src, tgt, features, _ = batch
-    return Batch(src[:1, :_SHORT], tgt[:1, :_SHORT], None if features is None else features[:1, :_SHORT])
+    return Batch(
+        src[:1, :_PLACEHOLDER_LENGTH],
+        tgt[:1, :_PLACEHOLDER_LENGTH],
+        None if features is None else features[:1, :_PLACEHOLDER_LENGTH],
+    )
 
 
 def describe(batch: Batch) -> str:

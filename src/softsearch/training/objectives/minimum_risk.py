@@ -13,7 +13,7 @@ from softsearch.data.dataset import Batch, pad
 from softsearch.evaluation.inference import evaluating
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy, Loss
-from softsearch.models.output_layers import LOGITS, wide
+from softsearch.models.output_layers import LOGITS, accumulation_dtype
 from softsearch.ranges import AtLeastOne, Positive
 from softsearch.search.options import OutputOptions
 from softsearch.text.vocabulary import BOS, EOS, PAD
@@ -79,7 +79,7 @@ def _risk(
     owners = exists.nonzero()[:, 0]  # [translations] the sentence of each
     state = model.encode(src_tokens, src_features).keep(owners)
     logits = model.decoder(tgt_tokens[:, :-1], state)  # [translations, tgt_len, vocab]
-    logits, targets = logits.transpose(1, 2).to(wide(logits)), tgt_tokens[:, 1:]
+    logits, targets = logits.transpose(1, 2).to(accumulation_dtype(logits)), tgt_tokens[:, 1:]
     nll = functional.cross_entropy(logits, targets, ignore_index=PAD, reduction="none")  # [translations, tgt_len]
     log_probs = -nll.sum(1)
     table = log_probs.new_full(costs.shape, -torch.inf).masked_scatter(exists, log_probs)

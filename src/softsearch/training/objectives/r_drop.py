@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from softsearch.data.dataset import Batch
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy, Loss
-from softsearch.models.output_layers import OutputLayer, rows_at_a_time, wide
+from softsearch.models.output_layers import OutputLayer, accumulation_dtype, rows_at_a_time
 from softsearch.ranges import NotNegative
 
 
@@ -52,7 +52,7 @@ class _SymmetricDivergence(torch.autograd.Function):
         ctx: Any, first: Tensor, second: Tensor, output: nn.Linear | OutputLayer, *parameters: Tensor
     ) -> Tensor:
         rows = rows_at_a_time(output.out_features, first.device)
-        total = first.new_zeros((), dtype=wide(first))
+        total = first.new_zeros((), dtype=accumulation_dtype(first))
         d_features, d_parameters = [], [torch.zeros_like(parameter) for parameter in parameters]
         for chunk in zip(first.split(rows), second.split(rows), strict=True):
             inputs = [features.detach().requires_grad_() for features in chunk]
@@ -79,7 +79,7 @@ def _divergence(first: Tensor, second: Tensor) -> tuple[Tensor, tuple[Tensor, Te
 
     KL(P || Q) has the gradient p (log p - log q - KL(P || Q)) for the logits of P, and q - p for those of Q.
     """
-    log_p, log_q = (logits.log_softmax(-1, dtype=wide(first)) for logits in (first, second))
+    log_p, log_q = (logits.log_softmax(-1, dtype=accumulation_dtype(first)) for logits in (first, second))
     p, q = log_p.exp(), log_q.exp()
     ratio = log_p.sub_(log_q)  # in place, here and below: the time goes into memory
     kl_p, kl_q = ((weight * ratio).sum(-1, keepdim=True) for weight in (p, q))  # KL(P || Q); -KL(Q || P)

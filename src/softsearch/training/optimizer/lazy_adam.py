@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 
-class PartlyAdam(torch.optim.Adam):
+class MixedAdam(torch.optim.Adam):
     """Adam for the parameters that subclasses do not update themselves."""
 
     @torch.no_grad()
@@ -29,7 +29,7 @@ class PartlyAdam(torch.optim.Adam):
         raise NotImplementedError
 
 
-class LazyAdam(PartlyAdam):
+class LazyAdam(MixedAdam):
     """Adam (Kingma & Ba 2015, arXiv:1412.6980) that updates only the rows with a gradient, moments included.
 
     Parameters with a dense gradient get Adam's own step. Sparse gradients are handled as in ``torch.optim.SparseAdam``,
@@ -47,7 +47,7 @@ class LazyAdam(PartlyAdam):
         super().__init__(params, lr=lr, betas=(betas[0], betas[1]), eps=eps)
 
     def update(self, group: dict[str, Any]) -> None:
-        """See :class:`PartlyAdam`: the parameters with a sparse gradient."""
+        """See :class:`MixedAdam`: the parameters with a sparse gradient."""
         for parameter in group["params"]:
             if parameter.grad is not None and parameter.grad.is_sparse:
                 self._step_rows(parameter, group)

@@ -12,12 +12,12 @@ from softsearch.models.cells import Cell
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.layers import blocks_of
 from softsearch.ranges import Positive, Range, Rate, Size
-from softsearch.training.optimizer.lazy_adam import PartlyAdam
+from softsearch.training.optimizer.lazy_adam import MixedAdam
 
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of the quintic polynomial, as its authors chose them
 
 
-class Muon(PartlyAdam):
+class Muon(MixedAdam):
     """Muon (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon) for groups with ``blocks``, else Adam.
 
     M_t = momentum M_{t-1} + (1 - momentum) G_t; W_t = W_{t-1} - lr sqrt(max(1, rows / columns)) NS(G_t + momentum
@@ -53,7 +53,7 @@ class Muon(PartlyAdam):
                 group["lr"] = matrix_lr
 
     def update(self, group: dict[str, Any]) -> None:
-        """See :class:`PartlyAdam`: the matrices of a group that has ``blocks``."""
+        """See :class:`MixedAdam`: the matrices of a group that has ``blocks``."""
         if "blocks" not in group:
             return
         alike: dict[torch.Size, list[tuple[Tensor, Tensor]]] = defaultdict(list)  # matrices and updates of one shape

@@ -8,7 +8,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
 
 from softsearch.app.config.command_line import CommandLine
-from softsearch.app.config.composition import CONFIGS, composed, further_configs, quoted
+from softsearch.app.config.composition import CONFIGS, composed, extra_config_dirs, quoted
 
 OWN = {
     "softsearch_configs/model/mine.yaml": "defaults: [gru]\nhidden_dim: 32\n",
@@ -70,10 +70,10 @@ def test_our_names_win_and_the_log_says_so(monkeypatch: pytest.MonkeyPatch, tmp_
     assert config.model.decoder._target_.startswith("softsearch.")
     monkeypatch.setattr(HydraConfig.instance(), "cfg", config)
     refused = "not model/rnnsearch.yaml, because softsearch's wins"
-    with_files = [*further_configs()]
+    with_files = [*extra_config_dirs()]
     shutil.rmtree(tmp_path / "softsearch_configs" / "model")
     shutil.rmtree(tmp_path / "softsearch_configs" / "recipe")
-    assert [*further_configs()] == []
+    assert [*extra_config_dirs()] == []
     assert with_files == [
         f"configs of {tmp_path / 'softsearch_configs'} are used: model/mine.yaml, recipe/mine.yaml, {refused}"
     ]

@@ -22,7 +22,7 @@ from softsearch.training.callbacks.ema import Ema
 from softsearch.training.callbacks.throughput import Throughput
 from softsearch.training.checkpoints.checkpoint_contents import SaveOrigin
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
-from softsearch.training.checkpoints.training_state import _differences, state_misfit
+from softsearch.training.checkpoints.training_state import _differences, state_mismatch
 from softsearch.training.faults.faulty_steps import FaultySteps
 from softsearch.training.optimizer.lazy_adam import LazyAdam
 from softsearch.training.optimizer.muon import Muon
@@ -78,7 +78,7 @@ def trained(folder: Path, optimizer: Any) -> tuple[dict[str, Any], Misfit]:
     trainer, module = build(4)
     trainer.fit(module, datamodule=data)
     trainer, module = build(8)
-    return load_checkpoint(folder / "last.ckpt"), partial(state_misfit, trainer=trainer, module=module, data=data)
+    return load_checkpoint(folder / "last.ckpt"), partial(state_mismatch, trainer=trainer, module=module, data=data)
 
 
 def changed(checkpoint: dict[str, Any], place: tuple[Any, ...], value: Any) -> dict[str, Any]:
@@ -157,23 +157,23 @@ DATA = ("ParallelDataModule",)
 def test_what_a_fresh_run_would_not_have_is_refused_before_it_is_restored(
     place: tuple[tuple[Any, ...], Any], full: tuple[dict[str, Any], Misfit], tmp_path: Path
 ) -> None:
-    checkpoint, misfit = full
+    checkpoint, mismatch = full
     save_unchecked(changed(checkpoint, *place), tmp_path / "bad.ckpt")
     with pytest.raises(CheckpointError, match=r"bad\.ckpt") as refused:
-        check_unchanged(tmp_path / "bad.ckpt", CONFIG, misfit)
+        check_unchanged(tmp_path / "bad.ckpt", CONFIG, mismatch)
     assert len(str(refused.value)) < 800
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_the_state_of_every_optimizer_is_compared(name: str, tmp_path: Path) -> None:
-    checkpoint, misfit = trained(tmp_path, OPTIMIZERS[name])
-    assert misfit(checkpoint) is None
+    checkpoint, mismatch = trained(tmp_path, OPTIMIZERS[name])
+    assert mismatch(checkpoint) is None
     state = checkpoint["optimizer_states"][0]["state"][0]
     for key in state:
         for value in (torch.zeros(7), "x"):
-            assert misfit(changed(checkpoint, ("optimizer_states", 0, "state", 0, key), value)) is not None
+            assert mismatch(changed(checkpoint, ("optimizer_states", 0, "state", 0, key), value)) is not None
     missing = changed(checkpoint, ("optimizer_states", 0, "state", 0, [*state][-1]), MISSING)
-    assert "this optimizer" in (misfit(missing) or "")
+    assert "this optimizer" in (mismatch(missing) or "")
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_a_run_that_early_stopping_has_ended_is_resumed(tmp_path: Path) -> None:
     assert fit(tmp_path, tmp_path / "run", *stopping(1), batches=40).global_step == 8
     path, data = tmp_path / "run" / "checkpoints" / "last.ckpt", small_data(tmp_path)
     trainer, module = small_trainer(40, stopping(1)), small_module(data)
-    check_unchanged(path, CONFIG, partial(state_misfit, trainer=trainer, module=module, data=data))
+    check_unchanged(path, CONFIG, partial(state_mismatch, trainer=trainer, module=module, data=data))
     for patience, steps in ((1, 8), (2, 12)):
         assert fit(tmp_path, tmp_path / "on", *stopping(patience), batches=40, resume=path).global_step == steps
 

@@ -78,7 +78,7 @@ def test_unusual_lengths_as_gale_and_church_have_them(seed: int, at_once: int) -
     before = rng.random(60) < 0.2
     dropped = before.copy()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(clean_module, "AT_ONCE", at_once)
+        patch.setattr(clean_module, "HASH_CHUNK", at_once)
         mark_unusual(pairs.astype(np.uint16), dropped, 1.5)
     left = [(int(s), int(t)) for (s, t), out in zip(pairs, before, strict=True) if not out]
     ratio = sum(t for _, t in left) / sum(s for s, _ in left)
@@ -102,7 +102,7 @@ HASHES = st.lists(st.integers(0, 20) | st.integers(2**64 - 5, 2**64 - 1), max_si
 def test_the_first_of_equal_ones_is_kept(values: list[int], at_once: int) -> None:
     hashes, dropped = np.array(values, dtype=np.uint64), np.zeros(len(values), dtype=np.bool_)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(clean_module, "AT_ONCE", at_once)
+        patch.setattr(clean_module, "HASH_CHUNK", at_once)
         mark_repeated(hashes, dropped)
     assert dropped.tolist() == [value in values[:i] for i, value in enumerate(values)]
 
@@ -112,6 +112,6 @@ def test_shared_ones_are_counted_as_often_as_they_are_asked_for(
     values: list[int], others: list[int], at_once: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(clean_module, "AT_ONCE", at_once)
+        patch.setattr(clean_module, "HASH_CHUNK", at_once)
         found = count_shared(np.array(values, dtype=np.uint64), np.array(others, dtype=np.uint64))
     assert found == sum(other in values for other in others)

@@ -304,6 +304,6 @@ def test_the_words_of_split_text_are_known_in_heatmaps(tmp_path: Path) -> None:
     )
     validation = TranslateValidation(metrics=METRICS, search=Greedy(), samples_dir=tmp_path)
     validation.src, validation.written = [tokenizer.encode(line) for line in lines], lines
-    validation.translated = [(line, "", tokenizer.written(line)) for line in lines]
+    validation.translated = [(line, "", tokenizer.normalize_like_decode(line)) for line in lines]
     first, _ = Dashboard()._draw(trainer, small_model("rnnsearch"), validation)
     assert (first.tgt, first.caption) == (["▁low@@", "▁er", "▁the", "▁new@@", "▁est", "</s>"], "lower the newest")

@@ -5,7 +5,14 @@ import torch
 
 from softsearch.data.dataset import Batch
 from softsearch.text.vocabulary import BOS, EOS
-from softsearch.training.faults.step_guard import Fault, StepGuard, StepRecord, describe, out_of_memory, stand_in
+from softsearch.training.faults.step_guard import (
+    Fault,
+    StepGuard,
+    StepRecord,
+    describe,
+    out_of_memory,
+    placeholder_batch,
+)
 
 BATCH = Batch(torch.full((3, 12), 7), torch.tensor([[BOS, *[7] * 10, EOS]] * 3))
 FINE, NORM = (0.0, 0.0), torch.tensor(2.0)
@@ -72,7 +79,7 @@ def test_what_pytorch_says_of_memory_is_recognised() -> None:
 
 
 def test_the_stand_in_is_the_beginning_of_one_pair() -> None:
-    short = stand_in(BATCH)
+    short = placeholder_batch(BATCH)
     assert short.src_tokens.shape == (1, 8)
     assert torch.equal(short.tgt_tokens, BATCH.tgt_tokens[:1, :8])
     assert describe(BATCH) == "3 pairs of up to 12 source and 12 target tokens"

@@ -15,7 +15,7 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
 from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB, model_config, small_model
 from softsearch.text.vocabulary import BOS, EOS, PAD
-from softsearch.training.faults.step_guard import stand_in
+from softsearch.training.faults.step_guard import placeholder_batch
 from softsearch.training.objectives import minimum_risk as module
 from softsearch.training.objectives.minimum_risk import Subset, Tokens, minimum_risk, parts
 from softsearch.training.objectives.teacher_forcing import teacher_forcing
@@ -112,7 +112,7 @@ def test_parts_of_the_batch_change_nothing(name: str, monkeypatch: pytest.Monkey
 
 
 def test_the_beginning_of_a_batch_that_takes_its_place_when_memory_runs_out() -> None:
-    batch = stand_in(Batch(torch.arange(4, 11)[None], torch.tensor([[BOS, *range(4, 12), EOS]])))
+    batch = placeholder_batch(Batch(torch.arange(4, 11)[None], torch.tensor([[BOS, *range(4, 12), EOS]])))
     loss, tokens = minimum_risk(small_model("rnnsearch"), CrossEntropy(), batch, 0, utility=shared)
     assert bool(loss.smoothed.isfinite())
     assert int(tokens) == 7

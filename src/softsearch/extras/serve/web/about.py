@@ -15,8 +15,8 @@ from softsearch.ranges import Range, fits, in_words
 from softsearch.runtime.options import nearest
 from softsearch.text.plain_values import read_json
 
-_MOST_CHARACTERS = 2000  # of a text
-_MOST_BYTES = 1 << 20
+_MAX_CHARACTERS = 2000  # of a text
+_MAX_BYTES = 1 << 20
 Percent = Annotated[float, Range(0, 100)]
 
 
@@ -103,8 +103,8 @@ def read_about(path: Path, names: Collection[str]) -> PageAbout:
         ConfigError: it cannot be read, or a value in it is unknown, missing, too long, or of the wrong kind.
     """
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise ValueError(f"it has more than {_MOST_BYTES:,} bytes")
+        if path.stat().st_size > _MAX_BYTES:
+            raise ValueError(f"it has more than {_MAX_BYTES:,} bytes")
         tree = read_json(path)
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path} is not JSON that describes models ({error}); see docs/browser.md") from error
@@ -136,8 +136,8 @@ def _read(value: Any, hint: Any, path: str) -> Any:
         raise ConfigError(f"{path or 'the file'} is {str(value)[:40]!r}, expected {kind} of {keys}")
     if not fits(value, hint):
         raise ConfigError(f"{path} is {str(value)[:40]!r}, expected {in_words(hint, value)}")
-    if isinstance(value, str) and (len(value) > _MOST_CHARACTERS or any(ord(char) < 32 for char in value)):
-        expected = f"one line of at most {_MOST_CHARACTERS:,} characters"
+    if isinstance(value, str) and (len(value) > _MAX_CHARACTERS or any(ord(char) < 32 for char in value)):
+        expected = f"one line of at most {_MAX_CHARACTERS:,} characters"
         raise ConfigError(f"{path} has {len(value):,} characters or several lines, expected {expected}")
     return value
 

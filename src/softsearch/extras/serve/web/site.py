@@ -61,13 +61,13 @@ def site_json(
         files: all of the site; none for a server.
     """
     about = about or PageAbout()
-    told = {name: asdict(model) for name, model in about.models.items()}
+    about_by_model = {name: asdict(model) for name, model in about.models.items()}
     return {
         "version": version,
         "backend": backend,
         "title": about.title,
         "text": about.text,
-        "models": [asdict(facts) | {"about": told.get(facts.name)} for facts in models],
+        "models": [asdict(facts) | {"about": about_by_model.get(facts.name)} for facts in models],
         "examples": [asdict(example) for example in about.examples],
         "files": list(files),
     }
@@ -107,9 +107,9 @@ def write_site(
     page = assets()
     check_replaceable(folder, "site", _listed(folder / SITE))
     paths = dict(zip(model_names(bundles), bundles, strict=True))
-    told = PageAbout() if about is None else read_about(about, paths)
-    told = replace(told, examples=(*told.examples, *_read_examples(examples)))
-    opened = {name: _open_single(paths[name]) for name in told.in_order(paths)}
+    page_about = PageAbout() if about is None else read_about(about, paths)
+    page_about = replace(page_about, examples=(*page_about.examples, *_read_examples(examples)))
+    opened = {name: _open_single(paths[name]) for name in page_about.in_order(paths)}
     with writing(folder, "site"), new_folder(folder) as fresh:
         shutil.copytree(
             page, fresh, dirs_exist_ok=True, copy_function=shutil.copyfile, ignore=shutil.ignore_patterns(_DOCS)
@@ -122,7 +122,7 @@ def write_site(
             (model / MANIFEST).write_bytes((bundle.path / MANIFEST).read_bytes())
         files = sorted(path.relative_to(fresh).as_posix() for path in fresh.rglob("*") if path.is_file())
         facts = [model_facts(name, bundle) for name, bundle in opened.items()]
-        site = site_json(facts, backend="local", version="", about=told, files=[*files, SITE])
+        site = site_json(facts, backend="local", version="", about=page_about, files=[*files, SITE])
         site["version"] = _version(fresh, files, site)
         (fresh / SITE).write_text(_json(site), encoding="utf-8")
         _add_site(fresh / SERVICE_WORKER, site)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from softsearch.data.given_tokenizers import GivenTokenizers, identity
+from softsearch.data.existing_tokenizers import ExistingTokenizers, identity
 from softsearch.errors import ConfigError
 from softsearch.text.tokenizer import Kind, TokenizerTrainer, train_tokenizer
 
@@ -11,8 +11,8 @@ OLD = train_tokenizer(LINES, kind="bpe", vocab_size=40, tags=["<2de>"])
 OTHER = train_tokenizer(LINES, kind="char", vocab_size=30)
 
 
-def given(**options: object) -> GivenTokenizers:
-    return GivenTokenizers(**{"models": (OLD.model, OLD.model), "origin": "init=a.ckpt"} | options)  # type: ignore[arg-type]
+def given(**options: object) -> ExistingTokenizers:
+    return ExistingTokenizers(**{"models": (OLD.model, OLD.model), "origin": "init=a.ckpt"} | options)  # type: ignore[arg-type]
 
 
 def test_they_come_back_as_they_are() -> None:

@@ -34,7 +34,7 @@ class TokenizerMaker(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GivenTokenizers:
+class ExistingTokenizers:
     """Tokenizers for a preparation that trains none.
 
     Args:
