@@ -68,7 +68,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
     """An empty folder to fill, which then takes the place of ``folder``; on any failure ``folder`` stays as it was.
 
     It is on the disk before two renames replace the old one. After a SIGKILL or a power cut between the two renames
-    both are whole, in ``.unfinished-*`` beside the path.
+    both are whole, in ``.unfinished-*`` next to the path.
 
     Raises:
         OSError: the disk is full or not writable.

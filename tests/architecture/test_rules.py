@@ -24,19 +24,20 @@ def sources(repo_root: Path) -> list[Path]:
     return found
 
 
-@pytest.mark.parametrize(
-    "rule",
-    [
-        rules.file_length,
-        rules.function_length,
-        rules.unsafe_code,
-        rules.printed_markup,
-        rules.missing_annotations,
-        rules.missing_docstrings,
-    ],
-)
+@pytest.mark.parametrize("rule", [rules.file_length, rules.function_length, rules.unsafe_loading, rules.printed_markup])
 def test_source_keeps_the_rule(rule: Rule, sources: list[Path]) -> None:
     assert not rules.broken(rule, sources)
+
+
+def test_public_methods_have_or_inherit_a_docstring(sources: list[Path]) -> None:
+    ours = [path.read_text(encoding="utf-8") for path in sources if "testing" not in path.parts]
+    assert rules.missing_docstrings(ours) == []
+
+
+def test_method_without_a_docstring_is_noticed() -> None:
+    base = "class A:\n    def f(self):\n        'Says what.'\n    def _g(self): ..."
+    derived = "class B(module.A[int]):\n    def f(self): ...\n    def g(self): ..."
+    assert [line.partition(" ")[0] for line in rules.missing_docstrings([base, derived])] == ["B.g"]
 
 
 @pytest.mark.parametrize("layer", sorted(rules.ALLOWED_IMPORTS))
@@ -90,28 +91,16 @@ def test_changelog_has_its_form(repo_root: Path) -> None:
         (rules.function_length, LONG_FUNCTION, "f has 61 lines"),
         (rules.function_length, DECORATED, "line 3: f has 61 lines"),
         (rules.function_length, "class A:\n    " + LONG_FUNCTION.replace("\n", "\n    "), "f has 61 lines"),
-        (rules.unsafe_code, "import pickle", "imports pickle"),
-        (rules.unsafe_code, "def f():\n    from joblib import load", "imports joblib"),
-        (rules.unsafe_code, "x = eval('1')", "calls eval"),
-        (rules.unsafe_code, "exec('1')", "calls exec"),
-        (rules.unsafe_code, "import os\nos.system('ls')", "calls os.system"),
-        (rules.unsafe_code, "import yaml\nyaml.load(f, Loader=yaml.Loader)", "calls yaml.load"),
-        (rules.unsafe_code, "from yaml import load as read\nread(f)", "calls yaml.load"),
-        (rules.unsafe_code, "import torch\ntorch.load(f)", "weights_only=True"),
-        (rules.unsafe_code, "import torch\ntorch.load(f, weights_only=False)", "weights_only=True"),
-        (rules.unsafe_code, "import torch as t\nt.load(f, weights_only=flag)", "weights_only=True"),
-        (rules.unsafe_code, "import numpy as np\nnp.load(f, allow_pickle=True)", "allow_pickle=False"),
+        (rules.unsafe_loading, "import torch\ntorch.load(f)", "weights_only=True"),
+        (rules.unsafe_loading, "import torch\ntorch.load(f, weights_only=False)", "weights_only=True"),
+        (rules.unsafe_loading, "import torch as t\nt.load(f, weights_only=flag)", "weights_only=True"),
+        (rules.unsafe_loading, "import numpy as np\nnp.load(f, allow_pickle=True)", "allow_pickle=False"),
         (
             rules.printed_markup,
             "from rich.console import Console\nConsole(stderr=True)",
             "line 2: rich.console.Console",
         ),
         (rules.printed_markup, "import rich\nrich.print('[red]')", "line 2: rich.print"),
-        (rules.missing_annotations, "def f(x) -> int: ...", "parameter x"),
-        (rules.missing_annotations, "def f(x: int): ...", "the result"),
-        (rules.missing_annotations, "def f(*xs) -> None: ...", "parameter xs"),
-        (rules.missing_annotations, "class A:\n    def __init__(self, *, x) -> None: ...", "parameter x"),
-        (rules.missing_docstrings, "x = 1", "no docstring"),
         (rules.foreign_imports("search"), "import torch", "search imports torch"),
         (rules.foreign_imports("search"), "def f():\n    import sentencepiece", "search imports sentencepiece"),
         (rules.foreign_imports("models"), "from lightning.pytorch import Trainer", "models imports lightning"),
@@ -129,16 +118,15 @@ def test_rule_notices(rule: Rule, bad: str, complaint: str) -> None:
 def test_file_that_does_not_parse_is_named(tmp_path: Path) -> None:
     bad = tmp_path / "bad.py"
     bad.write_text("x = 1\ndef :\n", encoding="utf-8")
-    assert f"{bad}: line 2" in rules.broken(rules.unsafe_code, [bad])[0]
+    assert f"{bad}: line 2" in rules.broken(rules.unsafe_loading, [bad])[0]
 
 
 @pytest.mark.parametrize(
     ("rule", "good"),
     [
-        (rules.unsafe_code, "import torch\ntorch.load(f, map_location='cpu', weights_only=True)"),
-        (rules.unsafe_code, "import numpy as np\nnp.load(f, mmap_mode='r')\nnp.load(f, allow_pickle=False)"),
-        (rules.unsafe_code, "import re, torch\nre.compile('x')\ntorch.compile(net)\nnet.eval()\nyaml.safe_load(f)"),
-        (rules.missing_annotations, "class A:\n    def f(self, x: int) -> int: ...\n    def _g(self, x): ..."),
+        (rules.unsafe_loading, "import torch\ntorch.load(f, map_location='cpu', weights_only=True)"),
+        (rules.unsafe_loading, "import numpy as np\nnp.load(f, mmap_mode='r')\nnp.load(f, allow_pickle=False)"),
+        (rules.unsafe_loading, "import re, torch\nre.compile('x')\ntorch.compile(net)\nnet.eval()\nyaml.safe_load(f)"),
         (rules.foreign_imports("runtime"), "import json, numpy\nfrom softsearch.search import beam"),
     ],
 )

@@ -78,13 +78,13 @@ class OwnAttention(Attention):
     def start(self, mask: Tensor) -> State:
         return (torch.zeros_like(mask, dtype=self.query_projection.weight.dtype),)
 
-    def energies(self, query: Tensor, memory: Memory, before: State) -> Tensor:
-        seen = before[0].unflatten(0, query.shape[:2])
+    def energies(self, query: Tensor, memory: Memory, state: State) -> Tensor:
+        seen = state[0].unflatten(0, query.shape[:2])
         return self.query_projection(query) @ memory.states.transpose(1, 2) - seen
 
-    def forward(self, query: Tensor, memory: Memory, position: Tensor, before: State = ()) -> AttentionOutput:
-        attended = super().forward(query, memory, position, before)
-        return attended._replace(state=(before[0] + attended.weights.flatten(0, 1),))
+    def forward(self, query: Tensor, memory: Memory, position: Tensor, state: State = ()) -> AttentionOutput:
+        attended = super().forward(query, memory, position, state)
+        return attended._replace(state=(state[0] + attended.weights.flatten(0, 1),))
 
 
 class OwnState(nn.Module):

@@ -81,7 +81,7 @@ def test_both_sources_are_read(folder: Path) -> None:
 def test_a_source_that_lacks_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     translator = Translator(folder / "bundle")
     vectors = np.load(folder / "test.npy")
-    with pytest.raises(InputError, match="reads text beside feature vectors; add the lines of text"):
+    with pytest.raises(InputError, match="reads text with feature vectors; add the lines of text"):
         translator.translate(features=vectors)
     with pytest.raises(InputError, match="reads features of 60 values, but the sources are text without features"):
         translator.translate(["a circle"])

@@ -24,7 +24,7 @@ class MyAttention(Attention):
         """h_j / |h_j|, once for a sentence: ``[sentences, positions, memory_dim]``."""
         return (functional.normalize(states, dim=-1),)
 
-    def energies(self, query: Tensor, memory: Memory, before: tuple[Tensor, ...]) -> Tensor:
+    def energies(self, query: Tensor, memory: Memory, state: tuple[Tensor, ...]) -> Tensor:
         """e_ij ``[sentences, queries, positions]``, from s ``[sentences, queries, query_dim]``."""
         key = functional.normalize(self.key_projection(query), dim=-1)
         return self.strength * key @ memory.projected[0].transpose(1, 2)

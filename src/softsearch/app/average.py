@@ -24,7 +24,7 @@ def average(options: Average) -> None:
     else:
         paths = [checkpoint_file(path) for path in ckpt or []]
     if out is None:
-        raise ConfigError("out is null, expected out=PATH beside ckpt='[a.ckpt,b.ckpt]'; set out")
+        raise ConfigError("out is null, expected out=PATH with ckpt='[a.ckpt,b.ckpt]'; set out")
     with progress("averaging", len(paths)) as advance:
         mean = average_checkpoints(paths, advance)
     AtomicCheckpointIO().save_checkpoint(mean, out)

@@ -38,7 +38,7 @@ def build_metrics(nodes: Parts) -> dict[str, Metric]:
     """Builds the metrics of the config group ``metric``.
 
     Raises:
-        ConfigError: there is none, one has a name that is taken, or a class that is no metric, or refuses its options.
+        ConfigError: there is none, or one has a name that is taken, is not a metric, or refuses its options.
     """
     metrics = {name: build(node) for name, node in nodes.items() if node is not None}
     for name, metric in metrics.items():

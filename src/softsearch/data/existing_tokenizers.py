@@ -1,4 +1,4 @@
-"""Tokenizers that exist before the data: of a checkpoint or a file, in the place of those trained on a run's text."""
+"""Existing tokenizers, from a checkpoint or a file, used instead of new ones trained on a run's text."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -88,7 +88,7 @@ class ExistingTokenizers:
 
 
 def identity(maker: TokenizerMaker) -> Mapping[str, Any]:
-    """What the tokenizers depend on beside the text, as plain values; sampling is done in training.
+    """What the tokenizers depend on besides the text, as plain values; sampling is done in training.
 
     The rules of folding do not count: they follow from the pieces, and a run goes on where they are newer.
     """

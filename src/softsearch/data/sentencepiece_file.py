@@ -93,7 +93,7 @@ def with_folding(model: bytes) -> bytes:
     """Returns a model that replaces what its pieces lack by what looks the same; other text has the ids of ``model``.
 
     See :mod:`softsearch.text.folding`. A model with a normalisation of its own stays as it is. The pieces of single
-    bytes do not count: a model has hardly seen them in the place of a no-break space.
+    bytes do not count: a model has hardly ever seen them instead of a no-break space.
     """
     proto = _parse(model, "the model")
     if proto.normalizer_spec.precompiled_charsmap and proto.normalizer_spec.name != FOLDING:

@@ -26,7 +26,6 @@ class JoiningTrainer(TokenizerTrainer):
     """Trains tokenizers of text that is split already, which write it joined."""
 
     def train(self, src_lines: Iterable[str], tgt_lines: Iterable[str], tags: Sequence[str] = ()) -> Tokenizers:
-        """See TokenizerTrainer."""
         trained = super().train(src_lines, tgt_lines, tags)
         src, tgt = (SentencePieceTokenizer(with_joiner(one.model, self.joiner)) for one in trained)
         return src, src if tgt.model == src.model else tgt
@@ -95,7 +94,7 @@ def list_model(units: Sequence[str], kind: Kind, name: str) -> bytes:
         name: of the list, for messages.
 
     Raises:
-        ConfigError: there are none, or one is no word or no character.
+        ConfigError: there are none, or one is not a word or a character.
     """
     if kind == "char":
         units = list(dict.fromkeys([_SPACE, *(_SPACE if unit == " " else unit for unit in units)]))

@@ -5,17 +5,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from softsearch.errors import ConfigError
-from softsearch.evaluation.bootstrap import Resampled
+from softsearch.evaluation.bootstrap import Resamples
 from softsearch.evaluation.measure import Evaluator
 from softsearch.evaluation.schema import SystemReport, read_report
 
 
 def read_earlier(
     against: Path, evaluator: Evaluator, names: Collection[str]
-) -> list[tuple[SystemReport, dict[str, Resampled]]]:
+) -> list[tuple[SystemReport, dict[str, Resamples]]]:
     """The systems of the report in the folder ``against``, without their pictures, and their scores for paired tests.
 
-    Their translations are scored anew, so that all scores of a metric have one signature.
+    Their translations are scored again, so that all scores of a metric have one signature.
 
     A system whose name is among ``names``, those of the new report, is prefixed with its folder's name.
 

@@ -13,21 +13,21 @@ RESAMPLES = 1000
 _SEED = 12345  # sacreBLEU's
 
 
-class Resampled(NamedTuple):
+class Resamples(NamedTuple):
     """A score, and those of resamples of the sentences, which are the same sentences for every system."""
 
     value: float
     resamples: NDArray[np.float64]
 
 
-def resample(metric: Metric, table: Table) -> Resampled:
+def resample(metric: Metric, table: Table) -> Resamples:
     """Scores sentences, and resamples of them with replacement, given their statistics."""
     generator, sentences = np.random.default_rng(_SEED), len(table)
     counts = (np.bincount(generator.integers(sentences, size=sentences), minlength=sentences) for _ in range(RESAMPLES))
-    return Resampled(metric.score(table.sum(axis=0)), np.array([metric.score(row @ table) for row in counts]))
+    return Resamples(metric.score(table.sum(axis=0)), np.array([metric.score(row @ table) for row in counts]))
 
 
-def interval(metric: Metric, resampled: Resampled) -> Score:
+def interval(metric: Metric, resampled: Resamples) -> Score:
     """The score with its 95 % interval, which is symmetric about the mean of the resamples as sacreBLEU's is."""
     values = np.sort(resampled.resamples)
     tail = len(values) // 40
@@ -38,7 +38,7 @@ def interval(metric: Metric, resampled: Resampled) -> Score:
     return Score(resampled.value, low, high, "|".join(part for part in parts if part))
 
 
-def paired_bootstrap(systems: Mapping[str, Mapping[str, Resampled]]) -> list[Comparison]:
+def paired_bootstrap(systems: Mapping[str, Mapping[str, Resamples]]) -> list[Comparison]:
     """Compares systems with the first one, metric by metric.
 
     Returns:
@@ -54,7 +54,7 @@ def paired_bootstrap(systems: Mapping[str, Mapping[str, Resampled]]) -> list[Com
     ]
 
 
-def p_value(system: Resampled, baseline: Resampled) -> float:
+def p_value(system: Resamples, baseline: Resamples) -> float:
     """The share of resamples that differ from their mean difference by more than the systems do; two-sided."""
     if system.value == baseline.value:
         return 1.0

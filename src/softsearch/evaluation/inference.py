@@ -46,7 +46,7 @@ class Words(NamedTuple):
     output: dict[str, Tensor]  # weight [words, dim] and bias [words], by their names in the decoder
 
 
-class TorchStepFunction:
+class TorchStepFunction(StepFunction):
     """Search over a :class:`Seq2Seq`, which must be in evaluation mode.
 
     With a shortlist, probabilities are normalised over the words that it allows in each translation.
@@ -64,7 +64,6 @@ class TorchStepFunction:
 
     @torch.inference_mode()
     def start(self, src: Sequence[Sequence[int]]) -> TorchState:
-        """See StepFunction."""
         tokens = pad([np.asarray(sentence, dtype=np.int64) for sentence in src]).to(self.device)
         words = None if self.shortlist is None else self._words(self.shortlist, src)
         features = padded_features(src, self.model.encoder.description.feature_dim, "the model")
@@ -73,7 +72,7 @@ class TorchStepFunction:
 
     @torch.inference_mode()
     def step(self, tokens: NDArray[np.int64], state: TorchState, k: int) -> tuple[Candidates, TorchState]:
-        """See StepFunction; with a shortlist, no more candidates than it has words."""
+        """Reads one token per row; with a shortlist, returns at most as many candidates as it has words."""
         read, words = torch.from_numpy(tokens).to(self.device), state.words
         if words is None:
             output = self.model.decoder.step(read, state.decoder)
@@ -105,12 +104,10 @@ class TorchStepFunction:
 
     @torch.inference_mode()
     def select(self, state: TorchState, rows: NDArray[np.int64]) -> TorchState:
-        """See StepFunction."""
         return state._replace(decoder=state.decoder.select(torch.from_numpy(rows).to(self.device)))
 
     @torch.inference_mode()
     def keep(self, state: TorchState, sentences: NDArray[np.int64]) -> TorchState:
-        """See StepFunction."""
         indices = torch.from_numpy(sentences).to(self.device)
         words = None if state.words is None else state.words._replace(mask=state.words.mask[indices])
         return TorchState(state.decoder.keep(indices), state.src_mask[indices], words)

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from softsearch.evaluation.bootstrap import Resampled, interval, resample
+from softsearch.evaluation.bootstrap import Resamples, interval, resample
 from softsearch.evaluation.by_length import score_by_length
 from softsearch.evaluation.inference import BATCH_TOKENS, mean_nll
 from softsearch.evaluation.metrics import LengthRatio, Metric, facts
@@ -15,7 +15,7 @@ from softsearch.evaluation.schema import MetricFacts, SystemReport
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.runtime.system import System, translation_texts
 from softsearch.search.batching import cores, translate_ids
-from softsearch.search.constraints import Banned
+from softsearch.search.constraints import BannedTokens
 from softsearch.search.ensemble import Ensemble
 from softsearch.search.forced_decoding import score_pairs
 from softsearch.search.interface import Hypothesis, SearchStrategy
@@ -36,7 +36,7 @@ class SystemScores(NamedTuple):
     """The part of a report that depends on the translations alone."""
 
     values: dict[str, Any]  # fields of a SystemReport
-    resampled: dict[str, Resampled]  # by metric, for paired tests
+    resampled: dict[str, Resamples]  # by metric, for paired tests
 
 
 class SystemResult(NamedTuple):
@@ -45,7 +45,7 @@ class SystemResult(NamedTuple):
     report: SystemReport
     hypotheses: list[Hypothesis]  # the best one of each sentence
     warnings: list[str]
-    resampled: dict[str, Resampled]
+    resampled: dict[str, Resamples]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +155,7 @@ class Evaluator:
         text = self.text.select(indices)
         tgt_tokenizer = system.tokenizers[1]
         if tgt_tokenizer.has_words or any(UNK in hypothesis.tokens for hypothesis in hypotheses):
-            banned = replace(system, step_fn=Banned(system.step_fn, [UNK]))
+            banned = replace(system, step_fn=BannedTokens(system.step_fn, [UNK]))
             return replace(self, text=text, dictionary=None).translate(banned, strategy).texts, *text.lines[::-1]
         return [tgt_tokenizer.decode(hypotheses[index].tokens) for index in indices], *text.lines[::-1]
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from softsearch.evaluation.bootstrap import Resampled, p_value, resample
+from softsearch.evaluation.bootstrap import Resamples, p_value, resample
 from softsearch.evaluation.measure import Evaluator
 from softsearch.evaluation.metrics import LengthRatio
 from softsearch.evaluation.schema import SearchPoint
@@ -20,7 +20,7 @@ def search_curve(
     system: System,
     searches: Mapping[str, SearchStrategy],
     options: SearchOptions,
-    own: Resampled | None = None,
+    own: Resamples | None = None,
 ) -> tuple[list[SearchPoint], list[str]]:
     """A point for each search, by its name in the report, and a warning where exact search has given up.
 

@@ -15,7 +15,7 @@ class PairwiseCHRF:
     """``metric.sentence_score`` of every pair of a candidate and a reference, 0 to 100.
 
     sacreBLEU extracts each text's n-grams once and computes the scores; only the matches are counted here, for all
-    pairs together. This calls protected methods of sacreBLEU's: the public ones extract the n-grams of both texts anew
+    pairs together. This calls protected methods of sacreBLEU's: the public ones extract the n-grams of both texts again
     for every pair, which took five times as long.
     """
 

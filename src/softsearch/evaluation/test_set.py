@@ -72,7 +72,9 @@ class HeldOutText:
         """The text with references as this tokenizer writes translations."""
         if not tokenizer.joiner:
             return self
-        return replace(self, references=[*map(tokenizer.written, self.references)], split_references=self.references)
+        return replace(
+            self, references=[*map(tokenizer.normalize_like_decode, self.references)], split_references=self.references
+        )
 
     @cached_property
     def _tags(self) -> set[str]:

@@ -32,7 +32,7 @@ class Calibration(OnnxStepFunction):
 
 
 class _Session:
-    """An ONNX Runtime session that fetches the recorded activations beside its outputs."""
+    """An ONNX Runtime session that fetches the recorded activations along with its outputs."""
 
     def __init__(self, graph: bytes, seen: "dict[str, _Values]") -> None:
         model = onnx.load_from_string(graph)

@@ -113,17 +113,19 @@ class _Example:
                 model.encode(**{name: tensor[:, :length] for name, tensor in self.source.items()})
                 for length in (src_len, src_len - described.tokens_per_position)
             )
-        memory, of_shorter = (_memory(encoded.memory, described) for encoded in (state, shorter))
+        memory, shorter_axes = (_memory(encoded.memory, described) for encoded in (state, shorter))
         self.memory = tuple(m.contiguous() for m in memory)
-        self.memory_axes = tuple(_axes({0: SENTENCES}, src_len, *pair) for pair in zip(memory, of_shorter, strict=True))
+        self.memory_axes = tuple(
+            _axes({0: SENTENCES}, src_len, *pair) for pair in zip(memory, shorter_axes, strict=True)
+        )
         rows = {0: SENTENCES, 1: PREVIOUS_BEAMS}
         if state.slots:
             self.cache: Tensors = (torch.zeros(sentences, previous, slots),)  # their bias
             self.cache_axes: tuple[dict[int, Any], ...] = (rows | {2: SLOTS},)
         else:
-            cache, of_shorter = (tuple(c[:, None] for c in encoded.cache) for encoded in (state, shorter))
+            cache, shorter_axes = (tuple(c[:, None] for c in encoded.cache) for encoded in (state, shorter))
             self.cache = tuple(c.expand(-1, previous, *c.shape[2:]).clone() for c in cache)
-            self.cache_axes = tuple(_axes(rows, src_len, *pair) for pair in zip(cache, of_shorter, strict=True))
+            self.cache_axes = tuple(_axes(rows, src_len, *pair) for pair in zip(cache, shorter_axes, strict=True))
         self.slots = tuple(s.new_zeros(*s.shape[:2], slots, s.shape[3]) for s in state.slots)
         self.memory_names, self.cache_names, self.slot_names = (
             [f"{kind}.{i}" for i in range(len(tensors))]
@@ -138,11 +140,13 @@ def _memory(memory: Memory, encoder: EncoderDescription) -> Tensors:
     return (memory.states, *memory.projected, *own_mask)
 
 
-def _axes(axes: dict[int, Any], src_len: int, tensor: Tensor, of_shorter: Tensor) -> dict[int, Any]:
+def _axes(axes: dict[int, Any], src_len: int, tensor: Tensor, shorter_axes: Tensor) -> dict[int, Any]:
     """The dynamic axes: those given, and those that a shorter source makes shorter."""
-    sizes = enumerate(zip(tensor.shape, of_shorter.shape, strict=True))
-    of_source = {axis: SRC_LEN if size == src_len else POSITIONS for axis, (size, shorter) in sizes if size != shorter}
-    return axes | of_source
+    sizes = enumerate(zip(tensor.shape, shorter_axes.shape, strict=True))
+    source_axes = {
+        axis: SRC_LEN if size == src_len else POSITIONS for axis, (size, shorter) in sizes if size != shorter
+    }
+    return axes | source_axes
 
 
 class _EncoderGraph(nn.Module):

@@ -41,8 +41,8 @@ def compare(
 ) -> Parity:
     """Steps two backends through the same random tokens, with beams, reordering and dropped sentences.
 
-    Sentences are of the lengths in :data:`LENGTHS` (EOS excluded) or as long as the model may read, with shorter ones
-    beside them, in batches of :data:`BATCHES`. With a ``feature_dim`` they have random features. A recurrent model can
+    Sentences are of the lengths in :data:`LENGTHS` (EOS excluded) or as long as the model may read, together with
+    shorter ones, in batches of :data:`BATCHES`. With a ``feature_dim`` they have random features. A recurrent model can
     amplify the rounding of each step: ``exact`` makes the reference in float64, which shows by how much.
 
     Raises:

@@ -59,7 +59,6 @@ def bound_scans(graph: onnx.GraphProto, tokens: str) -> None:
 
 class _ScanLoop(Loop):
     def forward(self, inputs: Tensor, state: State, real: Tensor | None) -> tuple[Tensor, State]:
-        """See :class:`Loop`."""
 
         def step(before: State, now: tuple[Tensor, Tensor]) -> tuple[State, Tensor]:
             after = self.cell.advance(now[0], before, now[1])
@@ -79,7 +78,7 @@ class _ScannedRecurrence(Recurrence):
         self.weights = nn.ParameterList(nn.Parameter(w.detach(), requires_grad=False) for w in weights)
 
     def loop_weights(self) -> dict[str, Tensor]:
-        """See :class:`Recurrence`: stacked already, so that the graph does not do it at each run."""
+        """Stacked already, so that the graph does not do it at each run."""
         return dict(zip(self.names, self.weights, strict=True))
 
 
@@ -106,7 +105,7 @@ class OnnxRecurrence(nn.Module):
         self.b = nn.Buffer(torch.cat((b, b_r), dim=1))  # [directions, 2 * blocks * hidden]
 
     def forward(self, x: Tensor, mask: Tensor, initial: None = None) -> RecurrenceOutput:
-        """See :class:`Recurrence`."""
+        """Runs the layer; arguments and result are those of :meth:`Recurrence.forward`."""
         (batch, src_len, _), (directions, _, hidden_dim) = x.shape, self.r.shape
         last = (directions, batch, hidden_dim)
         states, *final = torch.onnx.ops.symbolic_multi_out(

@@ -1,8 +1,8 @@
 """Splitter of sentences as an ONNX graph, in the form of MiniSBD (https://github.com/LibreTranslate/MiniSBD).
 
-A mark ends a sentence, with what closes it, before a space and no digit or letter in lower case; a wide mark needs no
-space. A dot does not behind one character, behind another dot, or behind two characters of which the first is no letter
-in lower case: "z. B.", "U.S.", "3. Mai", "13. Mai", "Dr. No". Longer abbreviations are taken for ends.
+A mark, with what closes it, ends a sentence if a space follows and then neither a digit nor a lower-case letter; a wide
+mark needs no space. A dot does not end one after a single character, after another dot, or after two characters unless
+the first is a lower-case letter: "z. B.", "U.S.", "3. Mai", "13. Mai", "Dr. No". Longer abbreviations count as ends.
 """
 
 # The function is translated and never run, and its types are ONNX's.

@@ -53,9 +53,9 @@ class Attention(nn.Module):
 
     It is called with the width of the decoder's queries and that of the annotations. One of your own defines
     :meth:`energies`, and :meth:`project` for its products with the annotations; in YAML it is
-    ``attention: {_target_: mypackage.MyAttention, _partial_: true}``, with its options beside them. One that is more
-    than a softmax of energies overrides :meth:`forward`. One that reads what it did before sets ``num_states``, and
-    defines :meth:`start`.
+    ``attention: {_target_: mypackage.MyAttention, _partial_: true}``, with its options. One that is more than a softmax
+    of energies overrides :meth:`forward`. One that reads its own previous result sets ``num_states``, and defines
+    :meth:`start`.
     """
 
     num_states: int = 0  # tensors that one step hands to the next
@@ -70,12 +70,12 @@ class Attention(nn.Module):
         del mask
         return ()
 
-    def energies(self, query: Tensor, memory: Memory, before: tuple[Tensor, ...]) -> Tensor:
+    def energies(self, query: Tensor, memory: Memory, state: tuple[Tensor, ...]) -> Tensor:
         """The energies e_ij ``[sentences, queries, positions]``; the arguments are those of :meth:`forward`."""
         raise NotImplementedError
 
     def forward(
-        self, query: Tensor, memory: Memory, position: Tensor, before: tuple[Tensor, ...] = ()
+        self, query: Tensor, memory: Memory, position: Tensor, state: tuple[Tensor, ...] = ()
     ) -> AttentionOutput:
         """Attends from some queries of each sentence: its beams, or all steps at once.
 
@@ -83,10 +83,10 @@ class Attention(nn.Module):
             query: ``[sentences, queries, query_dim]``.
             memory: the annotations, whose ``projected`` begins with their :meth:`project`.
             position: the step of each query, ``[sentences, queries]`` from 0 on.
-            before: the state of the step before, ``[sentences * queries, ...]`` each tensor.
+            state: the state that the previous step returned, ``[sentences * queries, ...]`` each tensor.
         """
         del position
-        weights = masked_softmax(self.energies(query, memory, before), memory.mask[:, None])
+        weights = masked_softmax(self.energies(query, memory, state), memory.mask[:, None])
         return AttentionOutput(weights, weights)
 
 
@@ -117,15 +117,14 @@ class AdditiveAttention(Attention):
         """U_a h_j of all annotations, ``[sentences, positions, dim]``."""
         return (self.memory_projection(states),) if self.reads_content else ()
 
-    def energies(self, query: Tensor, memory: Memory, before: tuple[Tensor, ...]) -> Tensor:
-        """See :class:`Attention`."""
-        hidden = torch.tanh(self.products(query, memory, before))
+    def energies(self, query: Tensor, memory: Memory, state: tuple[Tensor, ...]) -> Tensor:
+        hidden = torch.tanh(self.products(query, memory, state))
         # ONNX Runtime takes six times as long for the product of four dimensions with a vector.
         return (hidden.flatten(0, 2) @ self.energy_weight[:, None]).view(hidden.shape[:3])
 
-    def products(self, query: Tensor, memory: Memory, before: tuple[Tensor, ...]) -> Tensor:
+    def products(self, query: Tensor, memory: Memory, state: tuple[Tensor, ...]) -> Tensor:
         """The sum inside of the tanh, ``[sentences, queries, positions, dim]``."""
-        del before
+        del state
         total: Tensor = self.query_projection(query)[:, :, None]
         return total + memory.projected[0][:, None] if self.reads_content else total
 
@@ -161,17 +160,16 @@ class HybridAttention(AdditiveAttention):
         return (first.to(self.energy_weight.dtype).expand(mask.shape),)
 
     def forward(
-        self, query: Tensor, memory: Memory, position: Tensor, before: tuple[Tensor, ...] = ()
+        self, query: Tensor, memory: Memory, position: Tensor, state: tuple[Tensor, ...] = ()
     ) -> AttentionOutput:
-        """See :class:`Attention`; the state is the alignments."""
-        attended = super().forward(query, memory, position, before)
-        return attended._replace(state=(attended.weights.flatten(0, 1).to(before[0].dtype),))
+        """Attends as the base class does; the state for the next step is the alignments."""
+        attended = super().forward(query, memory, position, state)
+        return attended._replace(state=(attended.weights.flatten(0, 1).to(state[0].dtype),))
 
-    def products(self, query: Tensor, memory: Memory, before: tuple[Tensor, ...]) -> Tensor:
-        """See :class:`AdditiveAttention`."""
-        features = self.location_filters(before[0][:, None]).transpose(1, 2)  # [rows, positions, filters]
-        of_location = self.location_projection(features).unflatten(0, query.shape[:2])
-        return super().products(query, memory, before) + of_location
+    def products(self, query: Tensor, memory: Memory, state: tuple[Tensor, ...]) -> Tensor:
+        features = self.location_filters(state[0][:, None]).transpose(1, 2)  # [rows, positions, filters]
+        location_term = self.location_projection(features).unflatten(0, query.shape[:2])
+        return super().products(query, memory, state) + location_term
 
 
 class LocationAttention(HybridAttention):
@@ -195,8 +193,7 @@ class GatedAttention(AdditiveAttention):
         self.gate_projection = xavier(nn.Linear(query_dim, 1))  # f_beta
 
     def forward(
-        self, query: Tensor, memory: Memory, position: Tensor, before: tuple[Tensor, ...] = ()
+        self, query: Tensor, memory: Memory, position: Tensor, state: tuple[Tensor, ...] = ()
     ) -> AttentionOutput:
-        """See :class:`Attention`."""
-        attended = super().forward(query, memory, position, before)
+        attended = super().forward(query, memory, position, state)
         return attended._replace(weights=torch.sigmoid(self.gate_projection(query)) * attended.weights)

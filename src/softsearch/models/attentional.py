@@ -112,7 +112,6 @@ class AttentionalDecoder(Decoder):
             )
 
     def source_attention(self) -> list[nn.Module]:
-        """See :class:`Decoder`."""
         return [self.attention]
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
@@ -128,7 +127,7 @@ class AttentionalDecoder(Decoder):
         return self.attention.project(encoded.states) + values
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
-        """See :class:`Decoder`: the loop holds only what needs the state before; all else is done for all steps."""
+        """Loops only over what depends on the previous state; the rest is computed for all steps at once."""
         embedded, read = self.read_all(tgt_tokens, state)
         return self.dropout(self.readout(embedded, read.state, read.context))
 
@@ -142,7 +141,6 @@ class AttentionalDecoder(Decoder):
         return embedded, StepInputs(*(torch.stack(parts, dim=1) for parts in zip(*steps, strict=True)))
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
-        """See :class:`Decoder`."""
         embedded = self._embed(tokens, state)
         read, cache = self._advance(self._inputs(embedded), state.cache, state.memory, state.position)
         return StepOutput(self.logits(embedded, read, state.memory), read.alignments, state.next(cache))
@@ -196,9 +194,9 @@ class AttentionalDecoder(Decoder):
         del cell_input
         return self.cell.drop_output(s)
 
-    def one_cell(self, cell_input: Tensor, of_context: Tensor, s: State) -> State:
+    def one_cell(self, cell_input: Tensor, context_part: Tensor, s: State) -> State:
         """The next state of a decoder of one cell, from the products with embedding and context."""
-        return self.cell(cell_input + of_context, s)
+        return self.cell(cell_input + context_part, s)
 
     def read_state(self, s: State) -> Tensor:
         """The state in the form that the readout reads."""
@@ -206,12 +204,12 @@ class AttentionalDecoder(Decoder):
 
     def context_layers(self) -> list[str | None]:
         """The names of all layers that read the context; None among them: something else reads it, too."""
-        of_cell = "cell_context_projection" if self.context_cell is None else "context_cell.input_projection"
+        cell_part = "cell_context_projection" if self.context_cell is None else "context_cell.input_projection"
         own = self.readout.context_layer
-        return [of_cell, own and f"readout.{own}"]
+        return [cell_part, own and f"readout.{own}"]
 
     def make_exportable(self) -> None:
-        """See :class:`Decoder`: W c_i = sum_j alpha_ij (W h_j), with the products W h_j made once for a sentence."""
+        """Replaces W c_i by sum_j alpha_ij (W h_j), with W h_j computed once for each sentence."""
         names = [name for name in self.context_layers() if name is not None]
         layers = [cast(nn.Linear, self.get_submodule(name)) for name in names]
         if None in self.context_layers() or any(type(layer) not in (nn.Linear, NormedLinear) for layer in layers):

@@ -28,7 +28,6 @@ class BiScaleCell(Cell):
         super().__init__(input_dim, hidden_dim)  # none of the options of other cells
 
     def make_weights(self, *, layer_norm: bool) -> None:
-        """See :class:`Cell`."""
         del layer_norm
         hidden_dim = self.hidden_dim
         self.faster_weight = recurrent_matrices(hidden_dim, 2)  # of (1 - g1) * h1, for h1' and g1'
@@ -37,7 +36,6 @@ class BiScaleCell(Cell):
         self.chunk_weight = recurrent_matrices(hidden_dim, 2)  # of g1' * h1'
 
     def update(self, x: Tensor, state: State, keep: Tensor | None) -> State:
-        """See :class:`Cell`."""
         del keep
         h1, h2, g1, g2 = state
         faster, slower = x.chunk(2, dim=-1)
@@ -86,14 +84,12 @@ class BiScaleDecoder(AttentionalDecoder):
         return torch.cat((super()._inputs(embedded), embedded), dim=-1)  # the attention reads E y, too
 
     def query(self, cell_input: Tensor, s: State) -> Tensor:
-        """See :class:`AttentionalDecoder`."""
         return torch.cat((cell_input[..., 2 * self.cell.hidden_dim :], s[1]), dim=-1)
 
-    def one_cell(self, cell_input: Tensor, of_context: Tensor, s: State) -> State:
-        """See :class:`AttentionalDecoder`; E y reaches the faster layer alone."""
+    def one_cell(self, cell_input: Tensor, context_part: Tensor, s: State) -> State:
+        """The next state; E y is read by the faster layer alone."""
         width = 2 * self.cell.hidden_dim
-        return self.cell(of_context + nn.functional.pad(cell_input[..., :width], (0, width)), s)
+        return self.cell(context_part + nn.functional.pad(cell_input[..., :width], (0, width)), s)
 
     def read_state(self, s: State) -> Tensor:
-        """See :class:`AttentionalDecoder`."""
         return torch.cat(s[:2], dim=-1)

@@ -174,7 +174,7 @@ class ElmanCell(Cell):
     blocks = 1
 
     def update(self, x: Tensor, state: State, keep: Tensor | None) -> State:
-        """See :class:`Cell`; the state is (h,)."""
+        """The next (h,)."""
         (h,) = state
         return (torch.tanh(x + self.product(h, keep)).to(h.dtype),)
 
@@ -190,14 +190,13 @@ class LSTMCell(Cell):
     num_states = 2
 
     def make_weights(self, *, layer_norm: bool) -> None:
-        """See :class:`Cell`."""
         super().make_weights(layer_norm=layer_norm)
         bias = self.input_projection.bias if self.reads_input else self.input_bias
         nn.init.ones_(bias.data[self.hidden_dim : 2 * self.hidden_dim])
         self.memory_norm = Norm(self.hidden_dim) if layer_norm else None  # as in Ba et al. 2016
 
     def update(self, x: Tensor, state: State, keep: Tensor | None) -> State:
-        """See :class:`Cell`; the state is (h, c)."""
+        """The next (h, c)."""
         h, c = state
         gates, candidate = (x + self.product(h, keep)).split((3 * self.hidden_dim, self.hidden_dim), dim=-1)
         i, f, o = torch.sigmoid(gates).to(c.dtype).chunk(3, dim=-1)
@@ -205,12 +204,12 @@ class LSTMCell(Cell):
         return o * torch.tanh(c if self.memory_norm is None else self.memory_norm(c)), c
 
     def kernel_weights(self) -> list[Tensor]:
-        """See :class:`Cell`; PyTorch's order is i, f, g, o."""
+        """The weights in PyTorch's order: i, f, g, o."""
         return self.weights_in_order(0, 1, 3, 2)
 
 
 class InputForgetCell(Cell):
-    """An LSTM whose output is its memory: an input and a forget gate, no output gate, nothing beside h.
+    """An LSTM whose output is its memory: an input and a forget gate, no output gate, nothing besides h.
 
     i, f = sigmoid(W x + U h + b) each, g = tanh(W x + U h + b), h' = f * h + i * g. Nothing bounds h, so that the
     forget gate's bias does not start at 1 as that of :class:`LSTMCell`.
@@ -219,7 +218,7 @@ class InputForgetCell(Cell):
     blocks = 3  # i, f, g
 
     def update(self, x: Tensor, state: State, keep: Tensor | None) -> State:
-        """See :class:`Cell`; the state is (h,)."""
+        """The next (h,)."""
         (h,) = state
         gates, candidate = (x + self.product(h, keep)).split((2 * self.hidden_dim, self.hidden_dim), dim=-1)
         i, f = torch.sigmoid(gates).to(h.dtype).chunk(2, dim=-1)
@@ -261,7 +260,6 @@ class GRUCell(Cell):
         )
 
     def make_weights(self, *, layer_norm: bool) -> None:
-        """See :class:`Cell`."""
         del layer_norm
         self.recurrent_gate_weight = recurrent_matrices(self.hidden_dim, 2)  # U_z, U_r
         self.recurrent_candidate_weight = recurrent_matrices(self.hidden_dim, 1)  # U
@@ -269,9 +267,9 @@ class GRUCell(Cell):
         self.recurrent_candidate_bias = nn.Parameter(torch.zeros(self.hidden_dim)) if inside else None  # b_U
 
     def update(self, x: Tensor, state: State, keep: Tensor | None) -> State:
-        """See :class:`Cell`; the state is (h,).
+        """The next (h,).
 
-        With ``reset=after`` a vector that the reset gate multiplies with U h + b_U may stand behind W x + b.
+        With ``reset=after``, ``x`` may end with a vector to which the reset gate is applied together with U h + b_U.
         """
         gates, candidate = self.recurrent_gate_weight, self.recurrent_candidate_weight
         bias, width = self.recurrent_candidate_bias, 3 * self.hidden_dim
@@ -281,7 +279,7 @@ class GRUCell(Cell):
         return (gru(x, state[0], gates, candidate, bias, keep, cast(list[Norm], list(self.state_norms))),)
 
     def weights(self) -> tuple[Tensor, ...]:
-        """See :class:`Cell`; the bias of the state is b_U."""
+        """Weights and biases of input and state; the state's bias is b_U."""
         weight, bias = self.input_projection.weight, self.input_projection.bias
         recurrent = torch.cat((self.recurrent_gate_weight.T, self.recurrent_candidate_weight.T))
         inside = self.recurrent_candidate_bias
@@ -290,7 +288,7 @@ class GRUCell(Cell):
         return weight, recurrent, bias, torch.cat((inside.new_zeros(2 * self.hidden_dim), inside))
 
     def kernel_weights(self) -> list[Tensor]:
-        """See :class:`Cell`, with ``reset=after``; PyTorch's order is r, z, candidate, and its z weights h."""
+        """The weights of ``reset=after`` in PyTorch's order: r, z, candidate; its z weights h."""
         return self.weights_in_order(1, 0, 2, negated=(0,))
 
 

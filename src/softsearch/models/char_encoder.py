@@ -52,7 +52,7 @@ class CharacterEncoder(Encoder):
         self.recurrence = Recurrence(partial(GRUCell, reset=reset), sum(filters), hidden_dim, bidirectional=True)
 
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
-        """See :class:`Encoder`; a state stands for ``stride`` tokens."""
+        """Encodes the characters; each state stands for ``stride`` of them."""
         real = src_mask[:, None]
         x = self.dropout(self.embedding(src_tokens)).transpose(1, 2) * real  # [batch, embedding_dim, src_len]
         rows = [

@@ -42,7 +42,7 @@ class ConvolutionalEncoder(Encoder):
         self.last_kernels = packed_kernels(dim, self.widths)  # L^2, L^3, ...
 
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
-        """See :class:`Encoder`; the states are the embeddings, and the final state is the vector of each sentence.
+        """Encodes each sentence as one vector, the final state; the states are the embeddings.
 
         Raises:
             InputError: a sentence is longer than ``max_src_len``.
@@ -106,7 +106,7 @@ class NgramEncoder(Encoder):
         self.kernels = packed_kernels(dim, _NGRAM_WIDTHS)
 
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
-        """See :class:`Encoder`.
+        """Encodes each token as the 4-gram that begins there.
 
         Raises:
             InputError: a sentence is longer than ``max_src_len``.

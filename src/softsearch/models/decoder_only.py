@@ -41,7 +41,6 @@ class SourceEmbeddings(Encoder):
         self.description = EncoderDescription(embedding.embedding_dim)
 
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
-        """See :class:`Encoder`."""
         return EncoderOutput(self.embedding(src_tokens), src_mask, ())
 
 
@@ -113,11 +112,9 @@ class DecoderOnlyTransformer(Decoder):
         self.output_projection = embeddings.make_output(d_model)
 
     def make_exportable(self) -> None:
-        """See :class:`Decoder`."""
         fuse_attention(self)
 
     def source_attention(self) -> list[nn.Module]:
-        """See :class:`Decoder`."""
         return [layer.self_attention for layer in cast(list[DecoderOnlyLayer], self.layers)]
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
@@ -136,7 +133,6 @@ class DecoderOnlyTransformer(Decoder):
         return DecoderState.initial(read, (mask_bias(encoded.mask),), slots=tuple(slots))
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
-        """See :class:`Decoder`."""
         batch, length = tgt_tokens.shape
         positions = torch.arange(length, device=tgt_tokens.device)
         on_source = state.memory.mask[:, None, None].expand(-1, -1, length, -1)
@@ -150,7 +146,6 @@ class DecoderOnlyTransformer(Decoder):
         return self.final_norm(x).view(read.shape)
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
-        """See :class:`Decoder`."""
         mask = state.memory.mask
         position = mask.sum(1, keepdim=True) + state.position.view(mask.shape[0], -1)  # [sentences, beams]
         x = self.dropout(self.positions(self.embedding(tokens), position.flatten()))  # [rows, d_model]

@@ -21,7 +21,7 @@ class FeatureEncoder(Encoder):
         self.description = EncoderDescription(feature_dim, feature_dim=feature_dim)
 
     def forward(self, src_tokens: Tensor, src_mask: Tensor, src_features: Tensor | None = None) -> EncoderOutput:
-        """See :class:`Encoder`; of a source without any vector, EOS is a vector of zeros."""
+        """Returns the vectors as the states; a source without any has one vector of zeros, for EOS."""
         assert src_features is not None
         first = torch.arange(src_mask.shape[1], device=src_mask.device) == 0
         mask = functional.pad(src_mask[:, 1:], (0, 1)) | first  # followed by another token

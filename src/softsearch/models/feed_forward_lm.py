@@ -45,23 +45,22 @@ class FeedForwardDecoder(Decoder):
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
         """The tokens before the first one that is read, the oldest first."""
-        before = encoded.mask.new_full((encoded.mask.shape[0], self.order - 2), BOS, dtype=torch.int64)
-        return DecoderState.initial(encoded, (before,))
+        first_tokens = encoded.mask.new_full((encoded.mask.shape[0], self.order - 2), BOS, dtype=torch.int64)
+        return DecoderState.initial(encoded, (first_tokens,))
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
-        """See :class:`Decoder`: all positions at once."""
+        """Computes all positions at once."""
         embedded = self.dropout(self.embedding(torch.cat((*state.cache, tgt_tokens), dim=1)))
         windows = embedded.unfold(1, self.order - 1, 1)  # [batch, tgt_len, embedding_dim, order - 1]
         return self._features(windows.transpose(-1, -2))
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
-        """See :class:`Decoder`."""
         window = torch.cat((*state.cache, tokens[:, None]), dim=1)
         features = self._features(self.dropout(self.embedding(window)))
         return StepOutput(self.output_projection(features), None, state.next((window[:, 1:],)))
 
     def _features(self, windows: Tensor) -> Tensor:
-        """tanh(d + H x), with x beside it if there is W, from ``[..., order - 1, embedding_dim]``, the oldest first."""
+        """tanh(d + H x), followed by x if there is W, from ``[..., order - 1, embedding_dim]``, the oldest first."""
         x = windows.flip(-2).flatten(-2)
         hidden = self.dropout(self.hidden_projection(x).tanh())
         return torch.cat((hidden, x), dim=-1) if self.direct else hidden

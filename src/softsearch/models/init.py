@@ -18,7 +18,7 @@ def gaussian(model: nn.Module, *, std: NotNegative, attention_std: NotNegative) 
     """Bahdanau et al. 2015, section B.1: N(0, std^2), except orthogonal recurrent matrices and zero biases.
 
     Recurrent matrices, orthogonal from the start, and norms stay as they are. The paper's ``std`` is 0.01, and its
-    ``attention_std``, of W_a and U_a, 0.001, beside V_a = 0.
+    ``attention_std``, of W_a and U_a, 0.001, with V_a = 0.
     """
     recurrent = {p for module in model.modules() if isinstance(module, Cell) for p in module.parameters(recurse=False)}
     for name, parameter in _parameters(model):

@@ -46,7 +46,6 @@ class BackwardState(InitialState):
         super().__init__(encoder.top_layer().dim, hidden_dim)
 
     def read(self, encoded: EncoderOutput) -> Tensor:
-        """See :class:`InitialState`."""
         forward, backward = encoded.final[-1]
         return (forward if backward is None else backward)[0]
 
@@ -64,5 +63,4 @@ class MeanState(InitialState):
         super().__init__(encoder.output_dim, hidden_dim, num_states=num_states, layer_norm=layer_norm)
 
     def read(self, encoded: EncoderOutput) -> Tensor:
-        """See :class:`InitialState`."""
         return encoded.mean_state()

@@ -56,13 +56,13 @@ class EncoderDescription(NamedTuple):
     tokens_per_position: int = 1  # the states have ceil(src_len / it) positions
     span: int = 1  # tokens from its own on that a state represents: of the last states, some are beyond the end
     source_dims: tuple[int, ...] = ()  # shares of output_dim, if a line has several sources
-    feature_dim: int | None = None  # width of the feature vectors that it reads, in the place of tokens or beside them
+    feature_dim: int | None = None  # width of the feature vectors that it reads, instead of tokens or with them
 
     @property
     def has_own_mask(self) -> bool:
         """Whether the mask of the states is not that of the tokens."""
-        of_vectors = self.feature_dim is not None and not self.source_dims  # a line of several sources keeps its mask
-        return self.tokens_per_position > 1 or of_vectors
+        reads_vectors_only = self.feature_dim is not None and not self.source_dims
+        return self.tokens_per_position > 1 or reads_vectors_only
 
     def top_layer(self) -> LayerShape:
         """The last layer, for a decoder that starts from its final state.

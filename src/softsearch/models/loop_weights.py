@@ -69,7 +69,7 @@ class _Matrices(TorchFunctionMode):
 
 
 def _is_matrix(x: Tensor, matrix: Tensor) -> bool:
-    """Whether ``matrix`` may wait for its gradient: it is no vector, and is not broadcast, or is a single one."""
+    """Whether ``matrix`` may wait for its gradient: it is a matrix, or a stack of matrices that is not broadcast."""
     fits = matrix.dim() == 2 or (matrix.dim() > 2 and x.shape[:-2] == matrix.shape[:-2])
     return fits and matrix.requires_grad and matrix.shape[-1] > 1
 

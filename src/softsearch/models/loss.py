@@ -85,7 +85,7 @@ class SampledSoftmax(CrossEntropy):
         self.register_buffer("recent_words", torch.arange(tau))
 
     def forward(self, features: Tensor, targets: Tensor, output: nn.Linear | OutputLayer) -> Loss:
-        """See :class:`CrossEntropy`; a vocabulary that V' could hold is used whole."""
+        """The sampled loss while training, unless V' could hold the whole vocabulary."""
         output = self.check(output)
         if not self.training or self.recent_words.numel() >= output.out_features:
             return super().forward(features, targets, output)
@@ -148,7 +148,6 @@ class NoiseContrastive(CrossEntropy):
         self.register_buffer("counts", torch.ones(vocab_size, dtype=torch.int64))
 
     def forward(self, features: Tensor, targets: Tensor, output: nn.Linear | OutputLayer) -> Loss:
-        """See :class:`CrossEntropy`."""
         output = self.check(output)
         if not self.training:
             return super().forward(features, targets, output)
@@ -158,12 +157,12 @@ class NoiseContrastive(CrossEntropy):
         noise = counts / counts.sum()  # P_n
         words = noise.multinomial(self.noise_words, replacement=True)
         offset = (self.noise_words * noise).log() + math.log(vocab)  # log(k P_n(w) Z)
-        of_targets = (features * output.weight[targets]).sum(-1) + output.bias[targets]
+        target_scores = (features * output.weight[targets]).sum(-1) + output.bias[targets]
         dtype = torch.bfloat16 if self.in_bfloat16 else features.dtype
         weight, bias = output.weight[words].to(dtype), output.bias[words].to(dtype)
-        of_noise = functional.linear(features.to(dtype), weight, bias)  # [tokens, k]
-        is_target = functional.softplus(offset[targets] - of_targets.to(accumulation_dtype(features))).sum()
-        is_noise = functional.softplus(of_noise.to(accumulation_dtype(features)) - offset[words]).sum()
+        noise_scores = functional.linear(features.to(dtype), weight, bias)  # [tokens, k]
+        is_target = functional.softplus(offset[targets] - target_scores.to(accumulation_dtype(features))).sum()
+        is_noise = functional.softplus(noise_scores.to(accumulation_dtype(features)) - offset[words]).sum()
         return Loss(is_target + is_noise, (is_target + is_noise).detach())
 
     def check(self, output: nn.Linear | OutputLayer) -> nn.Linear:

@@ -61,7 +61,6 @@ class LuongDecoder(RecurrentDecoder):
         return attention(self.hidden_dim, encoder.output_dim)
 
     def source_attention(self) -> list[nn.Module]:
-        """See :class:`Decoder`."""
         return [self.attention]
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
@@ -73,7 +72,7 @@ class LuongDecoder(RecurrentDecoder):
         return DecoderState.initial(encoded, cache, self.attention.project(encoded.states))
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
-        """See :class:`Decoder`: layer by layer, and all steps attend at once, unless one reads what another did."""
+        """Runs layer by layer with all steps attending at once, unless a step reads the result of the previous one."""
         if self.feed_projection is None and not self.attention.num_states:
             x = self._top_states(self.dropout(self.embedding(tgt_tokens)), state.cache)
             steps = torch.arange(x.shape[1], device=x.device)
@@ -87,7 +86,6 @@ class LuongDecoder(RecurrentDecoder):
         return self.dropout(torch.stack(features, dim=1))
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
-        """See :class:`Decoder`."""
         attentional, alignments, after = self._advance(self._inputs(tokens, state), state)
         return StepOutput(self.output_projection(self.dropout(attentional)), alignments, after)
 
@@ -106,10 +104,10 @@ class LuongDecoder(RecurrentDecoder):
         return attentional, attended.alignments.flatten(0, 1), state.next(cache + attended.state)
 
     def _look(
-        self, query: Tensor, memory: Memory, position: Tensor, before: tuple[Tensor, ...]
+        self, query: Tensor, memory: Memory, position: Tensor, state: tuple[Tensor, ...]
     ) -> tuple[Tensor, AttentionOutput]:
         """The contexts of some queries ``[sentences, queries, memory_dim]``; see :meth:`Attention.forward`."""
-        attended: AttentionOutput = self.attention(query, memory, position, before)
+        attended: AttentionOutput = self.attention(query, memory, position, state)
         return attended.weights @ memory.states, attended
 
     def _combine(self, context: Tensor, h: Tensor) -> Tensor:

@@ -74,14 +74,14 @@ class LuongAttention(Attention):
         return (self.memory_projection(states),) if self.score in ("general", "concat") else ()
 
     def forward(
-        self, query: Tensor, memory: Memory, position: Tensor, before: tuple[Tensor, ...] = ()
+        self, query: Tensor, memory: Memory, position: Tensor, state: tuple[Tensor, ...] = ()
     ) -> AttentionOutput:
-        """See :class:`Attention`.
+        """Attends to the whole source or to a window of it.
 
         With ``local-p`` the weights are the paper's, which sum to less than 1; the alignments are the same divided by
         their sum.
         """
-        del before
+        del state
         positions = torch.arange(memory.mask.shape[1], device=memory.mask.device)
         mask = memory.mask[:, None]  # [sentences, 1, src_len]
         if self.score == "location":

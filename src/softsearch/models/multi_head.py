@@ -164,19 +164,16 @@ class _FusedSelfAttention(SelfAttention):
         self.projection.weight.data, self.projection.bias.data = weight, bias
 
     def whole(self, x: Tensor, mask: Tensor, angles: Tensor | None) -> Tensor:
-        """See :class:`SelfAttention`."""
         return self.output_projection(_attention(self.num_heads, *self._by_sentence(x, mask.shape[0], angles), mask)[0])
 
     def step(
         self, x: Tensor, past: Tensors, bias: Tensor | None, angles: Tensor | None = None
     ) -> tuple[Tensor, Tensors, Tensor]:
-        """See :class:`SelfAttention`."""
         own = self._by_sentence(x, past[0].shape[0], angles)
         y, keys, values, weights = _attention(self.num_heads, *own, bias, *past)
         return self.output_projection(y), (keys, values), weights
 
     def project(self, x: Tensor, batch: int, angles: Tensor | None) -> Tensors:
-        """See :class:`SelfAttention`."""
         return tuple(self.by_head(t, batch, self.num_heads) for t in self._by_sentence(x, batch, angles))
 
     def _by_sentence(self, x: Tensor, batch: int, angles: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
@@ -204,11 +201,9 @@ class _FusedAttention(MultiHeadAttention):
         return x.view(batch, -1, x.shape[-1])
 
     def keys_values(self, memory: Tensor, batch: int) -> tuple[Tensor, ...]:
-        """See :class:`MultiHeadAttention`."""
         return self.by_head(self.key_value_projection(memory.reshape(-1, memory.shape[-1])), batch, 1).chunk(2, dim=-1)
 
     def with_weights(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-        """See :class:`MultiHeadAttention`."""
         y, _, _, weights = _attention(self.num_heads, queries, keys, values, mask)
         return self.output_projection(y), weights
 

@@ -2,7 +2,7 @@
 
 The sources are one line, with a tag between them: ``a man <and> un homme``. Each ends with the tag or with EOS. Of too
 few sources the others are empty, which is EOS alone; further tags are tokens of the last source. The first source may
-be feature vectors, as of an image beside its caption (Calixto, Liu & Campbell 2017, P17-1175, attend to both so).
+be feature vectors, as of an image with its caption (Calixto, Liu & Campbell 2017, P17-1175, attend to both so).
 """
 
 from collections.abc import Callable, Sequence
@@ -57,14 +57,14 @@ class MultiSourceEncoder(Encoder):
     ) -> None:
         super().__init__()
         self.embedding: nn.Embedding = embedding
-        of_features = [] if feature_dim is None else [FeatureEncoder(embedding=embedding, feature_dim=feature_dim)]
-        texts = [encoder(embedding=embedding) for _ in range(num_sources - len(of_features))]
+        feature_encoders = [] if feature_dim is None else [FeatureEncoder(embedding=embedding, feature_dim=feature_dim)]
+        texts = [encoder(embedding=embedding) for _ in range(num_sources - len(feature_encoders))]
         if not texts:
             raise ConfigError(
                 "model.encoder reads feature vectors alone (num_sources=1); set model.encoder.num_sources=2 for text "
-                "beside them, or use model=show_attend_tell"
+                "with them, or use model=show_attend_tell"
             )
-        self.encoders = nn.ModuleList([*of_features, *texts])
+        self.encoders = nn.ModuleList([*feature_encoders, *texts])
         one = texts[-1].description
         if one.tokens_per_position > 1:
             raise ConfigError(
@@ -83,7 +83,6 @@ class MultiSourceEncoder(Encoder):
         )
 
     def forward(self, src_tokens: Tensor, src_mask: Tensor, src_features: Tensor | None = None) -> EncoderOutput:
-        """See :class:`Encoder`."""
         begins, masks = find_sources(src_tokens, src_mask, len(self.encoders))
         positions = torch.arange(src_tokens.shape[1], device=src_tokens.device)
         encoded = []
@@ -140,7 +139,6 @@ class MultiSourceDecoder(LuongDecoder):
     attention: "MultiSourceAttention"
 
     def make_attention(self, encoder: EncoderDescription, attention: Callable[..., Attention]) -> Attention:
-        """See :class:`LuongDecoder`."""
         if not encoder.source_dims:
             raise ConfigError(
                 "model.decoder is a MultiSourceDecoder, which attends to several sources, but model.encoder reads one; "
@@ -161,9 +159,9 @@ class MultiSourceDecoder(LuongDecoder):
         return state._replace(memory=memory._replace(projected=(begins, masks, *memory.projected)))
 
     def _look(
-        self, query: Tensor, memory: Memory, position: Tensor, before: tuple[Tensor, ...]
+        self, query: Tensor, memory: Memory, position: Tensor, states: tuple[Tensor, ...]
     ) -> tuple[Tensor, AttentionOutput]:
-        return self.attention.look(query, memory, position, before)
+        return self.attention.look(query, memory, position, states)
 
 
 class MultiSourceAttention(Attention):
@@ -175,16 +173,16 @@ class MultiSourceAttention(Attention):
         self.num_states = sum(attention.num_states for attention in attentions)
 
     def project(self, states: Tensor) -> tuple[Tensor, ...]:
-        """See :class:`Attention`: of all sources one after the other."""
+        """The products with each source's annotations, source by source."""
         parts = zip(self._each(), states.split(self.dims, dim=-1), strict=True)
         return tuple(product for attention, part in parts for product in attention.project(part))
 
     def start(self, mask: Tensor) -> tuple[Tensor, ...]:
-        """See :class:`Attention`: of all sources one after the other."""
+        """The first states of all attentions, source by source."""
         return tuple(tensor for attention in self._each() for tensor in attention.start(mask))
 
     def look(
-        self, query: Tensor, memory: Memory, position: Tensor, before: tuple[Tensor, ...]
+        self, query: Tensor, memory: Memory, position: Tensor, states: tuple[Tensor, ...]
     ) -> tuple[Tensor, AttentionOutput]:
         """The contexts side by side, and what all attentions return together.
 
@@ -193,20 +191,20 @@ class MultiSourceAttention(Attention):
         """
         begins, masks, *projected = memory.projected
         positions = torch.arange(memory.mask.shape[1], device=memory.mask.device)
-        products, states = (len(tensors) // len(self.dims) for tensors in (projected, before))
-        contexts, alignments, after = [], [], ()
+        num_products, num_states = (len(tensors) // len(self.dims) for tensors in (projected, states))
+        contexts, alignments, next_states = [], [], ()
         for index, (attention, annotations) in enumerate(
             zip(self._each(), memory.states.split(self.dims, dim=-1), strict=True)
         ):
-            own = tuple(projected[index * products : (index + 1) * products])
+            own = tuple(projected[index * num_products : (index + 1) * num_products])
             source = Memory(annotations, masks[:, index], own)
-            attended = attention(query, source, position, before[index * states : (index + 1) * states])
+            attended = attention(query, source, position, states[index * num_states : (index + 1) * num_states])
             contexts.append(attended.weights @ annotations)
             in_source = (positions - begins[:, index, None])[:, None].expand_as(attended.alignments)
             alignments.append(attended.alignments.gather(2, in_source.clamp(min=0)) * (in_source >= 0))
-            after += attended.state
+            next_states += attended.state
         mean = torch.stack(alignments).mean(0)
-        return torch.cat(contexts, dim=-1), AttentionOutput(mean, mean, after)
+        return torch.cat(contexts, dim=-1), AttentionOutput(mean, mean, next_states)
 
     def _each(self) -> list[Attention]:
         return cast(list[Attention], list(self.attentions))

@@ -99,7 +99,6 @@ class NGramTables(OutputLayer):
         self.tables = nn.ModuleList(NGramTable(size, vocab_size) for size in sizes)
 
     def forward(self, features: Tensor) -> Tensor:
-        """See :class:`OutputLayer`."""
         contexts = features.flatten(0, -2)
         p = self.unigrams.expand(contexts.shape[0], -1)
         for table, numbers in zip(self.levels(), contexts.unbind(1), strict=True):
@@ -141,7 +140,6 @@ class NGramDecoder(CountedDecoder):
         self.embedding = None  # type: ignore[assignment]  # tokens are read as ids
 
     def count_ngrams(self, ids: Tensor, lengths: Tensor) -> None:
-        """See :class:`CountedDecoder`."""
         output = self.output_projection
         tables = output.levels()
         unigrams, levels = kneser_ney(ids, lengths, order=len(tables) + 1, vocab_size=output.out_features)
@@ -150,7 +148,6 @@ class NGramDecoder(CountedDecoder):
             table.fill(ngrams)
 
     def problem(self) -> str | None:
-        """See :class:`CountedDecoder`."""
         output = self.output_projection
         num_contexts = output.unigrams.numel() + 1
         if num_contexts != output.out_features + 1:
@@ -169,7 +166,7 @@ class NGramDecoder(CountedDecoder):
         return DecoderState.initial(encoded, (nothing.expand(encoded.mask.shape[0], -1),))
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
-        """See :class:`Decoder`; all positions at once, length by length of the contexts."""
+        """Looks up all positions at once, from the shortest contexts to the longest."""
         contexts = [tgt_tokens]
         for table, first in zip(self.output_projection.levels(), state.cache[0].split(1, dim=1), strict=False):
             before = torch.cat((first, contexts[-1][:, :-1]), dim=1)
@@ -177,7 +174,6 @@ class NGramDecoder(CountedDecoder):
         return torch.stack(contexts, dim=-1)
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
-        """See :class:`Decoder`."""
         contexts = [tokens]
         for table, before in zip(self.output_projection.levels(), state.cache[0].unbind(1), strict=False):
             contexts.append(table.find(before, tokens))

@@ -79,7 +79,6 @@ class ClassFactored(OutputLayer):
         self.class_projection = xavier(nn.Linear(word_projection.in_features, num_classes))
 
     def forward(self, features: Tensor) -> Tensor:
-        """See :class:`OutputLayer`."""
         classes = self.class_projection(features).log_softmax(-1, dtype=accumulation_dtype(features))
         logits = self.word_projection(features)
         missing = -self.out_features % self.class_size  # words, from the last class
@@ -88,7 +87,7 @@ class ClassFactored(OutputLayer):
         return log_probs.flatten(-2)[..., : self.out_features]
 
     def cross_entropy(self, features: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-        """See :class:`OutputLayer`; tokens of one class go together."""
+        """The cross-entropy, class by class."""
         classes = targets // self.class_size
         smoothed, nll = _softmax_sums(self.class_projection(features), classes, smoothing)
         order = classes.argsort()
@@ -125,7 +124,7 @@ class HierarchicalSoftmax(OutputLayer):
         self.node_projection = xavier(nn.Linear(word_projection.in_features, self.out_features - 1))  # q_n, b_n
 
     def forward(self, features: Tensor) -> Tensor:
-        """See :class:`OutputLayer`; level by level."""
+        """The cross-entropy, level by level of the tree."""
         logits = self.node_projection(features).to(accumulation_dtype(features))
         log_probs, first = torch.zeros_like(logits[..., :1]), 1  # of the nodes of a level, and the number of its first
         leaves: list[Tensor] = []

@@ -31,7 +31,6 @@ class CopyMixture(OutputLayer):
         return torch.cat((t, gate, alignments, src_tokens.to(accumulation_dtype(t))), dim=-1)
 
     def forward(self, features: Tensor) -> Tensor:
-        """See :class:`OutputLayer`."""
         src_len = (features.shape[-1] - self.dim - 1) // 2
         t, gate, alignments, src_tokens = features.split((self.dim, 1, src_len, src_len), dim=-1)
         # Not next(self.parameters()), which FSDP takes away.
@@ -72,7 +71,6 @@ class PointerGeneratorDecoder(AttentionalDecoder):
     copies_source = True
 
     def complete(self, embeddings: Embeddings, encoder: EncoderDescription) -> None:
-        """See :class:`AttentionalDecoder`."""
         sizes = embeddings.src.num_embeddings, embeddings.tgt.num_embeddings
         if sizes[0] != sizes[1]:
             raise ConfigError(
@@ -92,23 +90,22 @@ class PointerGeneratorDecoder(AttentionalDecoder):
             xavier(layer)
 
     def context_layers(self) -> list[str | None]:
-        """See :class:`AttentionalDecoder`."""
         return [*super().context_layers(), "gate_projections.context"]
 
     def project(self, encoded: EncoderOutput) -> tuple[Tensor, ...]:
-        """See :class:`AttentionalDecoder`; the ids of the source stand behind what is projected of it."""
+        """The projections of the source, followed by its token ids."""
         assert encoded.src_tokens is not None
         # An encoder's graph cannot return its input as it is.
         return (*super().project(encoded), encoded.src_tokens.where(encoded.mask, PAD))
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
-        """See :class:`Decoder`: the rows of :class:`CopyMixture`."""
+        """The input of :class:`CopyMixture` for every position."""
         embedded, read = self.read_all(tgt_tokens, state)
         src_tokens = state.memory.projected[-1][:, None].expand_as(read.alignments)
         return self.output_projection.join(*self._readout_and_gate(embedded, read), read.alignments, src_tokens)
 
     def logits(self, embedded: Tensor, read: StepInputs, memory: Memory) -> Tensor:
-        """See :class:`AttentionalDecoder`; not by features: ids would be too large for the float16 of a graph."""
+        """Logits without passing ids through features, where they would be too large for a graph in float16."""
         src_tokens = memory.projected[-1]
         by_beam = read.alignments.unflatten(0, (src_tokens.shape[0], -1))  # [sentences, beams, src_len]
         rows = src_tokens[:, None].expand_as(by_beam).flatten(0, 1)

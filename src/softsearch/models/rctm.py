@@ -46,7 +46,6 @@ class RCTMDecoder(Decoder):
         return DecoderState.initial(encoded, (h,), (self.summary_projection(self._summary(encoded)),))
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
-        """See :class:`Decoder`."""
         cache, states = state.cache, []
         position = torch.arange(tgt_tokens.shape[1], device=tgt_tokens.device).expand_as(tgt_tokens)
         with one_gradient_per_matrix():
@@ -56,7 +55,6 @@ class RCTMDecoder(Decoder):
         return self.dropout(torch.stack(states, dim=1))
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
-        """See :class:`Decoder`."""
         sentences = state.memory.mask.shape[0]
         read, position = (t.unflatten(0, (sentences, -1)) for t in (tokens, state.position))  # [sentences, beams]
         cache = self.cell(self._inputs(read, position, state.memory).flatten(0, 1), state.cache)

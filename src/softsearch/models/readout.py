@@ -42,7 +42,6 @@ class Maxout(Readout):
         self.output_dim = dim
 
     def forward(self, embedded: Tensor, s: Tensor, context: Tensor) -> Tensor:
-        """See :class:`Readout`."""
         return maxout(self.projections(embedding=embedded, state=s, context=context))
 
 
@@ -59,7 +58,6 @@ class Tanh(Readout):
         self.output_dim = dim
 
     def forward(self, embedded: Tensor, s: Tensor, context: Tensor) -> Tensor:
-        """See :class:`Readout`."""
         return torch.tanh(self.projections(embedding=embedded, state=s, context=context))
 
 
@@ -73,5 +71,4 @@ class EmbeddingSum(Readout):
         self.output_dim = embedding_dim
 
     def forward(self, embedded: Tensor, s: Tensor, context: Tensor) -> Tensor:
-        """See :class:`Readout`."""
         return embedded + self.projections(state=s, context=context)

@@ -53,7 +53,6 @@ class RecurrentEncoder(Encoder):
         self.description = EncoderDescription(layer.joined_dim, (layer,) * num_layers)
 
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
-        """See :class:`Encoder`."""
         x = self.dropout(self.embedding(src_tokens))
         final = []
         for layer in self.layers:
@@ -74,7 +73,7 @@ class NoSource(Encoder):
         self.embedding = None
 
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
-        """See :class:`Encoder`; the states have no units."""
+        """Returns states of width 0."""
         return EncoderOutput(src_mask.new_zeros((*src_mask.shape, 0), dtype=torch.float32), src_mask, ())
 
 
@@ -128,11 +127,10 @@ class RecurrentDecoder(Decoder):
         return DecoderState.initial(encoded, tuple(tensor for start in starts for tensor in start))
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
-        """See :class:`Decoder`: layer by layer, because nothing of a step's output is fed back."""
+        """Runs layer by layer, because no step reads the output of the previous one."""
         return self.dropout(self._top_states(self.dropout(self.embedding(tgt_tokens)), state.cache))
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
-        """See :class:`Decoder`."""
         h, cache = self._step_layers(self._inputs(tokens, state), state.cache)
         return StepOutput(self.output_projection(self.dropout(h)), None, state.next(cache))
 

@@ -66,7 +66,7 @@ class RNNencdecDecoder(Decoder):
         return DecoderState.initial(encoded, self.cell.start_from(h), projected)
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
-        """See :class:`Decoder`: the loop holds the cell alone."""
+        """Loops over the cell alone; the readouts of all steps are computed at once."""
         embedded = self.dropout(self.embedding(tgt_tokens))  # [batch, tgt_len, embedding_dim]
         for_cell, for_maxout = state.memory.projected
         cache, states = state.cache, []
@@ -77,7 +77,6 @@ class RNNencdecDecoder(Decoder):
         return self._readout(embedded, torch.stack(states, dim=1), for_maxout[:, None])
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
-        """See :class:`Decoder`."""
         for_cell, for_maxout = (p[:, None] for p in state.memory.projected)
         # A sentence's beams lie on an axis of their own, [sentences, beams, ...].
         sentences = state.memory.mask.shape[0]

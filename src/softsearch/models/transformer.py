@@ -210,7 +210,7 @@ class TransformerEncoder(Encoder):
         self.final_norm = options.final_norm()
 
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
-        """See :class:`Encoder`.
+        """Encodes all positions at once.
 
         Raises:
             InputError: a sentence is longer than learned positions.
@@ -224,7 +224,6 @@ class TransformerEncoder(Encoder):
         return EncoderOutput(self.final_norm(rows).view(x.shape), src_mask, ())
 
     def make_exportable(self) -> None:
-        """See :class:`Encoder`."""
         fuse_attention(self)
 
 
@@ -276,11 +275,9 @@ class TransformerDecoder(Decoder):
         self.output_projection = embeddings.make_output(d_model)
 
     def make_exportable(self) -> None:
-        """See :class:`Decoder`."""
         fuse_attention(self)
 
     def source_attention(self) -> list[nn.Module]:
-        """See :class:`Decoder`."""
         return [layer.cross_attention for layer in cast(list[DecoderLayer], self.layers)]
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
@@ -294,7 +291,7 @@ class TransformerDecoder(Decoder):
         return DecoderState.initial(encoded, (mask_bias(encoded.mask[:, :0]),), projected, past)
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
-        """See :class:`Decoder`.
+        """Computes all positions at once.
 
         Raises:
             InputError: a sentence is longer than learned positions.
@@ -308,7 +305,6 @@ class TransformerDecoder(Decoder):
         return self.final_norm(x)
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
-        """See :class:`Decoder`."""
         position = state.position[:1]
         x, angles = self.dropout(self.positions(self.embedding(tokens), position)), self.positions.angles(position)
         mask = state.memory.mask

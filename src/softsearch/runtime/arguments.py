@@ -77,7 +77,7 @@ _REPEATABLE: dict[str, Any] = {"action": "append", "default": []}
 _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> option -> settings and help
     "input and output": {
         "--input": (_FILE | _REPEATABLE, "read this file, or one for each bundle (default: standard input)"),
-        "--features": (_FILE, "read the feature vectors in this .npy file, instead of text or beside that of --input"),
+        "--features": (_FILE, "read the feature vectors in this .npy file, instead of text or with that of --input"),
         "--output": (_FILE, "write this file (default: standard output)"),
         "--tokenized": (
             {"action": "store_const", "const": True},

@@ -53,7 +53,7 @@ class Bundle:
         """Reads a bundle folder and verifies all of it.
 
         Raises:
-            BundleError: the folder is no bundle, its format is newer, or a file is missing, altered, truncated, not
+            BundleError: the folder is not a bundle, its format is newer, or a file is missing, altered, truncated, not
                 listed in the manifest, or not a regular file.
         """
         folder = Path(path)
@@ -102,7 +102,7 @@ def _read(folder: Path, name: str, *, limit: int) -> bytes:
             content = stream.read(limit + 1)
     except FileNotFoundError as error:
         raise BundleError(
-            f"{name} is missing, expected it beside {MANIFEST}; copy or export the bundle again"
+            f"{name} is missing, expected it next to {MANIFEST}; copy or export the bundle again"
         ) from error
     except OSError as error:
         raise BundleError(f"{name} cannot be read ({error.strerror}); check its permissions") from error

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from softsearch.errors import BundleError
 from softsearch.runtime.manifest import DECODER_STEP
 from softsearch.search.interface import Candidates, whole_vocabulary
-from softsearch.search.shortlist import Allowed, spread
+from softsearch.search.shortlist import AllowedTokens, spread
 
 BLOCK = 64  # a graph searches the vocabulary, or a shortlist, by blocks of as many words
 
@@ -21,7 +21,7 @@ class Words(NamedTuple):
     bias: NDArray[np.float32]  # [sentences, 1, words] 0 where a sentence may use a word, else -inf
 
 
-def read_words(allowed: Allowed) -> Words:
+def read_words(allowed: AllowedTokens) -> Words:
     """The words of a batch as the graph reads them."""
     sentences, count = allowed.mask.shape
     padding = -count % BLOCK
@@ -33,7 +33,7 @@ def read_candidates(outputs: dict[str, NDArray[Any]], words: Words | None, vocab
     """The candidates of a step from its outputs ``[rows, ...]``; ``words`` are those of its shortlist, if it has one.
 
     Raises:
-        BundleError: a candidate is no id, or none of the shortlist's places.
+        BundleError: a candidate is not an id, or not one of the shortlist's places.
     """
     alignments = outputs.get("alignments")
     if "all_log_probs" in outputs:

@@ -185,7 +185,7 @@ def _check_attribute(attribute: _Value, *, repeats: bool) -> int:
             data += _check_tensor(content)
             singles += part == _ATTRIBUTE_TENSOR
     if singles > 1:  # parsers make one constant of several, with the dimensions of all
-        raise ValueError(f"an attribute with {singles} constants in the place of one")
+        raise ValueError(f"an attribute with {singles} constants instead of one")
     return data
 
 

@@ -31,14 +31,14 @@ class OnnxState(NamedTuple):
     def _is_whole(self) -> bool:
         return len(self.live) == len(self.src_mask)
 
-    def of_batch(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+    def per_sentence(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
         """Values of rows, ``[sentences * beams]`` or ``[sentences * beams, 1]``, as ``[batch, beams]``."""
-        per_sentence = values.reshape(len(self.live), -1)
+        values = values.reshape(len(self.live), -1)
         if self._is_whole:
-            return per_sentence
-        everyone = np.zeros((len(self.src_mask), per_sentence.shape[1]), dtype=np.int64)
-        everyone[self.live] = per_sentence
-        return everyone
+            return values
+        batch = np.zeros((len(self.src_mask), values.shape[1]), dtype=np.int64)
+        batch[self.live] = values
+        return batch
 
     def per_row(self, values: NDArray[Any]) -> NDArray[Any]:
         """Values ``[batch, beams, ...]`` as ``[sentences * beams, -1]``."""

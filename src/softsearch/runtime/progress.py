@@ -15,7 +15,7 @@ def show_progress(source: IO[bytes] | None, output: Path | None) -> Iterator[Cal
     """Yields a function to call with the number of lines done, which updates a line on standard error.
 
     If the input is a file, the line has the share that was read and the time left. The first call starts the clock.
-    Nothing is shown if standard error is no terminal, or if the translations appear on the same one.
+    Nothing is shown if standard error is not a terminal, or if the translations appear on the same one.
     """
     shown = sys.stderr is not None and sys.stderr.isatty() and (output is not None or not sys.stdout.isatty())
     if not shown:

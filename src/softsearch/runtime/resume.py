@@ -1,7 +1,7 @@
 """Resume of a translation that was cut off: a record of its progress and of its options.
 
 Output files grow as ``NAME.partial`` and take their names when all is done. After each block the record, a JSON file
-beside them, says how many lines of input are translated, and how many bytes of the partial files are theirs. So a
+next to them, says how many lines of input are translated, and how many bytes of the partial files are theirs. So a
 process may be killed at any time; what it wrote after that is cut off.
 """
 
@@ -42,7 +42,7 @@ class _Record:
                 raise ValueError("its lines, sizes and hashes do not go together")
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise InputError(
-                f"{path} cannot be read ({error}); expected what --resume writes beside {path.stem}, so remove "
+                f"{path} cannot be read ({error}); expected what --resume writes next to {path.stem}, so remove "
                 f"{path.stem} to start again"
             ) from error
         return record

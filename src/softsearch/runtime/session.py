@@ -68,7 +68,7 @@ _DTYPES = {"tensor(float)": "float32", "tensor(double)": "float64", "tensor(int6
 _COMPACT_EVERY = 2  # steps
 
 
-class OnnxStepFunction:
+class OnnxStepFunction(StepFunction):
     """A :class:`~softsearch.search.interface.StepFunction` over the graphs of a bundle; threads may share it.
 
     A call runs on one thread: several batches in parallel use the cores better than several threads in one.
@@ -142,7 +142,6 @@ class OnnxStepFunction:
         return other
 
     def start(self, src: Sequence[Sequence[int]]) -> OnnxState:
-        """See StepFunction."""
         sentences = [with_eos(ids) for ids in src]
         lengths = np.array([len(ids) for ids in sentences])
         mask = np.arange(lengths.max()) < lengths[:, None]  # [sentences, src_len]
@@ -162,7 +161,6 @@ class OnnxStepFunction:
         return OnnxState(mask, memory, cache, np.zeros((len(src), 1), dtype=np.int64), 0, words, np.arange(len(src)))
 
     def step(self, tokens: NDArray[np.int64], state: OnnxState, k: int) -> tuple[Candidates, OnnxState]:
-        """See StepFunction."""
         _, beams = shape = state.parents.shape
         if self._slots and state.position % _COMPACT_EVERY == 1:
             state = state.without_dead_slots()
@@ -238,7 +236,6 @@ class OnnxStepFunction:
         return state._replace(parents=state.per_sentence(state.per_row(state.parents)[rows]))
 
     def keep(self, state: OnnxState, sentences: NDArray[np.int64]) -> OnnxState:
-        """See StepFunction."""
         return state.keep(sentences)
 
 

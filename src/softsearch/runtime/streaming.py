@@ -66,7 +66,7 @@ class Files:
     output: Path | None = None
     alignments: Path | None = None  # JSON lines, one for each translation
     prefixes: Path | None = None  # with which the translations must begin, line by line
-    features: Path | None = None  # feature vectors, instead of input or beside a file of it
+    features: Path | None = None  # feature vectors, instead of input or with a file of it
     text: Sequence[str] = ()  # lines to translate instead of those of files
 
 

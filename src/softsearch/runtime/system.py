@@ -114,7 +114,7 @@ def with_separate_inputs(systems: Sequence[System], inputs: int) -> list[System]
         replace(
             system,
             tokenizers=(joint, system.tokenizers[1]),
-            step_fn=WithMappedIds(system.step_fn, partial(joint.own, place=place)),
+            step_fn=WithMappedIds(system.step_fn, partial(joint.ids_of_member, place=place)),
             src_lang="+".join(system.src_lang for system in systems),
         )
         for place, system in enumerate(systems)

@@ -79,7 +79,7 @@ def feature_parts(
 ) -> Iterator[list[Part]]:
     """The parts of sources of feature vectors, one of each; ``limit`` tokens are too many, EOS counted.
 
-    ``texts`` are beside the vectors, if the model reads them; ``first`` is the number of the first example, for
+    ``texts`` come with the vectors, if the model reads them; ``first`` is the number of the first example, for
     messages.
 
     Raises:
@@ -90,7 +90,7 @@ def feature_parts(
     check_features(features, "features")
     check_finite(features, "features", first)
     if tokenizer.reads_several_sources != (texts is not None):
-        wanted = "feature vectors alone; leave out" if texts is not None else "text beside feature vectors; add"
+        wanted = "feature vectors alone; leave out" if texts is not None else "text with feature vectors; add"
         raise InputError(f"the model reads {wanted} the lines of text")
     if texts is not None and len(texts) != len(features):
         raise InputError(f"{len(features)} examples of features for {len(texts)} lines, expected one for each line")

@@ -154,7 +154,7 @@ class Translator:
 
         Args:
             lines: the text.
-            features: ``[examples, positions, dim]``, instead of lines or beside them, as the model reads them.
+            features: ``[examples, positions, dim]``, instead of lines or with them, as the model reads them.
             search: ``greedy``, ``beam``, ``sample``, ``exact`` or ``rerank``, by default as the first bundle
                 recommends; or a strategy with options of its own.
             prefixes: the text with which the translation of each line, or of its first part, must begin; "" for any.

@@ -39,7 +39,6 @@ class BeamSearch(SearchOptions, PrefixStrategy):
     def __call__(
         self, step_fn: StepFunction, src: Sentences, *, prefixes: Sentences | None = None
     ) -> list[list[Hypothesis]]:
-        """See PrefixStrategy."""
         if not src:
             return []
         constraints = Constraints(self, src, prefixes, step_fn.vocab_size)

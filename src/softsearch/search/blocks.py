@@ -53,7 +53,7 @@ def in_blocks(step_fn: StepFunction, src: Sentences, options: SearchOptions) -> 
         "best_scores": np.full((len(src), options.n_best), -np.inf),
         "ended": np.zeros((len(src), 1), dtype=np.int64),
     }
-    found = _Found(options, len(src))
+    found = _Results(options, len(src))
     state, live, length = model.start(src), np.arange(len(src)), 0
     while True:
         steps = min(_STEPS // live.size, int(by_sentence["limits"].max()) - length)
@@ -72,7 +72,7 @@ def in_blocks(step_fn: StepFunction, src: Sentences, options: SearchOptions) -> 
             by_sentence = {name: values[going] for name, values in by_sentence.items()}
 
 
-class _Found:
+class _Results:
     """What the steps of a batch have chosen."""
 
     def __init__(self, options: SearchOptions, sentences: int) -> None:

@@ -100,7 +100,7 @@ class Constraints:
         return self._prefixes[live, min(step, self._prefixes.shape[1] - 1)]
 
 
-class Banned(StepFunctionWrapper):
+class BannedTokens(StepFunctionWrapper):
     """A StepFunction that never generates some tokens, whatever the search; the others keep their probabilities.
 
     It does what the option ``banned`` does, which exact search and reranking lack.
@@ -111,7 +111,6 @@ class Banned(StepFunctionWrapper):
         self.tokens = tokens
 
     def step(self, tokens: NDArray[np.int64], state: State, k: int) -> tuple[Candidates, State]:
-        """See StepFunction."""
         candidates, after = self.step_fn.step(tokens, state, min(k + len(self.tokens), self.vocab_size))
         log_probs = np.where(np.isin(candidates.tokens, self.tokens), np.float32(-np.inf), candidates.log_probs)
         if k == self.vocab_size:

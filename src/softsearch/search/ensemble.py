@@ -25,7 +25,7 @@ Average = Literal["log_probs", "unnormalised_log_probs", "probs"]
 AVERAGES: tuple[Average, ...] = get_args(Average)
 
 
-class Ensemble:
+class Ensemble(StepFunction):
     """A StepFunction that averages the next token's distributions of several models, in PyTorch, ONNX or mixed.
 
     There are three means; weights are divided by their sum, and equal by default.
@@ -94,12 +94,11 @@ class Ensemble:
         return normalised and not self.language_model_weight
 
     def start(self, src: Sentences) -> tuple[State, ...]:
-        """See StepFunction."""
         nothing: list[list[int]] = [[] for _ in src]  # for the language model
         return tuple(m.start(src if i < len(self.members) else nothing) for i, m in enumerate(self.models))
 
     def step(self, tokens: NDArray[np.int64], state: tuple[State, ...], k: int) -> tuple[Candidates, tuple[State, ...]]:
-        """See StepFunction; ties are in the order of their ids."""
+        """Averages the members' distributions; ties are in the order of their ids."""
         if len(self.models) == 1:
             candidates, after = self.members[0].step(tokens, state[0], k)
             return candidates, (after,)
@@ -124,11 +123,9 @@ class Ensemble:
         return best_candidates(log_probs, np.arange(self.vocab_size), None, k)[:2]
 
     def select(self, state: tuple[State, ...], rows: NDArray[np.int64]) -> tuple[State, ...]:
-        """See StepFunction."""
         return tuple(model.select(own, rows) for model, own in zip(self.models, state, strict=True))
 
     def keep(self, state: tuple[State, ...], sentences: NDArray[np.int64]) -> tuple[State, ...]:
-        """See StepFunction."""
         return tuple(model.keep(own, sentences) for model, own in zip(self.models, state, strict=True))
 
 
@@ -143,11 +140,9 @@ class WithMappedIds(StepFunctionWrapper):
         self.map_ids, self.has_attention = map_ids, False
 
     def start(self, src: Sentences) -> State:
-        """See StepFunction."""
         return self.step_fn.start([self.map_ids(ids) for ids in src])
 
     def step(self, tokens: NDArray[np.int64], state: State, k: int) -> tuple[Candidates, State]:
-        """See StepFunction."""
         candidates, state = self.step_fn.step(tokens, state, k)
         return candidates._replace(alignments=None), state
 

@@ -86,7 +86,7 @@ class _Tree:
         self.limits = [options.max_length(len(ids)) for ids in src]
         self.least = [options.min_length(len(ids)) for ids in src]
         self.best = [n_best[0] for n_best in options(step_fn, src)]
-        # A truncated answer of beam search is no translation and bounds nothing.
+        # A truncated answer of beam search is not a translation and gives no bound.
         self.bounds = np.array([-np.inf if best.truncated else best.log_prob for best in self.best])
         self.skipped = np.full(len(src), -np.inf)  # the most probable node that the limit left out
         self.nodes = np.ones(len(src), dtype=np.int64)  # the root

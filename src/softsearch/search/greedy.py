@@ -27,7 +27,6 @@ class Greedy(OutputOptions, PrefixStrategy):
     def __call__(
         self, step_fn: StepFunction, src: Sentences, *, prefixes: Sentences | None = None
     ) -> list[list[Hypothesis]]:
-        """See PrefixStrategy."""
         options = SearchOptions(beam=1, **vars(self))
         is_free = src and Constraints(self, src, prefixes, step_fn.vocab_size).none
         if is_free and (lists := in_blocks(step_fn, src, options)) is not None:

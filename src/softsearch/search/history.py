@@ -24,7 +24,7 @@ class History:
     def add_choices(self, live: NDArray[np.int64], parents: NDArray[np.int64], tokens: NDArray[np.int64]) -> None:
         """Records one step's surviving rows ``[live sentences, beams]``; ``live`` are the sentences' indices."""
         for steps, choices in ((self._parents, parents), (self._tokens, tokens)):
-            steps.append(self._of_all(live, choices))
+            steps.append(self.for_all(live, choices))
 
     def add_alignments(self, live: NDArray[np.int64], alignments: NDArray[np.float32] | None) -> None:
         """Records the attention of the live sentences' rows, ``[rows, src_len]``, before they are reordered.
@@ -37,7 +37,7 @@ class History:
         if alignments is None:
             raise InputError("alignments were asked for but this model computes none; search without alignments")
         per_sentence = alignments.reshape(len(live), -1, alignments.shape[-1])  # [live, beams, src_len]
-        self._alignments.append(self._of_all(live, per_sentence))
+        self._alignments.append(self.for_all(live, per_sentence))
 
     def trace(
         self, sentence: int, length: int, row: int, *, ended: bool
@@ -57,7 +57,7 @@ class History:
                 alignments.append(self._alignments[step][sentence, row, : self._src_lengths[sentence]])
         return tuple(reversed(tokens)), np.stack(alignments[::-1]) if alignments else None
 
-    def _of_all(self, live: NDArray[np.int64], values: NDArray[Any]) -> NDArray[Any]:
+    def for_all(self, live: NDArray[np.int64], values: NDArray[Any]) -> NDArray[Any]:
         """The values of all sentences: those of the live ones, and 0."""
         if len(live) == len(self._src_lengths):
             return values

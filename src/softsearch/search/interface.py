@@ -57,7 +57,7 @@ class StepFunction(Protocol):
         """Keeps only these sentences, with all their rows."""
 
 
-class StepFunctionWrapper:
+class StepFunctionWrapper(StepFunction):
     """Passes everything except steps to another StepFunction; subclasses define :meth:`StepFunction.step`."""
 
     def __init__(self, step_fn: StepFunction) -> None:
@@ -65,15 +65,12 @@ class StepFunctionWrapper:
         self.vocab_size, self.has_attention = step_fn.vocab_size, step_fn.has_attention
 
     def start(self, src: Sentences) -> State:
-        """See StepFunction."""
         return self.step_fn.start(src)
 
     def select(self, state: State, rows: NDArray[np.int64]) -> State:
-        """See StepFunction."""
         return self.step_fn.select(state, rows)
 
     def keep(self, state: State, sentences: NDArray[np.int64]) -> State:
-        """See StepFunction."""
         return self.step_fn.keep(state, sentences)
 
 

@@ -20,7 +20,7 @@ _MIN_ATTENTION = 1e-10
 
 
 class Option(NamedTuple):
-    """The description of an option for users; its type and range are beside it in the annotation."""
+    """The description of an option for users; its type and range are in the same annotation."""
 
     help: str
     recommended: float = math.inf  # the maximum in a bundle: a stranger's must not make a host do any amount of work
@@ -37,7 +37,7 @@ _Factor = Annotated[float, Range(0, 1000)]  # such limits fit into arrays of len
 _Tokens = Annotated[int, Range(0, 2**20)]
 
 
-class _Checked:
+class _CheckedOptions:
     """A dataclass whose fields, the options, are checked against their annotations."""
 
     hints: ClassVar[dict[str, Any]] = {}  # the annotations of the options by name
@@ -53,7 +53,7 @@ class _Checked:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lengths(_Checked):
+class Lengths(_CheckedOptions):
     """Limits on the lengths of translations, EOS included, for all searches.
 
     At the maximum a translation may end below the minimum.
@@ -62,9 +62,7 @@ class Lengths(_Checked):
         ConfigError: a value is of the wrong type or out of range.
     """
 
-    max_length_factor: Annotated[_Factor, Option("most target tokens for each source token, beside the offset", 10)] = (
-        2.0
-    )
+    max_length_factor: Annotated[_Factor, Option("most target tokens for each source token, plus the offset", 10)] = 2.0
     max_length_offset: Annotated[int, Range(1, 2**20), Option("most target tokens for an empty source", 1000)] = 10
     min_length_factor: Annotated[_Factor, Option("fewest target tokens for each source token", 100)] = 0.0
     min_length_offset: Annotated[_Tokens, Option("fewest target tokens for an empty source")] = 0

@@ -17,7 +17,7 @@ IdMapping = Callable[[Sequence[int]], list[int]]
 
 @dataclass(frozen=True)
 class RescoringModel:
-    """A model that scores or proposes translations beside the searching model, with its own token ids."""
+    """A model that scores or proposes translations in addition to the searching model, with its own token ids."""
 
     step_fn: StepFunction
     src: IdMapping | None = None  # from the searching model's source ids to this model's; None: they are the same

@@ -45,7 +45,6 @@ class Sampling(OutputOptions, PrefixStrategy):
     def __call__(
         self, step_fn: StepFunction, src: Sentences, *, prefixes: Sentences | None = None
     ) -> list[list[Hypothesis]]:
-        """See PrefixStrategy."""
         # Samples do not depend on the batch, so that it is cut where all tokens of all rows would take much memory.
         size = max(1, _PROBABILITIES // (step_fn.vocab_size * self.n_best))
         parts = [slice(start, start + size) for start in range(0, len(src), size)]
@@ -56,8 +55,8 @@ class Sampling(OutputOptions, PrefixStrategy):
         ]
 
     def _draw_batch(self, step_fn: StepFunction, src: Sentences, prefixes: Sentences | None) -> list[list[Hypothesis]]:
-        of_sentence = [(sample, *ids) for ids in map(with_eos, src) for sample in range(self.n_best)]
-        generators = [np.random.default_rng([self.seed, *key]) for key in of_sentence]
+        keys = [(sample, *ids) for ids in map(with_eos, src) for sample in range(self.n_best)]
+        generators = [np.random.default_rng([self.seed, *key]) for key in keys]
 
         def choose(candidates: Candidates, live: NDArray[np.int64]) -> NDArray[np.int64]:
             draws = np.array([generators[row].random() for row in live])

@@ -20,7 +20,7 @@ from softsearch.search.interface import (
 from softsearch.text.vocabulary import EOS
 
 
-class Allowed(NamedTuple):
+class AllowedTokens(NamedTuple):
     """The target words of a batch and which of them each sentence may use."""
 
     tokens: NDArray[np.int64]  # [words] ids, rising
@@ -50,15 +50,15 @@ class Shortlist:
         self.frequent = np.union1d(frequent, [EOS])
         self.translations = translations
 
-    def __call__(self, src: Sentences) -> Allowed:
+    def __call__(self, src: Sentences) -> AllowedTokens:
         """The words for sources given as token ids."""
         own = [np.union1d(self.frequent, self.translations[np.asarray(ids, dtype=np.int64)]) for ids in src]
         own = [ids[ids >= 0] for ids in own]
         tokens = np.unique(np.concatenate(own)).astype(np.int64)
-        return Allowed(tokens, np.stack([np.isin(tokens, ids, assume_unique=True) for ids in own]))
+        return AllowedTokens(tokens, np.stack([np.isin(tokens, ids, assume_unique=True) for ids in own]))
 
 
-ShortlistState = tuple[State, Allowed]  # of the model, and the words of its sentences
+ShortlistState = tuple[State, AllowedTokens]  # of the model, and the words of its sentences
 
 
 class ShortlistStep(StepFunctionWrapper):
@@ -73,11 +73,10 @@ class ShortlistStep(StepFunctionWrapper):
         self.shortlist = shortlist
 
     def start(self, src: Sentences) -> ShortlistState:
-        """See StepFunction."""
         return self.step_fn.start(src), self.shortlist(src)
 
     def step(self, tokens: NDArray[np.int64], state: ShortlistState, k: int) -> tuple[Candidates, ShortlistState]:
-        """See StepFunction; returns no more candidates than the sentences have words together."""
+        """Reads one token per row; returns at most as many candidates as the sentences have words together."""
         before, words = state
         all_log_probs, alignments, after = full_log_probs(self.step_fn, tokens, before)
         mask = np.repeat(words.mask, len(tokens) // len(words.mask), axis=0)  # [rows, words]
@@ -88,10 +87,8 @@ class ShortlistStep(StepFunctionWrapper):
         return best_candidates(log_probs, words.tokens, alignments, k), (after, words)
 
     def select(self, state: ShortlistState, rows: NDArray[np.int64]) -> ShortlistState:
-        """See StepFunction."""
         return self.step_fn.select(state[0], rows), state[1]
 
     def keep(self, state: ShortlistState, sentences: NDArray[np.int64]) -> ShortlistState:
-        """See StepFunction."""
         before, words = state
         return self.step_fn.keep(before, sentences), words._replace(mask=words.mask[sentences])

@@ -1,7 +1,7 @@
-"""Fixed feature vectors in the place of source text or beside it: files of them, and sources that carry them.
+"""Fixed feature vectors instead of source text or with it: files of them, and sources that carry them.
 
 A source of L vectors begins with the tag ``<feature>`` L times, so that its length, its attention and its line in a
-file are those of a sentence of L tokens. Text beside the vectors follows, after the tag ``<and>``.
+file are those of a sentence of L tokens. Text that comes with the vectors follows, after the tag ``<and>``.
 """
 
 from collections.abc import Iterator, Sequence

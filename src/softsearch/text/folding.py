@@ -60,7 +60,7 @@ def _invisible() -> tuple[tuple[str, str], ...]:
 
 
 def _other_forms(known: Set[str], written: Set[str]) -> Iterator[tuple[str, str]]:
-    """Other spellings of characters that can be written, and what can be written in the place of others."""
+    """Other spellings of characters that can be written, and replacements for others."""
     for char in sorted(written):
         yield from ((text, char) for text in (*_equivalents(char), *_half_width(char)))
     yield from ((char, form) for char, forms in _forms().items() for form in forms)

@@ -27,9 +27,11 @@ def split_sources(line: str) -> list[str]:
 
 def tokenize_sources(line: str, langs: str) -> str:
     """Tokenises each source of a line by the rules of its language; ``langs`` is as ``en`` or ``en+fr``."""
-    of_place = langs.split("+")
+    lang_by_place = langs.split("+")
     sources = enumerate(split_sources(line))
-    return join_sources([tokenize(source, of_place[min(place, len(of_place) - 1)]) for place, source in sources])
+    return join_sources(
+        [tokenize(source, lang_by_place[min(place, len(lang_by_place) - 1)]) for place, source in sources]
+    )
 
 
 class JointSources(SentencePieceTokenizer):

@@ -30,7 +30,7 @@ class Noise:
         upper: batches whose text is in upper case, on both sides, so that the model copies the case.
         title: batches in which every word begins with a capital, on both sides.
         lower: batches whose text is in lower case, on both sides.
-        merge: batches in which each pair has the next one of the batch behind it, as one line; beside the case.
+        merge: batches in which each pair has the next one of the batch behind it, as one line; in addition to the case.
         end_punctuation: pairs that lose the full stops, exclamation and question marks at their ends.
         typos: words of at least three letters of the source, each with two letters swapped, one dropped, doubled or
             that of the neighbouring key.
@@ -120,7 +120,7 @@ def _merged(pair: Pair, other: Pair) -> Pair:
 
 
 def _by_word(text: str, change: _Change) -> str:
-    """The text with all words changed that are no tags."""
+    """The text with every word changed that is not a tag."""
     return " ".join(word if is_tag(word) else change(word) for word in text.split(" "))
 
 

@@ -30,7 +30,7 @@ class SubwordSampler:
     until there is none (Provilkov et al. 2020, arXiv:1910.13267, algorithm 1). Unigram: a segmentation x is drawn with
     P(x)^alpha among all (Kudo 2018, arXiv:1804.10959, section 3.3). So a larger ``alpha`` varies the segmentation more
     in BPE and less in unigram. Language tags stay whole. Text keeps its segmentation with unknown characters, which ids
-    cannot name, with those that are pieces of one byte each, and where a character alone is no piece.
+    cannot name, with those that are pieces of one byte each, and where a character alone is not a piece.
     """
 
     def __init__(self, tokenizer: SentencePieceTokenizer, kind: Kind, alpha: float) -> None:

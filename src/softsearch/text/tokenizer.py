@@ -116,7 +116,7 @@ class SentencePieceTokenizer:
 
     @cached_property
     def reads_several_sources(self) -> bool:
-        """Whether a line has several sources for the model, or text beside feature vectors, with a tag between them."""
+        """Whether a line has several sources for the model, or text with feature vectors, with a tag between them."""
         return self.encode(SOURCE_SEPARATOR) == [FIRST_TAG]
 
     def words(self, text: str) -> list[str]:

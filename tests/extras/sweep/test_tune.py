@@ -14,7 +14,7 @@ from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Tune
 from softsearch.app.config.validation import read_options
 from softsearch.app.evaluate.evaluate import evaluate
-from softsearch.app.systems.weights_file import Tuned, read_tuned, with_tuned
+from softsearch.app.systems.weights_file import TunedWeights, read_tuned, with_tuned
 from softsearch.errors import ConfigError
 from softsearch.extras.sweep.tune import best_texts, tune
 from softsearch.search.beam import BeamSearch
@@ -43,7 +43,7 @@ def test_the_best_of_the_lists_are_what_the_reranker_returns(
     assert found == [say(n_best[0].tokens) for n_best in search(models[0], SOURCES)]
 
 
-TUNED = Tuned(
+TUNED = TunedWeights(
     search=BEAM,
     options={
         "ckpt": ["a.ckpt"],
@@ -125,7 +125,7 @@ def test_the_models_of_a_reranker_may_be_typed_again(tmp_path: Path) -> None:
     path, rerank = tmp_path / "weights.json", "softsearch.app.systems.reranking.rerank"
     search = {"_target_": rerank, "models": ["x"], "proposers": [], "weights": [1.0, 0.5], "length_penalty": 0.3}
     found = {f"search.{name}": value for name, value in search.items() if name != "_target_"}
-    Tuned(rerank, TUNED.options | found, {}).save(path)
+    TunedWeights(rerank, TUNED.options | found, {}).save(path)
     typed = [f"weights={path}", "search=rerank", "search.models=[x]", "search.search.beam=4"]
     default = {"_target_": rerank, "search": {"beam": 4}, "models": [], "proposers": None, "weights": None}
     default["length_penalty"] = 1.0

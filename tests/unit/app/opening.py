@@ -18,7 +18,7 @@ from softsearch.app.dictionary import dictionary
 from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.app.export import export
 from softsearch.app.score import score
-from softsearch.app.systems.weights_file import Tuned
+from softsearch.app.systems.weights_file import TunedWeights
 from softsearch.extras.sweep.tune import tune
 from softsearch.testing.models import model_config
 from softsearch.text.tokenizer import train_tokenizer
@@ -72,7 +72,7 @@ def make_home(folder: Path) -> Home:
 
 def _commands(folder: Path, good: Path, other: Path) -> dict[str, Callable[[], None]]:
     weights = folder / "weights.json"
-    Tuned("softsearch.search.greedy.Greedy", {"ckpt": [str(other)], "bundle": []}, validation={}).save(weights)
+    TunedWeights("softsearch.search.greedy.Greedy", {"ckpt": [str(other)], "bundle": []}, validation={}).save(weights)
     places = (f"run_dir={folder / 'out'}", f"cache_dir={folder / 'cache'}")
     short = "search.max_length_factor=1"
     calls: dict[str, tuple[Callable[[DictConfig], None], str, tuple[str, ...]]] = {

@@ -6,7 +6,7 @@ import pytest
 import sacrebleu.metrics
 from sacrebleu.significance import PairedTest
 
-from softsearch.evaluation.bootstrap import Resampled, interval, paired_bootstrap, resample
+from softsearch.evaluation.bootstrap import Resamples, interval, paired_bootstrap, resample
 from softsearch.evaluation.metrics import BLEU, TER, ChrF, ExactMatch, Metric
 from softsearch.evaluation.schema import Comparison, Score
 
@@ -21,7 +21,7 @@ def scored(metric: Metric, hypotheses: Sequence[str], references: Sequence[str])
 
 
 def compared(systems: Mapping[str, Sequence[str]], references: Sequence[str]) -> list[Comparison]:
-    def of(hypotheses: Sequence[str]) -> dict[str, Resampled]:
+    def of(hypotheses: Sequence[str]) -> dict[str, Resamples]:
         return {name: resample(metric, metric.table(hypotheses, references)) for name, metric in METRICS.items()}
 
     return paired_bootstrap({name: of(hypotheses) for name, hypotheses in systems.items()})

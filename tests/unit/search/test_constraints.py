@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from softsearch.errors import ConfigError, InputError
 from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
-from softsearch.search.constraints import Banned
+from softsearch.search.constraints import BannedTokens
 from softsearch.search.exact import ExactSearch
 from softsearch.search.greedy import Greedy
 from softsearch.search.interface import Candidates, Hypothesis, SearchStrategy, StepFunction
@@ -247,7 +247,7 @@ BAN_SOURCES = [[1], [0], [4, 4], [1, 4]]
 def test_a_ban_is_the_option_of_the_searches_that_have_it(search: SearchStrategy, with_option: SearchStrategy) -> None:
     for seed in range(20):
         model = TableModel(seed, eos_bias=-0.5)
-        found, expected = search(Banned(model, [OTHER]), BAN_SOURCES), with_option(model, BAN_SOURCES)
+        found, expected = search(BannedTokens(model, [OTHER]), BAN_SOURCES), with_option(model, BAN_SOURCES)
         assert [[(h.tokens, h.log_prob) for h in n_best] for n_best in found] == [
             [(h.tokens, h.log_prob) for h in n_best] for n_best in expected
         ]
@@ -256,7 +256,7 @@ def test_a_ban_is_the_option_of_the_searches_that_have_it(search: SearchStrategy
 def test_a_ban_changes_translations_that_were_free_of_the_token_too() -> None:
     free, banned = (
         [n_best[0].tokens for seed in range(20) for n_best in BeamSearch(beam=2)(step_fn(seed), BAN_SOURCES)]
-        for step_fn in (TableModel, lambda seed: Banned(TableModel(seed), [OTHER]))
+        for step_fn in (TableModel, lambda seed: BannedTokens(TableModel(seed), [OTHER]))
     )
     assert all(OTHER not in tokens for tokens in banned)
     assert any(OTHER not in ours and ours != theirs for ours, theirs in zip(free, banned, strict=True))
@@ -269,7 +269,7 @@ def test_exact_search_under_a_ban_equals_brute_force() -> None:
     )
     for seed in range(5):
         model = TableModel(seed)
-        for src, ((found,),) in ((ids, search(Banned(model, [OTHER, 0]), [ids])) for ids in BAN_SOURCES):
+        for src, ((found,),) in ((ids, search(BannedTokens(model, [OTHER, 0]), [ids])) for ids in BAN_SOURCES):
             (expected,) = brute_force(model, tuple(src), options)
             assert found.tokens == expected.tokens
             assert found.log_prob == pytest.approx(expected.log_prob, abs=1e-5)

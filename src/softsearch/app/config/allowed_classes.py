@@ -5,8 +5,8 @@ opens, downloads or writes anything when built (a metric that would is left out 
 :func:`softsearch.app.systems.open.trained_metrics`), and the classes that the person at this machine trusts: by
 ``trust`` of a command, by ``SOFTSEARCH_TRUST``, or by an installed package that lists them under the entry-point group
 ``softsearch.classes``. All names are checked before any of them is imported, and no interpolation is resolved.
-A file may name files to read only as the checkpoint of a run's folder (RUN/checkpoints beside RUN/config.yaml); none of
-/proc and /sys are opened (softsearch.files). The address of a server is never taken from it.
+A file may name files to read only as the checkpoint of a run's folder (RUN/checkpoints next to RUN/config.yaml); those
+in /proc and /sys are never opened (softsearch.files). The address of a server is never taken from it.
 What people type or write in YAML goes through :func:`softsearch.app.config.validation.build` and may name anything.
 """
 
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from softsearch.app.config.validation import check, construct, imported
-from softsearch.data.corpora.base import Unread
+from softsearch.data.corpora.base import UnreadPath
 from softsearch.errors import CheckpointError, ConfigError, summarize
 
 ENTRY_POINTS = "softsearch.classes"
@@ -189,16 +189,16 @@ def _belongs_to_run(path: Path) -> bool:
     return folder.name == "checkpoints" and (folder.parent / "config.yaml").is_file()
 
 
-def _without_paths(node: Any, of_run: bool, *, names_file: bool = False) -> Any:
+def _without_paths(node: Any, is_own_run: bool, *, names_file: bool = False) -> Any:
     """A node without addresses, and with marks on the files that must not be read."""
     if isinstance(node, list):
-        return [_without_paths(value, of_run, names_file=names_file) for value in node]
+        return [_without_paths(value, is_own_run, names_file=names_file) for value in node]
     if isinstance(node, dict):
         kept = {name: value for name, value in node.items() if name not in _ADDRESSES}
         return {
-            name: _without_paths(value, of_run and name != _HUB, names_file=name in (*_FILES, _HUB))
+            name: _without_paths(value, is_own_run and name != _HUB, names_file=name in (*_FILES, _HUB))
             for name, value in kept.items()
         }
     if not names_file or not isinstance(node, str):
         return node
-    return node if of_run and "://" not in node else Unread(node)
+    return node if is_own_run and "://" not in node else UnreadPath(node)

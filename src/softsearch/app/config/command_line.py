@@ -52,7 +52,7 @@ class CommandLine:
         return not {"--help", "-h"}.isdisjoint(self.words)
 
     def overrides(self) -> list[str]:
-        """Returns the words that are no flags, and not values of flags."""
+        """Returns the words that are neither flags nor values of flags."""
         return [*hydras_parser().parse_known_args(self.words)[0].overrides]
 
     def check(self) -> list[str]:
@@ -111,7 +111,7 @@ class CommandLine:
             return loader.get_group_options(group, config_name=self.command, overrides=self.search_path())
 
     def search_path(self) -> list[str]:
-        """Returns ``--config-dir`` and ``hydra.searchpath`` as one option, for configs beside the command's."""
+        """Returns ``--config-dir`` and ``hydra.searchpath`` as one option, for configs besides the command's."""
         typed = hydras_parser().parse_known_args(self.words)[0]
         sources = [f"file://{Path(typed.config_dir).absolute()}"] if typed.config_dir else []
         paths = [word for word in typed.overrides if word.startswith("hydra.searchpath=")]

@@ -49,12 +49,12 @@ class OwnConfigs(SearchPathPlugin):
 
 
 def search_own_configs() -> None:
-    """Registers the above, also where a launcher's process or a test has begun Hydra's list of plugins anew."""
+    """Registers the above, also where a launcher's process or a test has started a new list of Hydra's plugins."""
     Plugins.instance().register(OwnConfigs)
 
 
 def extra_config_dirs() -> Iterator[str]:
-    """Yields, for the log, the folders that the running command's configs come from beside ours."""
+    """Yields, for the log, the folders that the running command's configs come from, besides ours."""
     for source in HydraConfig.get().runtime.config_sources:
         folder = Path(source.path)
         if source.schema == "file" and folder != CONFIGS:
@@ -89,7 +89,7 @@ def composed(command: str, *overrides: str, with_hydra: bool = False) -> DictCon
 
 
 def expand_shorthands(words: Iterable[str]) -> list[str]:
-    """Returns the words of a command line with ``init=RUN`` as ``init.ckpt=RUN``, beside which options can stand."""
+    """Returns the words of a command line with ``init=RUN`` as ``init.ckpt=RUN``, to which options can be added."""
     return [re.sub(r"^(\+*)init=(?!\s*\{)", r"\1init.ckpt=", word) for word in words]
 
 

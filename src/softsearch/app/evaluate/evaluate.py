@@ -23,7 +23,7 @@ from softsearch.app.systems.texts import read_test_set, training_shortlist
 from softsearch.app.systems.weights_file import option_key, typed_options, with_tuned
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.evaluation.baselines import read_earlier
-from softsearch.evaluation.bootstrap import Resampled, paired_bootstrap
+from softsearch.evaluation.bootstrap import Resamples, paired_bootstrap
 from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.evaluation.measure import Evaluator
 from softsearch.evaluation.metrics import for_text, report_metrics
@@ -166,7 +166,7 @@ def _describe(system: System, options: Evaluate) -> str:
 
 def _report(
     evaluator: Evaluator,
-    systems: list[tuple[SystemReport, dict[str, Resampled]]],
+    systems: list[tuple[SystemReport, dict[str, Resamples]]],
     overlap: dict[str, int],
     warnings: list[str],
 ) -> Report:

@@ -37,14 +37,16 @@ def read_guarded(options: Evaluate, systems: Sequence[System]) -> HeldOutText | 
 WITHIN, ABOVE, OPEN = "within the limit", "above the limit", "inconclusive"
 
 
-class Guarded(NamedTuple):
+class GuardResult(NamedTuple):
     """What an adapted model has lost, and whether that is too much."""
 
     described: str
     verdict: str
 
 
-def guard(options: Evaluate, systems: Sequence[System], text: HeldOutText, metrics: Mapping[str, Metric]) -> Guarded:
+def guard(
+    options: Evaluate, systems: Sequence[System], text: HeldOutText, metrics: Mapping[str, Metric]
+) -> GuardResult:
     """Compares the first system with the second one on the guarded text, by the first metric.
 
     The loss has the 95 % interval of a paired bootstrap: the same resamples of the sentences for both.
@@ -64,7 +66,7 @@ def guard(options: Evaluate, systems: Sequence[System], text: HeldOutText, metri
     verdict = WITHIN if high <= most else ABOVE if low > most else OPEN
     fact = facts({name: metric})[name]
     lost = sign * (old.value - new.value)
-    return Guarded(
+    return GuardResult(
         f"guard: {name} on {text.name} was {fact.show(old.value)} and is {fact.show(new.value)}, a loss of "
         f"{fact.show(lost)} (95 %: {fact.show(low)} to {fact.show(high)}), at most {fact.show(most)}: {verdict}",
         verdict,

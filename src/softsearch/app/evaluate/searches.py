@@ -21,7 +21,7 @@ def curve_searches(curve: Sequence[str | int], search: DictConfig) -> dict[str, 
     """The searches of ``curve`` by name, as configs with the options of ``search``; ``mbr`` chooses from samples.
 
     Raises:
-        ConfigError: an entry is no search, or an option does not fit it.
+        ConfigError: an entry is not a search, or an option does not fit it.
     """
     searches = {}
     for entry in curve:

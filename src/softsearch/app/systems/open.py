@@ -20,7 +20,7 @@ Paths = str | Path | list[str] | list[Path] | None
 
 
 def open_systems(ckpt: Paths, bundle: Paths, average: int | None) -> list[System]:
-    """Opens checkpoints, then bundles; with ``average``, the mean of that many step checkpoints beside a checkpoint.
+    """Opens checkpoints, then bundles; with ``average``, the mean of that many step checkpoints next to a checkpoint.
 
     Raises:
         ConfigError: no system is named.

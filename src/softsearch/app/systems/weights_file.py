@@ -18,7 +18,7 @@ _KEYS = r"ckpt|bundle|average|ensemble|weights|language_model|language_model_wei
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TunedWeights:
     """A combination of models and a search, as options of ``evaluate``."""
 
     search: str  # its _target_
@@ -31,7 +31,7 @@ class Tuned:
         path.write_text(json.dumps({"format": FORMAT, **asdict(self)}, indent=2) + "\n", encoding="utf-8")
 
 
-def read_tuned(path: Path) -> Tuned:
+def read_tuned(path: Path) -> TunedWeights:
     """Reads the file, whose options are numbers, texts and lists of them; commands check their types as if typed.
 
     Raises:
@@ -43,7 +43,7 @@ def read_tuned(path: Path) -> Tuned:
         raise ConfigError(
             f"weights={path} cannot be read as JSON ({error}); expected a file of softsearch tune"
         ) from error
-    names = {field.name for field in fields(Tuned)}
+    names = {field.name for field in fields(TunedWeights)}
     if not isinstance(values, dict) or values.pop("format", None) != FORMAT or set(values) != names:
         raise ConfigError(
             f"weights={path} is not a file of softsearch tune of format {FORMAT}; write it again with softsearch tune"
@@ -60,7 +60,7 @@ def read_tuned(path: Path) -> Tuned:
                 f"weights={path}: {key} is {str(value)[:80]}, expected only tuned options, which are numbers, texts or "
                 "lists of them; write it again with softsearch tune"
             )
-    return Tuned(**values)
+    return TunedWeights(**values)
 
 
 def typed_options() -> list[str]:

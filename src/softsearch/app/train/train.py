@@ -157,7 +157,7 @@ def _quieten_lightning() -> None:
 
 
 def build_training(options: Train, model: Seq2Seq) -> dict[str, Any]:
-    """The arguments of the TranslationModule beside its model, which they fit.
+    """The arguments of the TranslationModule besides its model, which they fit.
 
     ``model`` is that of :func:`describe_model`.
 

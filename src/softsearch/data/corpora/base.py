@@ -158,7 +158,6 @@ class WeightedSource(ParallelSource):
             )
 
     def repeats(self, sizes: Sequence[int]) -> list[float]:
-        """See ParallelSource."""
         if self.weights is not None:
             return [float(weight) for weight in self.weights]
         return [(size / max(sizes)) ** (1 / (self.temperature or 1) - 1) for size in sizes]
@@ -191,7 +190,7 @@ def is_size(value: object) -> bool:
     return isinstance(value, int | float)
 
 
-class Unread(str):
+class UnreadPath(str):
     """A path that only a file names, and that is not read for that reason."""
 
     __slots__ = ()
@@ -203,10 +202,10 @@ def refuse_unread(key: str, path: str | Path) -> None:
     Raises:
         CorpusError: it is one.
     """
-    if isinstance(path, Unread):
+    if isinstance(path, UnreadPath):
         raise CorpusError(
             f"the checkpoint names {path} as its data.{key}, which was not read: only a checkpoint in its run's folder "
-            "(RUN/checkpoints beside RUN/config.yaml) may choose files; set data=..., or test='[x.en,x.de]'"
+            "(RUN/checkpoints next to RUN/config.yaml) may choose files; set data=..., or test='[x.en,x.de]'"
         )
 
 

@@ -1,4 +1,4 @@
-"""Fixed feature vectors in the place of source text: the user's own files."""
+"""Fixed feature vectors instead of source text: the user's own files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,12 +30,10 @@ class FeatureSources(ParallelSource):
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """See ParallelSource."""
         return (FEATURE_TAG,)
 
     @property
     def has_features(self) -> bool:
-        """See ParallelSource."""
         return True
 
 
@@ -70,7 +68,6 @@ class FeatureFiles(FeatureSources):
         self._fill_in_languages([], [language_of(self.train[1])])
 
     def features(self, cache_dir: Path) -> dict[str, Path]:
-        """See ParallelSource."""
         return {split: existing(split, pair)[0] for split, pair in self._given_splits().items()}
 
     def files(self, cache_dir: Path) -> dict[str, FilePair]:

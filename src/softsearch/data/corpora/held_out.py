@@ -24,14 +24,14 @@ _FORMAT = 1
 _log = logging.getLogger(__name__)
 
 
-class Divided(NamedTuple):
+class Division(NamedTuple):
     """The files of what is trained on, and of each split that was held out of it."""
 
     train: list[FilePair]
     held_out: dict[str, FilePair]
 
 
-def divide(source: ParallelSource, corpora: list[FilePair], cache_dir: Path) -> Divided:
+def divide(source: ParallelSource, corpora: list[FilePair], cache_dir: Path) -> Division:
     """Splits pairs off training corpora, into files in ``cache_dir`` that are written if need be.
 
     The pairs whose sources have the lowest hashes are held out, those with one source together, so that none of them
@@ -48,7 +48,7 @@ def divide(source: ParallelSource, corpora: list[FilePair], cache_dir: Path) -> 
     """
     sizes = {split: size for split in ("val", "test") if is_size(size := getattr(source, split))}
     if not sizes:
-        return Divided(corpora, {})
+        return Division(corpora, {})
     letters = source.letters()
     filters = asdict(source.filters), [letter.pattern for letter in letters]
     identity = repr((_FORMAT, [tuple(map(digest_of, pair)) for pair in corpora], [*sizes.items()], filters))
@@ -77,7 +77,7 @@ def divide(source: ParallelSource, corpora: list[FilePair], cache_dir: Path) -> 
             _log.info("data.%s: %d pairs, no longer in training", split, np.count_nonzero(places == place))
 
     folder = made_folder(cache_dir, "held-out", identity, write)
-    return Divided([_files(folder, name) for name in trained], {split: _files(folder, split) for split in sizes})
+    return Division([_files(folder, name) for name in trained], {split: _files(folder, split) for split in sizes})
 
 
 def choose(hashes: NDArray[np.uint64], sizes: Mapping[str, int | float]) -> NDArray[np.uint8]:

@@ -45,7 +45,6 @@ class Joined(ParallelSource):
 
     @property
     def text_form(self) -> TextForm:
-        """See ParallelSource."""
         return self.source.text_form
 
     def files(self, cache_dir: Path) -> dict[str, FilePair]:

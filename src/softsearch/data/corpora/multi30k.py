@@ -48,7 +48,6 @@ class Multi30k(ParallelSource):
 
     @property
     def text_form(self) -> TextForm:
-        """See ParallelSource."""
         return "lc_tok" if self.variant == "lc_tok" else "plain"
 
     def files(self, cache_dir: Path) -> dict[str, FilePair]:

@@ -59,21 +59,17 @@ class MultiSource(ParallelSource):
 
     @property
     def text_form(self) -> TextForm:
-        """See ParallelSource."""
         return self._first.text_form
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """See ParallelSource."""
         return (SOURCE_SEPARATOR, *self._first.tags)
 
     @property
     def has_features(self) -> bool:
-        """See ParallelSource."""
         return self._first.has_features
 
     def features(self, cache_dir: Path) -> dict[str, Path]:
-        """See ParallelSource."""
         return self._first.features(cache_dir)
 
     @property

@@ -41,12 +41,10 @@ class Multilingual(WeightedSource):
 
     @property
     def text_form(self) -> TextForm:
-        """See ParallelSource."""
         return next(iter(self.pairs.values())).text_form
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """See ParallelSource."""
         return tuple(dict.fromkeys(language_tag(source.tgt_lang) for source in self.pairs.values()))
 
     def files(self, cache_dir: Path) -> dict[str, FilePair]:

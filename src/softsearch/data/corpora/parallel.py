@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from softsearch.data.corpora.base import FilePair, TextForm, WeightedSource, language_of, refuse_unread, require_file
-from softsearch.data.corpora.held_out import Divided, HeldOut, divide
+from softsearch.data.corpora.held_out import Division, HeldOut, divide
 from softsearch.data.corpora.rows import is_table
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.text.corpus import PACKED
@@ -86,7 +86,7 @@ class Parallel(WeightedSource):
         held_out = {s: self._existing(s, files) for s, files in self._given_splits().items() if s != "train"}
         return {"train": divided.train[0], **held_out, **divided.held_out}
 
-    def _divided(self, cache_dir: Path) -> Divided:
+    def _divided(self, cache_dir: Path) -> Division:
         return divide(self, [self._existing("train", files) for files in self.corpora()], cache_dir)
 
     def corpora(self) -> list[_Files]:

@@ -58,7 +58,7 @@ def read_mappings(rows: Iterable[Mapping[str, Any]], name: str, columns: tuple[C
 
     Raises:
         ConfigError: a column does not exist.
-        CorpusError: a cell is no text, or too long.
+        CorpusError: a cell is not text, or too long.
     """
     places = ((f"{name}, row {number}", row) for number, row in enumerate(rows, start=1))
     return _checked((where, (_cell(where, row, columns[0]), _cell(where, row, columns[1]))) for where, row in places)
@@ -140,7 +140,7 @@ def _parts(column: str, names: Collection[str]) -> tuple[str, str]:
 
 
 def _cell(where: str, row: Any, column: Column) -> str:
-    """The text of a column, of a nested one by a name with dots; null is no text."""
+    """The text of a column, of a nested one by a name with dots; null is not text."""
     rest = str(column)
     while rest:
         if not isinstance(row, Mapping):
@@ -217,7 +217,7 @@ def _tmx(path: Path, columns: tuple[Column, Column], left_out: Counter[str]) -> 
     for unit in read_units(path):
         if len(found) < MAX_LANGUAGES:
             found |= dict.fromkeys(unit.texts, "")
-        src, tgt = (_of_language(unit.texts, str(column)) for column in columns)
+        src, tgt = (_text_in(unit.texts, str(column)) for column in columns)
         if src is not None and tgt is not None:
             is_empty = False
             yield f"{path}, unit {unit.number}", (src, tgt)
@@ -225,11 +225,11 @@ def _tmx(path: Path, columns: tuple[Column, Column], left_out: Counter[str]) -> 
             missing = [str(column) for column, text in zip(columns, (src, tgt), strict=True) if text is None]
             left_out[f"units without {' and '.join(missing)}"] += 1
     for column in columns if is_empty else ():
-        if _of_language(found, str(column)) is None:
+        if _text_in(found, str(column)) is None:
             _existing(str(path), found, str(column))
 
 
-def _of_language(texts: Mapping[str, str], language: str) -> str | None:
+def _text_in(texts: Mapping[str, str], language: str) -> str | None:
     code = language_code(language)
     return next((text for own, text in texts.items() if own == code or own.startswith(f"{code}-")), None)
 

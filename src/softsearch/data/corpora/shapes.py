@@ -74,12 +74,11 @@ class Shapes(FeatureSources):
         return {split: (folder / f"{split}.src", folder / f"{split}.en") for split in get_args(Split)}
 
     def features(self, cache_dir: Path) -> dict[str, Path]:
-        """See ParallelSource."""
         folder = self._folder(cache_dir)
         return {split: folder / f"{split}.npy" for split in get_args(Split)}
 
     def picture(self, features: Features) -> Picture:
-        """See ParallelSource; :func:`patches` in reverse."""
+        """Draws the picture back from its patches."""
         side = _PATCH // _BLOCK
         colours = features[:, : 3 * side**2].reshape(_PATCHES, _PATCHES, side, side, 3)
         blocks = (255 * colours.astype(np.float32)).round().astype(np.uint8).transpose(0, 2, 1, 3, 4)

@@ -65,7 +65,7 @@ class Spellout(ParallelSource):
 
     No source and no target sentence occurs twice, so the splits share none; pairs of single words, which are few, are
     all in ``train``. The same options (and versions of Babel and num2words) give the same bytes. Word order differs as
-    it does between the languages. Beside the text of a split is ``SPLIT.links``: the source words of each word.
+    it does between the languages. Next to the text of a split is ``SPLIT.links``: the source words of each word.
 
     Args:
         val_size: pairs in ``val``; with the same seed they stay the same when ``train_size`` changes, as ``test`` does.

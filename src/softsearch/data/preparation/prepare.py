@@ -90,7 +90,7 @@ def text_problems(source: ParallelSource, tokenizer: SentencePieceTokenizer, cac
             samples |= {f"data.{split} ({path.name})": head(path) for path in sides}
             if split != "train":
                 place = f"data.{split} ({tgt.name})"
-                problems += reference_problems(place, map(tokenizer.written, samples[place]), tokenizer)
+                problems += reference_problems(place, map(tokenizer.normalize_like_decode, samples[place]), tokenizer)
     return form_problems(samples, text_form=source.text_form, joiner=tokenizer.joiner) + problems
 
 
@@ -160,9 +160,9 @@ class _Preparation:
 
     def _clean(self, folder: Path) -> dict[str, CleanedCorpus]:
         """Reads and cleans all corpora."""
-        filters, of_sides = self.source.filters, self.source.letters()
+        filters, letters = self.source.filters, self.source.letters()
         cleaners = {
-            (split, number): Cleaner(src=src, tgt=tgt, keep_empty=split != "train", filters=filters, letters=of_sides)
+            (split, number): Cleaner(src=src, tgt=tgt, keep_empty=split != "train", filters=filters, letters=letters)
             for split, pairs in self.files.items()
             for number, (src, tgt) in enumerate(pairs)
         }
@@ -180,8 +180,8 @@ class _Preparation:
     def _reports(self, split: str, cleaned: CleanedCorpus) -> list[dict[str, object]]:
         """Returns the findings in the corpora of a split; raises CorpusError where no pair is left."""
         reports = []
-        of_corpora = zip(self.files[split], cleaned.sizes(), cleaned.counts, cleaned.mismatches, strict=True)
-        for (src, tgt), kept, counts, found in of_corpora:
+        corpora = zip(self.files[split], cleaned.sizes(), cleaned.counts, cleaned.mismatches, strict=True)
+        for (src, tgt), kept, counts, found in corpora:
             report = CorpusReport(src=src, tgt=tgt, kept=kept, **counts)
             log.info("%s: %s", split, report.summary())
             report.check()

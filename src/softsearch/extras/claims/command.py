@@ -1,4 +1,4 @@
-"""Command ``reproduce``: trains what claims need, measures it, and writes what came out beside what the papers say."""
+"""Command ``reproduce``: trains what claims need, measures it, and writes what came out next to what the papers say."""
 
 import json
 import logging
@@ -110,7 +110,7 @@ def write_claim(results: Results, folder: Path) -> None:
 
 
 def write_pages(folder: Path) -> None:
-    """Writes the pages of a folder anew from their results, and the list of all claims.
+    """Rewrites the pages of a folder from their results, and the list of all claims.
 
     Raises:
         ConfigError: a file of results cannot be read.
@@ -137,7 +137,7 @@ def published(folder: Path) -> Mapping[str, Results]:
 
 
 def show(results: Results) -> None:
-    """Prints our numbers beside the published ones, and the outcome."""
+    """Prints our numbers next to the published ones, and the outcome."""
     if results["published"]:
         rows = [(each["what"], number(each["published"]), number(each["ours"])) for each in results["published"]]
         print_rows(("number", "published", f"ours, scale={results['scale']}"), rows, results["title"], numbers=2)

@@ -47,7 +47,7 @@ def build_measure(name: str, node: Any) -> Measure:
     """A measure of a claim.
 
     Raises:
-        ConfigError: an option is wrong, or it is no measure.
+        ConfigError: an option is wrong, or it is not a measure.
     """
     measure: Any = build(node)
     if not callable(measure):
@@ -144,9 +144,9 @@ class Evaluate:
     def _rows(self, systems: Mapping[tuple[str, int], Path]) -> Iterator[Row]:
         report, keys = _evaluated(list(systems.values()), self.options), list(systems)
         run, seed = keys[0]
-        of_seeds = (run, "+".join(str(seed) for _, seed in keys))
+        seed_ensemble = (run, "+".join(str(seed) for _, seed in keys))
         keys = keys if len(report.systems) >= len(keys) else []  # members=false
-        ensembles = [of_seeds if self.together == "seeds" else ("ensemble", seed)]
+        ensembles = [seed_ensemble if self.together == "seeds" else ("ensemble", seed)]
         named = [*ensembles[: len(report.systems) - len(keys)], *keys]
         labels = {
             system.name: {"run": name, "seed": seed} for system, (name, seed) in zip(report.systems, named, strict=True)
@@ -241,7 +241,7 @@ _TABLES: Mapping[str, Callable[[SystemReport, Report], Iterator[Row]]] = {
 
 
 def _evaluated(folders: Sequence[Path], options: Sequence[str]) -> Report:
-    """The report of runs, in the folder of the first one, written if need be; what is printed is kept beside it."""
+    """The report of runs, in the folder of the first one, written if need be; what is printed is kept next to it."""
     folder = folders[0] / f"evaluate-{digest([[path.name for path in folders], list(options)])}"
     if not (folder / REPORT).is_file():
         config = composed("evaluate", "overlap=false", *options, f"run_dir={digest(str(folder))}")

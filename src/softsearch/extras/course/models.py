@@ -54,8 +54,8 @@ def maxout(x: Array) -> Array:
 def sentence_log_prob(logits: Array, targets: NDArray[np.int64]) -> Array:
     """Log p(y | x) of each sentence: ``[batch, len, vocab]`` and ``[batch, len]`` ids, 0 at padding, -> ``[batch]``."""
     log_probs = logits - log_sum_exp(logits, axis=-1)
-    of_targets = np.take_along_axis(log_probs, targets[..., None], axis=-1)[..., 0]
-    return np.asarray((of_targets * (targets != PAD)).sum(axis=1))
+    target_log_probs = np.take_along_axis(log_probs, targets[..., None], axis=-1)[..., 0]
+    return np.asarray((target_log_probs * (targets != PAD)).sum(axis=1))
 
 
 def additive_energies(s: Array, h: Array, W_a: Array, U_a: Array, v_a: Array) -> Array:
@@ -146,10 +146,10 @@ def _attend(attention: Any, weights: dict[str, Array], query: Array, states: Arr
     _set(attention, weights)
     h = torch.from_numpy(states)[None]
     memory = Memory(h, torch.ones(1, len(states), dtype=torch.bool), attention.project(h))
-    of_query = torch.from_numpy(query)[None, None]
+    query_term = torch.from_numpy(query)[None, None]
     if energies:
-        return _numpy(attention.energies(of_query, memory, ())[0, 0])
-    return _numpy(attention(of_query, memory, torch.zeros(1, 1)).weights[0, 0])
+        return _numpy(attention.energies(query_term, memory, ())[0, 0])
+    return _numpy(attention(query_term, memory, torch.zeros(1, 1)).weights[0, 0])
 
 
 def _set(module: Any, weights: dict[str, Array]) -> None:

@@ -16,7 +16,7 @@ Links = set[tuple[int, int]]
 
 
 def alignment_error_rate(predicted: Sequence[Links], sure: Sequence[Links], possible: Sequence[Links]) -> float:
-    """See :func:`softsearch.evaluation.alignment_error.alignment_error_rate`; ``possible`` includes ``sure``."""
+    """The alignment error rate of predicted links; ``possible`` includes ``sure``."""
     from softsearch.evaluation.alignment_error import Gold, alignment_error_rate
 
     return alignment_error_rate(predicted, [Gold(*links) for links in zip(sure, possible, strict=True)])
@@ -64,14 +64,14 @@ def brevity_penalty(hypothesis_length: int, reference_length: int) -> float:
 
 def p_value(system: float, baseline: float, system_resamples: Array, baseline_resamples: Array) -> float:
     """The p-value of a paired bootstrap test, see :func:`softsearch.evaluation.bootstrap.paired_bootstrap`."""
-    from softsearch.evaluation.bootstrap import Resampled, paired_bootstrap
+    from softsearch.evaluation.bootstrap import Resamples, paired_bootstrap
 
     pairs = {"baseline": (baseline, baseline_resamples), "system": (system, system_resamples)}
-    return paired_bootstrap({name: {"bleu": Resampled(*own)} for name, own in pairs.items()})[0].p_value
+    return paired_bootstrap({name: {"bleu": Resamples(*own)} for name, own in pairs.items()})[0].p_value
 
 
 def plan_batches(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
-    """See :func:`softsearch.search.batching.plan_batches`."""
+    """Cuts sentences into batches as :func:`softsearch.search.batching.plan_batches` does."""
     return batching.plan_batches(lengths, batch_tokens)
 
 

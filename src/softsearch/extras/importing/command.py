@@ -18,7 +18,7 @@ from softsearch.extras.importing.imported import Imported
 _HUGGING_FACE = {"marian": marian_mt.read}  # by model_type
 _FAMILIES = (
     "a Hugging Face folder of a MarianMT model (config.json, weights, source.spm, target.spm, vocab.json), or a model "
-    "of Marian (model.npz beside its vocabularies)"
+    "of Marian (model.npz with its vocabularies)"
 )
 
 

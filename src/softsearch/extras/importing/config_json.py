@@ -18,7 +18,7 @@ class Config:
 
     Args:
         path: the file.
-        values: what it holds, if it is no JSON file.
+        values: what it holds, if it is not a JSON file.
 
     Raises:
         CheckpointError: it is not a JSON object.

@@ -57,7 +57,7 @@ def convert(content: bytes, name: str) -> bytes:
         name: of the file, for messages.
 
     Raises:
-        ConfigError: it is no such file, or splits text in another way; the message has the reason.
+        ConfigError: it is not such a file, or splits text in another way; the message has the reason.
     """
     try:
         _check_ids(read_json(content))
@@ -152,7 +152,7 @@ def main() -> None:
         sys.stdout.buffer.write(convert(sys.stdin.buffer.read(), name))
     except ConfigError as error:
         _refuse(str(error))
-    except BaseException as error:  # noqa: BLE001 - a panic of Rust is no Exception
+    except BaseException as error:  # noqa: BLE001 - a panic of Rust is not an Exception
         _refuse(f"{name} is not a tokenizer.json ({summarize(error)}); expected one of Hugging Face's")
 
 

@@ -40,7 +40,7 @@ _FIXED = {  # options that change the equations, with the values of which this l
     "transformer-disable-position-embeddings": False,
 }
 _OF_SSRU = {"dec-cell": "ssru", "layer-normalization": False}
-# What is done before and after sublayers, after all and with embeddings, beside dropout; whether it is pre-norm.
+# What is done before and after sublayers, after all and with embeddings, besides dropout; whether it is pre-norm.
 _NORMS = tuple(f"transformer-{name}" for name in ("preprocess", "postprocess", "postprocess-top", "postprocess-emb"))
 _PRE_NORM: dict[tuple[str, ...], bool] = {("", "an", "", ""): False, ("n", "a", "n", ""): True}
 _NOT_FLOAT32 = (
@@ -197,7 +197,7 @@ def _is_pre_norm(config: Config) -> bool:
     steps = tuple(str(config.values.get(name, "")).replace("d", "") for name in _NORMS)  # without dropout
     pre_norm = _PRE_NORM.get(steps)
     if pre_norm is None:
-        config.refuse(_NORMS[1], f"{', '.join(_NORMS)} of {' or '.join(map(str, _PRE_NORM))} beside dropout")
+        config.refuse(_NORMS[1], f"{', '.join(_NORMS)} of {' or '.join(map(str, _PRE_NORM))} besides dropout")
     return bool(pre_norm)
 
 

@@ -133,7 +133,7 @@ def target_pieces(path: Path, words: dict[str, int]) -> tuple[bytes, list[int]]:
 
 
 def _characters(model: bytes, pieces: list[Piece], words: dict[str, int], path: Path) -> list[Piece]:
-    """The words of one character that are no pieces, as pieces that change no other segmentation."""
+    """The words of one character that are not pieces, as pieces that change no other segmentation."""
     own, lowest = {piece.text for piece in pieces}, _lowest(pieces)
     ranked = kind_of(model, str(path)) == "bpe"
     new = [word for word in words if len(word) == 1 and word not in own]

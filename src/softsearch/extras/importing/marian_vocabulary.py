@@ -31,7 +31,7 @@ class Vocabulary(NamedTuple):
 
 
 def read_vocabularies(model: Path, sizes: tuple[int, int]) -> tuple[Vocabulary, Vocabulary]:
-    """The vocabularies of source and target beside a ``model.npz``: those of its ``decoder.yml``, or the only one.
+    """The vocabularies of source and target next to a ``model.npz``: those of its ``decoder.yml``, or the only one.
 
     Args:
         model: the file.
@@ -48,7 +48,7 @@ def read_vocabularies(model: Path, sizes: tuple[int, int]) -> tuple[Vocabulary, 
 
 
 def _read_side(path: Path, size: int, spm: Path, split: _Split) -> Vocabulary:
-    """One side; the words of OPUS-MT are the pieces of SentencePiece models beside them."""
+    """One side; the words of OPUS-MT are the pieces of SentencePiece models next to them."""
     if path.suffix in _PIECES:
         return _from_pieces(path, size)
     if path.suffix not in _WORDS:
@@ -115,7 +115,7 @@ def _check_size(path: Path, found: int, size: int) -> None:
 
 
 def _read_mapping(path: Path) -> dict[str, Any]:
-    """What a file of YAML has by name, as nodes: a word like ``no`` or ``1`` is no value of another type."""
+    """What a file of YAML has by name, as nodes: a word like ``no`` or ``1`` is not a value of another type."""
     content, depth = read_bytes(path, "a vocabulary of Marian"), 0
     try:
         for event in yaml.parse(content, yaml.CSafeLoader):  # because compose calls itself in C, until the stack ends

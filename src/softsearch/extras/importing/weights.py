@@ -91,7 +91,7 @@ def read_weights(folder: Path) -> Weights:
 def _safetensors(path: Path) -> Iterator[tuple[str, Tensor]]:
     try:
         with safe_open(path, "pt") as file:
-            for name in file.keys():  # noqa: SIM118 - it is no mapping
+            for name in file.keys():  # noqa: SIM118 - it is not a mapping
                 yield name, file.get_tensor(name)
     except (SafetensorError, OSError, ValueError) as error:
         raise _unreadable(path, summarize(error)) from error

@@ -27,7 +27,7 @@ from softsearch.extras.serve.line_queue import (
     for_model,
     why_not_again,
 )
-from softsearch.extras.serve.models import Encoded, Group, Model, encode_lines
+from softsearch.extras.serve.models import EncodedLine, Group, Model, encode_lines
 from softsearch.extras.serve.monitoring import Metrics
 from softsearch.extras.serve.pool import Pool
 from softsearch.extras.serve.settings import Settings
@@ -196,7 +196,7 @@ class Dispatcher:
         """What a worker finds from a whole request before its lines are translated, in the order of all lines."""
         self._check_room(1)
         loop, group = asyncio.get_running_loop(), Group(model, None, 1, pairs=False, prepare=work)
-        request = Request(group, [""], None, loop.create_future(), loop.time(), [Encoded(arguments, None, 1)])
+        request = Request(group, [""], None, loop.create_future(), loop.time(), [EncodedLine(arguments, None, 1)])
         (found,) = await self._answers(request)
         return found
 

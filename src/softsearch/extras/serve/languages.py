@@ -30,7 +30,7 @@ _SAMPLE = 200  # characters of a text by which its language is judged
 # Nats of a character of text in a language that no model has, and of a piece that a vocabulary lacks: with these, text
 # of a language costs less in its own vocabulary of subwords than here, and text of others more.
 _OTHER, _UNKNOWN = 3.0, 20.0
-_WEIGHT = 0.25  # of the difference in nats, because neighbouring characters are no independent evidence
+_WEIGHT = 0.25  # of the difference in nats, because neighbouring characters are not independent evidence
 
 
 class Detection(NamedTuple):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from softsearch.errors import SoftsearchError, printable
-from softsearch.extras.serve.models import Encoded, Group, Model
+from softsearch.extras.serve.models import EncodedLine, Group, Model
 from softsearch.extras.serve.settings import Settings
 from softsearch.extras.serve.workers import Failure
 
@@ -48,7 +48,7 @@ class Request:
         others: Sequence[str] | None,
         future: "asyncio.Future[list[Any]]",
         now: float,
-        encoded: Sequence[Encoded] | None = None,
+        encoded: Sequence[EncodedLine] | None = None,
     ) -> None:
         self.future, self.missing, self.arrived = future, len(texts), now
         self.results: list[Any] = [None] * len(texts)

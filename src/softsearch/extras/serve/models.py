@@ -15,7 +15,7 @@ from softsearch.runtime.options import Strategy, check_options, default_batch_to
 _SCORE_TOKENS = 1024  # of a batch of pairs, as System.score has
 
 
-class Encoded(NamedTuple):
+class EncodedLine(NamedTuple):
     """A line, or a pair to score, as worker processes take it."""
 
     source: Any  # the parts of a line, or the ids of a source
@@ -68,7 +68,7 @@ class Model:
         """The group of pairs to score."""
         return Group(self, None, _SCORE_TOKENS, True)
 
-    def encode(self, group: "Group", text: str, other: str | None, number: int) -> Encoded:
+    def encode(self, group: "Group", text: str, other: str | None, number: int) -> EncodedLine:
         """A line, or a pair, as workers take it.
 
         Raises:
@@ -79,7 +79,7 @@ class Model:
 
 def encode_lines(
     encoder: LineEncoder, texts: Sequence[str], others: Sequence[str | None], *, are_pairs: bool
-) -> list[Encoded]:
+) -> list[EncodedLine]:
     """Lines with their prefixes, or pairs to score, as workers take them.
 
     Raises:
@@ -89,13 +89,13 @@ def encode_lines(
     return [_encode_line(encoder, text, other, number, is_pair=are_pairs) for number, (text, other) in pairs]
 
 
-def _encode_line(encoder: LineEncoder, text: str, other: str | None, number: int, *, is_pair: bool) -> Encoded:
+def _encode_line(encoder: LineEncoder, text: str, other: str | None, number: int, *, is_pair: bool) -> EncodedLine:
     if is_pair:
         (src,), (tgt,) = encoder.pairs(([text], [other or ""]), ("source", "target"), number)
-        return Encoded(src, tgt, max(len(src), len(tgt)) + 1)
+        return EncodedLine(src, tgt, max(len(src), len(tgt)) + 1)
     parts = encoder.parts(text, number)
     prefix = None if other is None else encoder.prefix(other, number)
-    return Encoded(parts, prefix, sum(len(part.ids) for part in parts) + 1)
+    return EncodedLine(parts, prefix, sum(len(part.ids) for part in parts) + 1)
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Group:
     prepare: Callable[..., Any] | None = None  # what a worker does with a `LineEncoder` and the arguments
 
     def of(self, model: Model) -> "Group":
-        """The same group of another model, which a reload has put in the place of this one."""
+        """The same group of another model, by which a reload has replaced this one."""
         if self.prepare is not None:
             return replace(self, model=model)
         if self.search is None:

@@ -28,7 +28,7 @@ class JsonLines(logging.Formatter):
     """Formats a record and its ``facts``; ASCII and printable alone, whatever a client sent."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """See :class:`logging.Formatter`."""
+        """Formats a record as one line of JSON."""
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -47,7 +47,7 @@ class Seldom(logging.Filter):
     _last = ("", 0.0)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """See :class:`logging.Filter`."""
+        """Passes a message of asyncio's at most once a second."""
         if record.name != "asyncio":
             return True
         message, (before, when) = record.getMessage().partition("\n")[0], self._last

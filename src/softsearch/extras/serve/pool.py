@@ -119,7 +119,7 @@ class Pool:
             self._add(await self._open(models))
 
     async def _replace_all(self, models: dict[str, Model]) -> None:
-        """Opens all workers anew, at the same time; if one cannot be opened, the old ones stay."""
+        """Reopens all workers, at the same time; if one cannot be opened, the old ones stay."""
         opened = await asyncio.gather(*(self._open(models) for _ in range(self.size)), return_exceptions=True)
         workers = [worker for worker in opened if isinstance(worker, Worker)]
         if failures := [failure for failure in opened if isinstance(failure, BaseException)]:

@@ -68,7 +68,7 @@ class Connection(H11Protocol):
     _sending: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """See :class:`asyncio.Protocol`."""
+        """Admits a new connection, or refuses it if there are too many."""
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=0)  # so that pause_writing tells of every client that does not read
         if len(self.connections) > 2 * self.most:
@@ -100,20 +100,20 @@ class Connection(H11Protocol):
         self.transport.close()
 
     def pause_writing(self) -> None:
-        """See :class:`asyncio.Protocol`."""
+        """Drops a client that does not read its answer in time."""
         super().pause_writing()
         if self._sending is None:
             self._sending = self.loop.call_later(SEND_SECONDS, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """See :class:`asyncio.Protocol`."""
+        """Ends the wait for a client that reads again."""
         super().resume_writing()
         if self._sending is not None:
             self._sending.cancel()
             self._sending = None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See :class:`asyncio.Protocol`."""
+        """Cancels the timers of a closed connection."""
         for timer in (self._receiving, self._sending):
             if timer is not None:
                 timer.cancel()
@@ -129,12 +129,12 @@ class Server(uvicorn.Server):
         self.failed = False  # it has not loaded its models, and never says that it listens
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """See :class:`uvicorn.Server`."""
+        """Refuses new requests from now on, and lets the server stop."""
         self.dispatcher.draining = True
         super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """See :class:`uvicorn.Server`."""
+        """Finishes requests within the grace period, then abandons them."""
         if not self.failed:
             log_event("stopping")
         limit = self.dispatcher.settings.deadline + _GRACE

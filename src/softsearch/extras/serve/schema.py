@@ -30,7 +30,7 @@ def _whole_characters(text: str) -> str:
 Text = Annotated[str, AfterValidator(_whole_characters)]
 Texts = Annotated[list[Text], Field(min_length=1, max_length=10_000)]
 ONE, MANY, NATIVE, LIBRE = "<one>", "<many>", "<native>", "<libre>"  # names of alternatives in pydantic's errors
-TAGS = ("body", ONE, MANY, NATIVE, LIBRE)  # places in its errors that are no fields
+TAGS = ("body", ONE, MANY, NATIVE, LIBRE)  # places in its errors that are not fields
 TextOrTexts = Annotated[
     Annotated[Text, Tag(ONE)] | Annotated[Texts, Tag(MANY)],
     Discriminator(lambda value: MANY if isinstance(value, list) else ONE),

@@ -92,7 +92,7 @@ def _reason(failures: list[FrozenTrial]) -> str:
 
 
 class Worker:
-    """Runs trials of a study one after another, perhaps beside other workers."""
+    """Runs trials of a study one after another, perhaps at the same time as other workers."""
 
     def __init__(self, study: optuna.Study, plan: Plan, run: Run = run_trial) -> None:
         self.study, self.plan, self.run = study, plan, run

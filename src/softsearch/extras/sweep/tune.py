@@ -22,7 +22,7 @@ from softsearch.app.console import echo, progress
 from softsearch.app.systems.open import open_any, open_systems, path_list
 from softsearch.app.systems.search import build_search, is_rerank
 from softsearch.app.systems.texts import read_test_set
-from softsearch.app.systems.weights_file import Tuned, option_key, typed_options
+from softsearch.app.systems.weights_file import TunedWeights, option_key, typed_options
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import BATCH_TOKENS
 from softsearch.evaluation.measure import Evaluator
@@ -203,7 +203,7 @@ def best_texts(
     return [decode(scored.hypothesis.tokens) for scored in best]
 
 
-def _tuned(models: Models, best: Point, validation: dict[str, Any]) -> Tuned:
+def _tuned(models: Models, best: Point, validation: dict[str, Any]) -> TunedWeights:
     """The content of the file."""
     options = models.options
     fused = best.get("language_model_weight", options.language_model_weight) if models.language_model else 0.0
@@ -223,7 +223,7 @@ def _tuned(models: Models, best: Point, validation: dict[str, Any]) -> Tuned:
     if is_rerank(options.search):
         found |= {f"search.{name}": list(options.search[name]) for name in ("models", "proposers")}
         found["search.weights"] = models.numbers("search.weights", best)
-    return Tuned(options.search["_target_"], found, validation)
+    return TunedWeights(options.search["_target_"], found, validation)
 
 
 def _numbered(name: str, values: Sequence[float]) -> dict[str, Any]:

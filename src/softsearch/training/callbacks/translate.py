@@ -63,14 +63,14 @@ class TranslateValidation(Callback):
         self.src = with_features(ids, None if features is None else features[: self.sentences])
         with whole_weights(trainer):
             self.written = translate_sources(pl_module.model, tokenizer, self.search, self.src, joined=False)
-        hypotheses = [*map(tokenizer.written, self.written)]
+        hypotheses = [*map(tokenizer.normalize_like_decode, self.written)]
         scores = corpus_scores(metrics, hypotheses, references, sources).values
         pl_module.log_dict({f"val/{name}": value for name, value in scores.items()}, prog_bar=True)
         self.translated = list(zip(sources, references, hypotheses, strict=True))
 
     def metrics_for(self, data: ParallelDataModule) -> tuple[dict[str, Metric], list[str]]:
         """The metrics, made for the data's text, and the references of the validation set as translations are."""
-        references = [*map(data.prepared.tgt_tokenizer.written, data.lines("val")[1][: self.sentences])]
+        references = [*map(data.prepared.tgt_tokenizer.normalize_like_decode, data.lines("val")[1][: self.sentences])]
         return for_text(self.metrics, data.source.text_form, data.source.tgt_lang), references
 
     def on_validation_end(self, trainer: lightning.Trainer, *_: Any) -> None:

@@ -146,7 +146,7 @@ def _refuse_non_finite(checkpoint: dict[str, Any], target: Path) -> None:
     """Keeps a run with non-finite weights from overwriting its checkpoint."""
     weights = {
         name: tensor
-        for part in ("state_dict", "current_model_state")  # the latter are the trained weights beside an average
+        for part in ("state_dict", "current_model_state")  # the latter if the former are an average
         for name, tensor in checkpoint.get(part, {}).items()
         if isinstance(tensor, Tensor) and tensor.is_floating_point()
     }

@@ -39,7 +39,7 @@ def _problems(
     checkpoint: Mapping[str, Any], trainer: lightning.Trainer, module: TranslationModule, data: Any
 ) -> Iterator[str]:
     weights = module.state_dict()
-    for part in ("state_dict", "current_model_state"):  # the latter has the trained weights beside an average
+    for part in ("state_dict", "current_model_state"):  # the latter has the trained weights, if the former average them
         yield from _weight_problems(checkpoint.get(part, weights), weights, part)
     if not re.match(r"[2-9]\.", checkpoint["pytorch-lightning_version"]):  # Lightning rewrites the older ones
         yield f"pytorch-lightning_version is {shorten(checkpoint['pytorch-lightning_version'])}, expected at least 2"

@@ -63,7 +63,7 @@ class StepGuard:
         flags = torch.stack([record.flags.to(overflow.device) for record in self.records]).sum(0)  # [2]
         loss, exhausted, gradient = (torch.cat((flags, overflow)) > 0).tolist()
         if loss or exhausted or gradient:
-            # The gradients of a non-finite loss, or of half a backward pass, are no fault of their own.
+            # The gradients of a non-finite loss, or of half a backward pass, do not count as another fault.
             self.fault = Fault(loss=loss, gradient=gradient and not (loss or exhausted), exhausted=exhausted)
         return self.fault is None
 

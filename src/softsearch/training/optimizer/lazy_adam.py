@@ -47,7 +47,7 @@ class LazyAdam(MixedAdam):
         super().__init__(params, lr=lr, betas=(betas[0], betas[1]), eps=eps)
 
     def update(self, group: dict[str, Any]) -> None:
-        """See :class:`MixedAdam`: the parameters with a sparse gradient."""
+        """Updates the parameters that have a sparse gradient."""
         for parameter in group["params"]:
             if parameter.grad is not None and parameter.grad.is_sparse:
                 self._step_rows(parameter, group)

@@ -53,7 +53,7 @@ class Muon(MixedAdam):
                 group["lr"] = matrix_lr
 
     def update(self, group: dict[str, Any]) -> None:
-        """See :class:`MixedAdam`: the matrices of a group that has ``blocks``."""
+        """Updates the matrices of a group that has ``blocks``."""
         if "blocks" not in group:
             return
         alike: dict[torch.Size, list[tuple[Tensor, Tensor]]] = defaultdict(list)  # matrices and updates of one shape

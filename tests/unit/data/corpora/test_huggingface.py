@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from softsearch.data.corpora.base import Unread
+from softsearch.data.corpora.base import UnreadPath
 from softsearch.data.corpora.huggingface import HuggingFace
 from softsearch.errors import ConfigError, CorpusError
 
@@ -87,7 +87,7 @@ def test_the_hub_needs_a_commit_and_a_checkpoint_fetches_nothing(tmp_path: Path)
     with pytest.raises(ConfigError, match=r"data.revision is 'main', expected the commit of a/b"):
         source(hub="a/b", revision="main")
     with pytest.raises(CorpusError, match="which was not read"):
-        source(hub=Unread("a/b"), revision=COMMIT).files(tmp_path)
+        source(hub=UnreadPath("a/b"), revision=COMMIT).files(tmp_path)
 
 
 def described(folder: Path, text: str, name: str = "README.md") -> Path:

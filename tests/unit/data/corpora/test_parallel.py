@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from softsearch.data.corpora.base import Unread, language_of
+from softsearch.data.corpora.base import UnreadPath, language_of
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.errors import ConfigError, CorpusError
 
@@ -78,7 +78,7 @@ def test_half_of_a_pair_by_prefix_names_what_was_found(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="found no such name"):
         Parallel(train=tmp_path / "no" / "t", val=PAIR, src_lang="en", tgt_lang="de").files(tmp_path)
     with pytest.raises(CorpusError, match="which was not read"):
-        Parallel(train=Unread(prefix), val=PAIR, src_lang="en", tgt_lang="de").files(tmp_path)
+        Parallel(train=UnreadPath(prefix), val=PAIR, src_lang="en", tgt_lang="de").files(tmp_path)
 
 
 BAD_OPTIONS = [

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from softsearch.data.corpora.base import Unread
+from softsearch.data.corpora.base import UnreadPath
 from softsearch.data.corpora.table import Table
 from softsearch.errors import ConfigError, CorpusError
 
@@ -56,12 +56,12 @@ def test_lines_in_the_cache_follow_the_content(tmp_path: Path) -> None:
 def test_an_address_is_fetched_once_and_never_for_a_checkpoint(tmp_path: Path, address: str) -> None:
     digests = {"train": DIGEST, "val": DIGEST}
     with pytest.raises(CorpusError, match="which was not read"):
-        table(Unread(address), sha256=digests).files(tmp_path / "cache")
+        table(UnreadPath(address), sha256=digests).files(tmp_path / "cache")
     assert not (tmp_path / "cache").exists()
     files = table(address, sha256=digests).files(tmp_path / "cache")
     (tmp_path / "served" / "x.tsv").unlink()
     assert files["train"][1].read_text() == "b\nd\n"
-    assert table(Unread(address), sha256=digests).files(tmp_path / "cache") == files  # in the cache by its digest
+    assert table(UnreadPath(address), sha256=digests).files(tmp_path / "cache") == files  # in the cache by its digest
 
 
 def test_wrong_digests(tmp_path: Path, address: str) -> None:

@@ -50,7 +50,7 @@ def alignment_errors(system: System, text: HeldOutText, cache_dir: Path) -> Iter
 
 
 def read_test_links(system: System, text: HeldOutText, cache_dir: Path) -> list[Gold]:
-    """The gold links that a generated corpus has beside its test set, also where its sentences are joined.
+    """The gold links that a generated corpus has for its test set, also where its sentences are joined.
 
     Raises:
         CorpusError: there are none.
@@ -96,7 +96,6 @@ class HeadStepFunction(TorchStepFunction):
         self.head = head
 
     def step(self, tokens: NDArray[np.int64], state: TorchState, k: int) -> tuple[Candidates, TorchState]:
-        """See StepFunction."""
         seen: list[Tensor] = []  # [sentences, heads, beams, src_len]
 
         def recording(*inputs: Tensor) -> tuple[Tensor, Tensor]:

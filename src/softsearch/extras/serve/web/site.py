@@ -186,7 +186,7 @@ def _version(folder: Path, files: Sequence[str], site: Mapping[str, Any]) -> str
 
 
 def _add_site(service_worker: Path, site: Mapping[str, Any]) -> None:
-    """Writes the version and the files to keep before the script: it is loaded anew when its own bytes differ."""
+    """Writes the version and the files to keep before the script: it is loaded again when its own bytes differ."""
     kept = [file for file in site["files"] if file != SERVICE_WORKER and not _is_model(file)]
     start = f"self.SITE={_json({'version': site['version'], 'files': kept})};\n"
     service_worker.write_text(start + service_worker.read_text(encoding="utf-8"), encoding="utf-8")
