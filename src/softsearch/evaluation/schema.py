@@ -3,17 +3,14 @@
 import json
 import math
 import re
-import types
-import typing
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from softsearch.errors import ConfigError
 from softsearch.files import new_contents
-from softsearch.text.plain_values import read_json
+from softsearch.text.plain_values import parse, read_json
 
 REPORT = "report.json"
 
@@ -184,7 +181,7 @@ def read_report(path: Path) -> Report:
     """
     path = path if path.suffix == ".json" else path / REPORT
     try:
-        report: Report = parse(read_json(path), Report, "the report")
+        report: Report = parse(read_json(path), Report)
         if not report.systems or {len(s.hypotheses) for s in report.systems} != {len(report.references)}:
             raise ValueError("its systems have not as many translations as there are references")
     except (OSError, ValueError, ArithmeticError, RecursionError) as error:
@@ -193,31 +190,3 @@ def read_report(path: Path) -> Report:
             "softsearch evaluate, or write it again"
         ) from error
     return report
-
-
-def parse(value: Any, hint: Any, name: str) -> Any:
-    """Returns a JSON value as an object of the annotated type.
-
-    Raises:
-        ValueError: it is of another type.
-    """
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin is types.UnionType:  # X | None
-        return None if value is None else parse(value, arguments[0], name)
-    if origin is list and isinstance(value, list):
-        return [parse(item, arguments[0], name) for item in value]
-    if origin is dict and isinstance(value, dict):
-        return {key: parse(item, arguments[1], f"{name}.{key}") for key, item in value.items()}
-    if is_dataclass(hint) and isinstance(value, dict):
-        hints = typing.get_type_hints(hint)
-        optional = {each.name for each in fields(hint) if each.default is not MISSING}
-        if not hints.keys() - optional <= value.keys() <= hints.keys():
-            raise ValueError(f"{name} has {', '.join(value)}, expected {', '.join(hints)}")
-        return hint(**{key: parse(item, hints[key], key) for key, item in value.items()})  # type: ignore[operator]
-    if hint is float and type(value) in (int, float) and math.isfinite(value):
-        return value
-    if hint is int and type(value) is int and not abs(value) < 2**63:
-        raise ValueError(f"{name} is out of range")
-    if hint in (int, str, bool) and type(value) is hint:
-        return value
-    raise ValueError(f"{name} is {str(value)[:60]!r}, expected {getattr(hint, '__name__', hint)}")

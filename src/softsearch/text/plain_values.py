@@ -1,12 +1,18 @@
-"""Plain values from files, nested and counted within limits: a few bytes can stand for any number of them."""
+"""Plain values from files, nested and counted within limits, and dataclasses made of them.
+
+The limits are there because a few bytes can stand for any number of values.
+"""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 from softsearch.files import open_file
+from softsearch.ranges import fits, in_words
 
 MAX_NESTING = 64
 _MAX_BYTES = 1 << 28
@@ -50,6 +56,56 @@ def read_json(source: Path | bytes) -> Any:
     for _ in nested_values(value, _MAX_BYTES):
         pass
     return value
+
+
+def parse(value: Any, hint: Any, path: str = "", check: Callable[[str, Any], None] | None = None) -> Any:
+    """A plain value as its annotation says: a dataclass, or lists, mappings and options of it and of numbers and text.
+
+    Args:
+        value: as JSON has it.
+        hint: the annotation.
+        path: of the value in its file, for messages.
+        check: refuses single values that fit their annotations, given with their paths.
+
+    Raises:
+        ValueError: it does not fit; the message says where, what was found, and what was expected.
+    """
+    arguments = get_args(hint)
+    if value is None and type(None) in arguments:
+        return None
+    section = next((kind for kind in (hint, *arguments) if is_dataclass(kind)), None)
+    kind = get_origin(hint)
+    if kind in (list, tuple) and isinstance(value, list):
+        return kind(parse(inner, arguments[0], f"{path}[{index}]", check) for index, inner in enumerate(value))
+    if kind in (dict, Mapping) and isinstance(value, dict):
+        return {
+            key: parse(inner, arguments[1], f"{path}.{key}" if path else key, check) for key, inner in value.items()
+        }
+    if section and kind not in (list, tuple, dict, Mapping) and isinstance(value, dict):
+        return _section(section, value, path, check)
+    if section or not fits(value, hint):
+        expected = in_words(hint, value)
+        if section:
+            keys = ", ".join(each.name for each in fields(section))
+            expected = f"a list of objects of {keys}" if kind in (list, tuple) else f"an object of {keys}"
+        raise ValueError(f"{path or 'the file'} is {str(value)[:60]!r}, expected {expected}")
+    if check is not None:
+        check(path, value)
+    return value
+
+
+def _section(kind: Any, values: dict[str, Any], path: str, check: Callable[[str, Any], None] | None) -> Any:
+    """The values of a dataclass, all of which it knows."""
+    hints = get_type_hints(kind, include_extras=True)
+    prefix = f"{path}." if path else ""
+    for key in (key for key in values if key not in hints):
+        near = get_close_matches(key, hints, n=1)
+        advice = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(hints)}"
+        raise ValueError(f"{prefix}{key[:40]} is unknown; {advice}")
+    for each in fields(kind):
+        if each.name not in values and each.default is each.default_factory is MISSING:
+            raise ValueError(f"{prefix}{each.name} is missing")
+    return kind(**{key: parse(value, hints[key], f"{prefix}{key}", check) for key, value in values.items()})
 
 
 def _parts(node: list[Any] | dict[Any, Any]) -> Any:

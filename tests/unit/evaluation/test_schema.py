@@ -30,18 +30,30 @@ def test_a_file_that_is_not_a_report_is_refused(tmp_path: Path, text: str | None
     ("change", "message"),
     [
         (lambda system: system["hypotheses"].pop(), "not as many translations"),
-        (lambda system: system["scores"]["bleu"].update(more=1), "scores.bleu has value, low, high, signature, more"),
-        (lambda system: system["scores"]["bleu"].pop("low"), "expected value, low, high, signature"),
-        (lambda system: system["scores"]["bleu"].update(value="high"), "value is 'high', expected float"),
-        (lambda system: system["scores"]["bleu"].update(value=float("inf")), "value is 'inf', expected float"),
-        (lambda system: system["scores"].update(bleu=38.2), "scores.bleu is '38.2', expected Score"),
-        (lambda system: system.update(name=None), "name is 'None', expected str"),
-        (lambda system: system.update(parameters=True), "parameters is 'True', expected int"),
-        (lambda system: system.update(parameters=10**400), "parameters is out of range"),
-        (lambda system: system.update(length_ratio=10**400), "OverflowError"),
-        (lambda system: system.update(aer="low"), "aer is 'low', expected float"),
-        (lambda system: system.update(by_length={}), "by_length is '{}', expected list"),
-        (lambda system: system["sentence_scores"].append(None), "sentence_scores is 'None', expected float"),
+        (
+            lambda system: system["scores"]["bleu"].update(more=1),
+            "systems[1].scores.bleu.more is unknown; expected one of value, low, high, signature",
+        ),
+        (lambda system: system["scores"]["bleu"].pop("low"), "systems[1].scores.bleu.low is missing"),
+        (lambda system: system["scores"]["bleu"].update(value="high"), "value is 'high', expected a number"),
+        (
+            lambda system: system["scores"]["bleu"].update(value=float("inf")),
+            "value is 'inf', expected a finite number",
+        ),
+        (
+            lambda system: system["scores"].update(bleu=38.2),
+            "scores.bleu is '38.2', expected an object of value, low, high, signature",
+        ),
+        (lambda system: system.update(name=None), "name is 'None', expected text"),
+        (lambda system: system.update(parameters=True), "parameters is 'True', expected a whole number"),
+        (lambda system: system.update(parameters=10**400), "expected a finite number of at most 64 bits"),
+        (lambda system: system.update(length_ratio=10**400), "expected a finite number of at most 64 bits"),
+        (lambda system: system.update(aer="low"), "aer is 'low', expected a number or null"),
+        (
+            lambda system: system.update(by_length={}),
+            "by_length is '{}', expected a list of objects of name, sentences",
+        ),
+        (lambda system: system["sentence_scores"].append(None), "] is 'None', expected a number"),
     ],
 )
 def test_values_of_other_types_are_refused(

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.files import open_file
+from softsearch.ranges import Range, Rate, fits, in_words
 from softsearch.text.corpus import other_kind
 from softsearch.text.plain_values import read_json
 
@@ -58,24 +59,21 @@ class Config:
 
     def positive_int(self, key: str, least: int = 1) -> int:
         """A whole number."""
-        value = self[key]
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**24:
-            self.refuse(key, f"a whole number of at least {least}")
-        return int(value)
+        return int(self._value(key, Annotated[int, Range(least, 2**24)]))
 
     def flag(self, key: str, *, default: bool) -> bool:
         """True or false."""
-        value = self.values.get(key, default)
-        if not isinstance(value, bool):
-            self.refuse(key, "true or false")
-        return bool(value)
+        return bool(self._value(key, bool, default))
 
     def rate(self, key: str, default: float) -> float:
         """A share in [0, 1)."""
+        return float(self._value(key, Rate, default))
+
+    def _value(self, key: str, hint: Any, default: Any = None) -> Any:
         value = self.values.get(key, default)
-        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 1:
-            self.refuse(key, "a number in [0, 1)")
-        return float(value)
+        if not fits(value, hint):
+            self.refuse(key, in_words(hint, value))
+        return value
 
 
 def refuse_other_kind(path: Path, *, zip_is_fine: bool = False) -> None:

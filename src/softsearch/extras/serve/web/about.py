@@ -6,14 +6,13 @@ an export's folder. All values are plain text, shown as it is: nothing in it is 
 
 import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Literal
 
 from softsearch.errors import ConfigError
-from softsearch.ranges import Range, fits, in_words
-from softsearch.runtime.options import nearest
-from softsearch.text.plain_values import read_json
+from softsearch.ranges import Range
+from softsearch.text.plain_values import parse, read_json
 
 _MAX_CHARACTERS = 2000  # of a text
 _MAX_BYTES = 1 << 20
@@ -109,46 +108,19 @@ def read_about(path: Path, names: Collection[str]) -> PageAbout:
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path} is not JSON that describes models ({error}); see docs/browser.md") from error
     try:
-        page: PageAbout = _read(tree, PageAbout, "")
-        for name in page.models:
-            if name not in names:
-                raise ConfigError(f"models.{name}: there is no such export, expected some of {', '.join(names)}")
+        page: PageAbout = parse(tree, PageAbout, check=_check_text)
         for name, about in page.models.items():
+            if name not in names:
+                raise ValueError(f"models.{name}: there is no such export, expected some of {', '.join(names)}")
             if about.link and not about.link.startswith("https://"):
-                raise ConfigError(f"models.{name}.link is {about.link!r}, expected https://...")
-    except ConfigError as error:
+                raise ValueError(f"models.{name}.link is {about.link!r}, expected https://...")
+    except ValueError as error:
         raise ConfigError(f"{path}: {error}; change it") from error
     return page
 
 
-def _read(value: Any, hint: Any, path: str) -> Any:
-    """The value as an object of its annotation."""
-    section = next((kind for kind in (hint, *get_args(hint)) if is_dataclass(kind)), None)
-    if section and isinstance(value, list) and get_origin(hint) is tuple:
-        return tuple(_read(inner, section, f"{path}[{index}]") for index, inner in enumerate(value))
-    if section and isinstance(value, dict) and get_origin(hint) is not tuple:
-        if get_origin(hint) is Mapping:
-            return {name: _read(inner, section, f"{path}.{name}") for name, inner in value.items()}
-        return _object(section, value, path)
-    if section and value is not None:
-        keys = ", ".join(entry.name for entry in fields(section))
-        kind = "a list of objects" if get_origin(hint) is tuple else "an object"
-        raise ConfigError(f"{path or 'the file'} is {str(value)[:40]!r}, expected {kind} of {keys}")
-    if not fits(value, hint):
-        raise ConfigError(f"{path} is {str(value)[:40]!r}, expected {in_words(hint, value)}")
+def _check_text(path: str, value: object) -> None:
+    """Refuses text that is long or of several lines."""
     if isinstance(value, str) and (len(value) > _MAX_CHARACTERS or any(ord(char) < 32 for char in value)):
         expected = f"one line of at most {_MAX_CHARACTERS:,} characters"
-        raise ConfigError(f"{path} has {len(value):,} characters or several lines, expected {expected}")
-    return value
-
-
-def _object(kind: Any, values: dict[str, Any], path: str) -> Any:
-    hints = get_type_hints(kind, include_extras=True)
-    prefix = f"{path}." if path else ""
-    for key in values:
-        if key not in hints:
-            raise ConfigError(f"{prefix}{key[:40]} is unknown{nearest(key, hints)}")
-    for entry in fields(kind):
-        if entry.name not in values and entry.default is entry.default_factory is MISSING:
-            raise ConfigError(f"{prefix}{entry.name} is missing")
-    return kind(**{key: _read(value, hints[key], f"{prefix}{key}") for key, value in values.items()})
+        raise ValueError(f"{path} has {len(value):,} characters or several lines, expected {expected}")
