@@ -15,9 +15,12 @@ from softsearch.runtime.options import (
     OTHER_NAMES,
     Length,
     check_options,
+    installed_searches,
     kinds_with,
+    option_names,
     option_of,
     read_length,
+    strategy_class,
 )
 from softsearch.runtime.providers import PROVIDERS
 from softsearch.search.ensemble import AVERAGES
@@ -67,6 +70,13 @@ def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
+class _Searches(tuple[str, ...]):
+    """The choices of ``--search``: our own, and those of installed packages, which are looked for only then."""
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in installed_searches()
+
+
 _BUNDLE: dict[str, Any] = {"type": Path, "metavar": "BUNDLE"}
 _FILE: dict[str, Any] = {"type": Path, "metavar": "FILE"}
 _LENGTH: dict[str, Any] = {"type": _length, "metavar": "LENGTH"}
@@ -103,7 +113,7 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
         ),
     },
     "search": {
-        "--search": ({"choices": KINDS}, "how to search (default: as the bundle recommends)"),
+        "--search": ({"choices": _Searches(KINDS)}, "how to search (default: as the bundle recommends)"),
         **_search_options_of(SearchOptions, "n_best"),
         **_search_options_of(ExactSearch, "beam"),
     },
@@ -166,6 +176,11 @@ class Parser(argparse.ArgumentParser):
     ) -> tuple[argparse.Namespace, list[str]]:
         """Parses the arguments, all of which must be known, also those of a command."""
         parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown and (kind := getattr(parsed, "search", None)) and kind not in KINDS:
+            theirs = _search_options_of(strategy_class(kind))
+            for flag in theirs.keys() - self.option_names():
+                self.add_argument(flag, **theirs[flag][0], help=theirs[flag][1])
+            parsed, unknown = super().parse_known_args(args, namespace)
         flags = [word.partition("=")[0] for word in unknown if word.startswith("-")]
         if flags:
             other = _flag(OTHER_NAMES.get(flags[0].strip("-").replace("-", "_"), ""))
@@ -264,4 +279,6 @@ def with_flags(message: str) -> str:
 
 
 def _search_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    return {name: value for name, value in vars(arguments).items() if value not in (None, []) and kinds_with(name)}
+    own = option_names(arguments.search)
+    given = {name: value for name, value in vars(arguments).items() if value not in (None, [])}
+    return {name: value for name, value in given.items() if name in own or kinds_with(name)}

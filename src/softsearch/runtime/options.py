@@ -8,15 +8,17 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from softsearch.errors import ConfigError
+from softsearch.errors import ConfigError, summarize
 from softsearch.search.beam import BeamSearch
 from softsearch.search.exact import ExactSearch
 from softsearch.search.greedy import Greedy
 from softsearch.search.interface import PrefixStrategy
-from softsearch.search.options import OutputOptions, SearchOptions, expect, option
+from softsearch.search.options import expect, option
 from softsearch.search.rerank import Rerank
 from softsearch.search.sampling import Sampling
 from softsearch.text.corpus import read_lines
@@ -25,10 +27,11 @@ from softsearch.text.vocabulary import SPECIALS
 if TYPE_CHECKING:  # softsearch --version needs no SentencePiece
     from softsearch.text.tokenizer import SentencePieceTokenizer
 
-Strategy = Greedy | BeamSearch | Sampling | ExactSearch
+Strategy = Greedy | BeamSearch | Sampling | ExactSearch  # or a class like these of an installed package
 Search = Strategy | Rerank
 STRATEGIES: dict[str, type[Strategy]] = {"greedy": Greedy, "beam": BeamSearch, "sample": Sampling, "exact": ExactSearch}
 KINDS = (*STRATEGIES, "rerank")  # rerank: beam search, whose translations other models score
+ENTRY_POINTS = "softsearch.searches"  # of installed packages, which add to STRATEGIES: name = "module:Class"
 LENGTHS = {"max_length": "most target tokens", "min_length": "fewest target tokens"}
 _ROW_TOKENS = 2560  # of a batch, counting a sentence once for each of its hypotheses
 _LENGTH = re.compile(r"(?:(\d{1,6})(?:\s*\+\s*(?=\d)|$))?(?:(\d{1,3}(?:\.\d+)?)\s*\*\s*source)?", re.ASCII)
@@ -63,11 +66,45 @@ def option_of(parameter: str) -> str:
     return re.sub("_(factor|offset)$", "", parameter)
 
 
+@cache
+def installed_searches() -> dict[str, EntryPoint]:
+    """The searches that installed packages add; asked for only where a name is not one of :data:`KINDS`."""
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS) if point.name not in KINDS}
+
+
+def strategy_class(kind: str) -> type[Strategy]:
+    """The class of a search, other than ``rerank``, by its name.
+
+    Raises:
+        ConfigError: there is no such search, or the package that has it cannot be imported.
+    """
+    if kind in STRATEGIES:
+        return STRATEGIES[kind]
+    if (point := installed_searches().get(kind)) is None:
+        kinds = (*STRATEGIES, *installed_searches())
+        raise ConfigError(f"search is {kind!r}, expected one of {', '.join(kinds)}{nearest(kind, KINDS)}")
+    try:
+        strategy: type[Strategy] = point.load()
+    except Exception as error:  # a package of anybody's may raise anything
+        raise ConfigError(f"search {kind} is {point.value}, which cannot be imported: {summarize(error)}") from error
+    return strategy
+
+
+def option_names(kind: str) -> set[str]:
+    """The options of a search by its name.
+
+    Raises:
+        ConfigError: see :func:`strategy_class`.
+    """
+    if kind == "rerank":
+        return {*map(option_of, BeamSearch.hints), "rescore", "rescore_weights", "rescore_length_penalty"}
+    strategy = strategy_class(kind)
+    return {*map(option_of, strategy.hints)} | ({"prefix"} if issubclass(strategy, PrefixStrategy) else set())
+
+
 def _option_kinds() -> dict[str, list[str]]:
-    names = {kind: {*map(option_of, strategy.hints)} for kind, strategy in STRATEGIES.items()}
-    names["rerank"] = names["beam"] | {"rescore", "rescore_weights", "rescore_length_penalty"}
-    kinds = {name: [kind for kind in KINDS if name in names[kind]] for name in set[str]().union(*names.values())}
-    return kinds | {"prefix": [kind for kind, strategy in STRATEGIES.items() if issubclass(strategy, PrefixStrategy)]}
+    names = {kind: option_names(kind) for kind in KINDS}
+    return {name: [kind for kind in KINDS if name in names[kind]] for name in set[str]().union(*names.values())}
 
 
 _KINDS_WITH = _option_kinds()
@@ -107,17 +144,15 @@ def check_options(kind: str, given: Collection[str], spell: Callable[[str], str]
     Raises:
         ConfigError: the search or an option is unknown, an option belongs to another search or needs another option.
     """
-    if kind not in KINDS:
-        raise ConfigError(f"{spell('search')} is {kind!r}, expected one of {', '.join(KINDS)}{nearest(kind, KINDS)}")
-    for name in given:
-        kinds = kinds_with(name)
-        if not kinds:
+    if kind not in KINDS and kind not in installed_searches():
+        kinds = (*KINDS, *installed_searches())
+        raise ConfigError(f"{spell('search')} is {kind!r}, expected one of {', '.join(kinds)}{nearest(kind, KINDS)}")
+    own = option_names(kind)
+    for name in (name for name in given if name not in own):
+        if not (others := kinds_with(name)):
             raise ConfigError(f"{spell(name)} is not a search option{nearest(name, _SUGGESTIONS)}")
-        if kind not in kinds:
-            names = " or ".join(filter(None, [", ".join(kinds[:-1]), kinds[-1]]))
-            raise ConfigError(
-                f"{spell(name)} is an option of {spell('search')} {names}, not of {spell('search')} {kind}"
-            )
+        names = " or ".join(filter(None, [", ".join(others[:-1]), others[-1]]))
+        raise ConfigError(f"{spell(name)} is an option of {spell('search')} {names}, not of {spell('search')} {kind}")
     if "diversity" in given and "groups" not in given:
         raise ConfigError(f"{spell('diversity')} needs {spell('groups')} as well")
     if kind == "rerank" and "rescore" not in given:
@@ -132,7 +167,8 @@ def make_search(
     Raises:
         ConfigError: a value is of the wrong type or out of range.
     """
-    arguments = {name: value for name, value in recommended.items() if name in STRATEGIES[kind].hints}
+    strategy = strategy_class(kind)
+    arguments = {name: value for name, value in recommended.items() if name in strategy.hints}
     for name, value in options.items():
         if name in LENGTHS:
             length = read_length(value)
@@ -141,7 +177,7 @@ def make_search(
             arguments[name] = banned_tokens(tokenizer, [value] if isinstance(value, str) else value)
         else:
             arguments[name] = value
-    return STRATEGIES[kind](**arguments)
+    return strategy(**arguments)
 
 
 def expand_names(names: Sequence[str]) -> list[str]:
@@ -174,23 +210,19 @@ def banned_tokens(tokenizer: "SentencePieceTokenizer", names: Sequence[str]) -> 
 
 def needs_alignments(search: Search) -> bool:
     """Whether a search reads attention weights, to return them or for a coverage penalty."""
-    options = output_options(search)
-    return options.alignments or (isinstance(options, SearchOptions) and options.coverage_penalty > 0)
-
-
-def output_options(search: Search) -> OutputOptions:
-    """The options of a search, of a reranker those of its beam search."""
-    if isinstance(search, Rerank):
-        assert isinstance(search.search, BeamSearch)  # as Translator makes it
-        return search.search
-    return search.options if isinstance(search, ExactSearch) else search
+    options = _writer(search)
+    return bool(getattr(options, "alignments", False) or getattr(options, "coverage_penalty", 0) > 0)
 
 
 def default_batch_tokens(search: Search) -> int:
     """The most source tokens of a batch, padding included, unless the caller says another number."""
-    options = output_options(search)
-    rows = options.n_best if isinstance(options, Sampling) else getattr(options, "beam", 1)
-    return max(1, _ROW_TOKENS // rows)
+    options = _writer(search)
+    return max(1, _ROW_TOKENS // max(getattr(options, name, 1) for name in ("beam", "n_best")))
+
+
+def _writer(search: Search) -> object:
+    """The search that writes the translations, of a reranker its beam search."""
+    return search.search if isinstance(search, Rerank) else search
 
 
 def refuse_misplaced(given: Collection[str]) -> None:
@@ -215,7 +247,7 @@ def rescoring_error(error: ConfigError) -> ConfigError:
 def parameters(kind: str) -> dict[str, Any]:
     """The arguments of a strategy that a bundle may recommend, and their defaults."""
     caller = ("n_best", "alignments")  # the caller's options: what is returned
-    return {field.name: field.default for field in fields(STRATEGIES[kind]) if field.name not in caller}
+    return {field.name: field.default for field in fields(strategy_class(kind)) if field.name not in caller}
 
 
 def search_facts(search: object, vocab_size: int = 2**20) -> dict[str, Any]:
@@ -225,6 +257,9 @@ def search_facts(search: object, vocab_size: int = 2**20) -> dict[str, Any]:
         ConfigError: bundles cannot recommend this strategy, or an argument is beyond what a manifest may hold.
     """
     kind = next((kind for kind, strategy in STRATEGIES.items() if type(search) is strategy), None)
+    if kind is None:
+        place = f"{type(search).__module__}:{type(search).__qualname__}"
+        kind = next((name for name, point in installed_searches().items() if point.value == place), None)
     if kind is None:
         raise ConfigError(
             f"a bundle cannot recommend search {type(search).__name__}; choose one of search={', '.join(STRATEGIES)}"
@@ -243,13 +278,14 @@ def read_search(facts: Mapping[str, Any], vocab_size: int = 2**20) -> tuple[str,
     """
     given: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in facts.items()}
     kind = given.pop("name", None)
-    expect(kind in [*STRATEGIES], "name", facts.get("name"), f"one of {', '.join(STRATEGIES)}")  # it may have no hash
-    defaults = parameters(kind)
+    is_search = isinstance(kind, str) and (kind in STRATEGIES or kind in installed_searches())
+    expect(is_search, "name", kind, f"one of {', '.join(STRATEGIES)}")
+    strategy, defaults = strategy_class(kind), parameters(kind)
     for name, value in given.items():
         expect(name in defaults, name, value, f"only arguments of the search {kind}: {', '.join(defaults)}")
-    STRATEGIES[kind](**given)
+    strategy(**given)
     for name, value in given.items():
-        most = option(STRATEGIES[kind].hints[name]).recommended
+        most = option(strategy.hints[name]).recommended
         expect(not (isinstance(value, int | float) and value > most), name, value, f"at most {most} in a bundle")
     for token in given.get("banned", ()):
         expect(token < vocab_size, "banned", token, f"ids below the target vocabulary's {vocab_size}")

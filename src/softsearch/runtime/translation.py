@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.errors import InputError
-from softsearch.runtime.options import Search, output_options
+from softsearch.runtime.options import Search
 from softsearch.runtime.sentences import count_sentences
 from softsearch.search.exact import ExactSearch
 from softsearch.search.interface import Hypothesis
-from softsearch.search.options import SearchOptions
 from softsearch.search.rerank import Rerank
 from softsearch.text.corpus import is_blank
 from softsearch.text.features import Features, check_features, check_finite, feature_lines, with_features
@@ -224,10 +223,7 @@ def _joint_score(search: Search, scores: Sequence[float], lengths: Sequence[int]
     """
 
     def per_nat(length: int) -> float:
-        if isinstance(search, Rerank):
-            return float(length**-search.length_penalty)
-        options = output_options(search)
-        return options.score(1.0, length) if isinstance(options, SearchOptions) else 1 / length
+        return float(length**-search.length_penalty) if isinstance(search, Rerank) else search.score(1.0, length)
 
     total = sum(score / per_nat(length) for score, length in zip(scores, lengths, strict=True))
     return per_nat(sum(lengths)) * total

@@ -46,6 +46,10 @@ class ExactSearch(Lengths):
         shared = {name: value for name, value in vars(self).items() if name != "max_nodes"}
         return BeamSearch(length_penalty=0.0, **shared)
 
+    def score(self, log_prob: float, length: int) -> float:
+        """The log probability itself."""
+        return log_prob
+
     def __call__(self, step_fn: StepFunction, src: Sentences) -> list[list[Hypothesis]]:
         """Finds one hypothesis for each source; its ``optimal`` says whether it is proven to be the best.
 

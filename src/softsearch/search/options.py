@@ -75,6 +75,10 @@ class Lengths(_CheckedOptions):
         """The fewest tokens, EOS included, of a translation of ``src_len`` source tokens (EOS excluded)."""
         return min(int(self.min_length_factor * src_len) + self.min_length_offset, self.max_length(src_len))
 
+    def score(self, log_prob: float, length: int) -> float:
+        """The score of a translation of ``length`` tokens, EOS included: its log probability per token."""
+        return log_prob / length
+
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions(Lengths):
@@ -176,7 +180,7 @@ def kind_of(hint: Any) -> tuple[Any, Range | None]:
 
 def option(hint: Any) -> Option:
     """The description in the annotation of an option."""
-    return next(each for each in hint.__metadata__ if isinstance(each, Option))
+    return next((each for each in getattr(hint, "__metadata__", ()) if isinstance(each, Option)), Option(""))
 
 
 def check_option(name: str, value: object, hint: Any) -> None:
