@@ -30,12 +30,12 @@ CHECKED = "checked"  # [steps] the sum of log probabilities: NaN or +inf where o
 Ports = tuple[list[str], dict[str, str]]  # those that are needed, and the dtypes of all that may be
 
 
-def block_ports(encoded: dict[str, str], step_inputs: dict[str, str]) -> tuple[Ports, Ports]:
-    """The inputs and outputs that the block has, from those of the other graphs, by name and dtype."""
+def block_ports(encoded: dict[str, str], step_inputs: dict[str, str]) -> dict[str, Ports]:
+    """The names that a block needs and the ports that it may have, by side, from those of the other graphs."""
     inputs = {STEPS: "int64", "written": "int64", "tokens": "int64", **SETTINGS, **STATE}
     caches = {name: dtype for name, dtype in encoded.items() if name.startswith(("cache.", "slots."))}
     outputs = {**{f"next_{name}": dtype for name, dtype in (STATE | caches).items()}, **HISTORY, CHECKED: "float32"}
-    return ([*inputs, *caches], step_inputs | inputs), (list(outputs), outputs)
+    return {"input": ([*inputs, *caches], step_inputs | inputs), "output": (list(outputs), outputs)}
 
 
 def read_choices(

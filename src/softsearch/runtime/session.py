@@ -95,8 +95,9 @@ class OnnxStepFunction(StepFunction):
         if "decoder_block" in bundle.manifest.graphs:
             self._block = _block_session(bundle, provider)
             sessions.append(("decoder_block", self._block))
-        ports = []
+        ports: dict[str, dict[str, dict[str, str]]] = {}  # graph -> side -> name -> dtype
         for name, session in sessions:
+            ports[name] = {}
             for side, actual in _describe(session).items():
                 expected = bundle.manifest.graphs[name].get(side)
                 if actual != expected:
@@ -104,14 +105,15 @@ class OnnxStepFunction(StepFunction):
                         f"bundle {bundle.path}: the {side} of {name}.onnx are {actual}, but manifest.json says "
                         f"{expected}; export the bundle again"
                     )
-                ports.append({port["name"]: port["dtype"] for port in actual})
-        check_contract(*ports[:4])
-        self._encoder_inputs, encoded, self._step_inputs, outputs = map(list, ports[:4])
-        for side, actual, (needed, allowed) in zip(
-            ("input", "output"), ports[4:], block_ports(*ports[1:3]), strict=False
-        ):
-            check_ports(DECODER_BLOCK, side, actual, allowed, needed=needed)
-        self._block_inputs, self._block_outputs = map(list, ports[4:] or ([], []))
+                ports[name][side] = {port["name"]: port["dtype"] for port in actual}
+        encoder, step = ports["encoder"], ports["decoder_step"]
+        check_contract(encoder["inputs"], encoder["outputs"], step["inputs"], step["outputs"])
+        self._encoder_inputs, self._step_inputs = list(encoder["inputs"]), list(step["inputs"])
+        encoded, outputs = encoder["outputs"], step["outputs"]
+        if block := ports.get("decoder_block"):
+            for side, (needed, allowed) in block_ports(encoded, step["inputs"]).items():
+                check_ports(DECODER_BLOCK, side, block[f"{side}s"], allowed, needed=needed)
+            self._block_inputs, self._block_outputs = list(block["inputs"]), list(block["outputs"])
         self._memory = [name for name in encoded if name.startswith("memory.")]
         self._cache = [name for name in encoded if name.startswith(("cache.", "slots."))]
         self._slots = any(name.startswith("slots.") for name in self._cache)
