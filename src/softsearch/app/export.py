@@ -1,4 +1,4 @@
-"""Export of a checkpoint as a bundle, as one ONNX graph for other programming languages, or for CTranslate2."""
+"""Export of a checkpoint in one of the formats of the config group ``format``."""
 
 import copy
 import re
@@ -11,7 +11,6 @@ from omegaconf import DictConfig
 
 from softsearch.app.config.build import rebuild_model, rebuild_source
 from softsearch.app.config.options import Export
-from softsearch.app.config.shorthands import shell_command
 from softsearch.app.config.validation import build
 from softsearch.app.console import echo, print_rows, progress
 from softsearch.app.results import read_metrics
@@ -23,46 +22,40 @@ from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.evaluation.schema import read_report
 from softsearch.models.interface import Seq2Seq
-from softsearch.runtime.bundle import Bundle, check_writable
 from softsearch.runtime.options import Strategy, search_facts
 from softsearch.training.checkpoints.average import read_weights
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents
 from softsearch.training.checkpoints.folder import checkpoint_file
 
 if TYPE_CHECKING:
-    from softsearch.export.parity import Parity
+    from softsearch.export.format import ExportFormat, ExportSummary
 
 _DATA_TEXT = ("_target_", "src_lang", "tgt_lang", "text_form", "variant", "test_set", "target_direction", "on_error")
 _VAL = "val='[x.en,x.de]'"
+_OPTIONAL = {"precision": "float32", "report": None, "shortlist": None}  # options of some formats, with their defaults
 _TOKENIZER_FILES = ("model", "vocabulary")  # their names
 _WORD = re.compile(r"(val/)?[\w.+-]+")  # val/: the metrics that a schedule monitors
 
 
 def export(options: Export) -> None:
-    """Exports ``ckpt`` to the folder ``out`` and prints what was written.
+    """Exports ``ckpt`` as ``out`` in a format, and prints what was written.
 
     Raises:
-        SoftsearchError: an option is wrong, the checkpoint cannot be read, the graphs differ from the model, or ``out``
-            is something else or not writable.
+        SoftsearchError: an option is wrong, the checkpoint cannot be read, what was made differs from the model, or
+            ``out`` is something else or not writable.
     """
     options = replace(options, ckpt=checkpoint_file(options.ckpt))
-    if options.format in ("ctranslate2", "argos"):
-        _check_unused(options)
-        _export_ctranslate2(options)
-        return
+    form: ExportFormat = build(options.format)
     search = recommended_search(options.search)
-    if options.format == "single":
-        from softsearch.export.single_graph import beam_search
-
-        beam_search(search)
-        if options.shortlist is not None:
-            raise ConfigError("format=single has no shortlist; leave it out, or use format=bundle")
-    check_writable(options.out)
+    for name, default in _OPTIONAL.items():
+        if name not in form.takes and (value := getattr(options, name)) != default:
+            raise ConfigError(f"format={form.name} has no {name}, found {value}; leave it out, or use format=bundle")
+    form.check(search, options.out)
     _check_unused(options)
     saved = read_weights(str(options.ckpt), options.average)
     with progress("exporting, and comparing with the model", None):
-        written = write_bundle(saved, rebuild_model(saved), rebuild_source(saved), options)
-    show(*written)
+        summary = write_export(form, saved, rebuild_model(saved), rebuild_source(saved), options)
+    show(summary, options.out)
 
 
 def _check_unused(options: Export) -> None:
@@ -72,31 +65,25 @@ def _check_unused(options: Export) -> None:
         raise ConfigError(f"{out} exists; set overwrite=true to replace it, or another out")
 
 
-def show(bundle: Bundle, parity: "Parity") -> None:
-    """Prints a bundle's files, how closely it computes what the model does, and what to do next."""
-    source = "< in.txt" if bundle.manifest.feature_dim is None else "--features in.npy"
-    following = f"{shell_command(['softsearch', 'translate', str(bundle.path)])} {source} > out.txt"
-    if bundle.manifest.is_single:
-        site = shell_command(["softsearch", "web", str(bundle.path), "--out", f"{bundle.path.name}-site"])
-        following = f"{site}\nfor other programming languages: {bundle.path / 'README.md'}"
-    sizes = ((name, f"{entry.size:,}") for name, entry in bundle.manifest.files.items())
-    print_rows(("file", "bytes"), sizes, title=str(bundle.path))
-    echo(
-        f"ONNX and PyTorch differ by at most {parity.log_probs:.1e} in log-probabilities "
-        f"and {parity.alignments:.1e} in alignments\n"
-        f"next: {following}"
-    )
+def show(summary: "ExportSummary", out: Path) -> None:
+    """Prints the files that were written, how closely they compute what the model does, and what to do next."""
+    files = sorted(out.iterdir()) if out.is_dir() else [out]
+    print_rows(("file", "bytes"), ((path.name, f"{path.stat().st_size:,}") for path in files), title=str(out))
+    differences = " and ".join(f"{value:.1e} in {name}" for name, value in summary.parity.items())
+    echo(f"{summary.backend} and PyTorch differ by at most {differences}")
+    if summary.following:
+        echo(f"next: {summary.following}")
 
 
-def write_bundle(
-    saved: CheckpointContents, model: Seq2Seq, source: ParallelSource, options: Export
-) -> "tuple[Bundle, Parity]":
-    """Writes the bundle of a ``model``, or its single graph; ``saved`` and ``source`` tell of its training.
+def write_export(
+    form: "ExportFormat", saved: CheckpointContents, model: Seq2Seq, source: ParallelSource, options: Export
+) -> "ExportSummary":
+    """Writes a ``model`` in a format; ``saved`` and ``source`` tell of its training.
 
     Raises:
-        SoftsearchError: an option is wrong, the graphs differ from the model, or ``options.out`` cannot be written.
+        SoftsearchError: an option is wrong, what was made differs from the model, or ``options.out`` cannot be written.
     """
-    from softsearch.export.bundle import export_bundle  # the exporter takes a second to import
+    from softsearch.export.format import ExportInputs  # training imports this file, and never the exporter
 
     evaluation = {} if options.report is None else {"evaluation": _evaluation(options.report, options.ckpt)}
     shortlist = None
@@ -116,56 +103,21 @@ def write_bundle(
         else:
             text = read_split(source, "val", options.cache_dir, f"set {_VAL}, or export with precision=float32")
         lower = lowering(options.precision, text, saved.tokenizers, options.max_bleu_loss)
-    return export_bundle(
-        model,
-        TorchStepFunction(model),
-        saved.tokenizers,
-        options.out,
+    inputs = ExportInputs(
+        model=model,
+        reference=TorchStepFunction(model),
+        exact=lambda: TorchStepFunction(copy.deepcopy(model).double()),
+        tokenizers=saved.tokenizers,
+        languages=(source.src_lang, source.tgt_lang),
+        text_form=source.text_form,
+        tags=tuple(source.tags),
         search=recommended_search(options.search),
         max_src_tokens=min(options.max_src_tokens, model.encoder.description.max_src_len or options.max_src_tokens),
         facts=_facts(saved, source, sum(w.numel() for w in model.weights())) | evaluation,
         shortlist=shortlist,
         lower=lower,
-        single=options.format == "single",
-        exact=lambda: TorchStepFunction(copy.deepcopy(model).double()),
     )
-
-
-def _export_ctranslate2(options: Export) -> None:
-    if options.shortlist is not None or options.report is not None:
-        raise ConfigError(f"format={options.format} has no shortlist and no model card; leave out shortlist and report")
-    if options.precision != "float32":
-        raise ConfigError(
-            f"precision={options.precision} needs format=bundle; leave it out: CTranslate2 converts weights when it "
-            "loads them (compute_type)"
-        )
-    from softsearch.export.argos import export_argos
-    from softsearch.export.ctranslate2 import export_ctranslate2
-
-    saved = read_weights(str(options.ckpt), options.average)
-    model = rebuild_model(saved)
-    step_fn = TorchStepFunction(model)
-    with progress("exporting, and comparing with the model", None):
-        if options.format == "argos":
-            difference = export_argos(model, step_fn, saved.tokenizers, _languages(saved), options.out)
-        else:
-            difference = export_ctranslate2(model, step_fn, saved.tokenizers, options.out)
-    files = sorted(options.out.iterdir()) if options.out.is_dir() else [options.out]
-    sizes = ((path.name, f"{path.stat().st_size:,}") for path in files)
-    print_rows(("file", "bytes"), sizes, title=str(options.out))
-    echo(f"CTranslate2 and PyTorch differ by at most {difference:.1e} in log-probabilities")
-
-
-def _languages(saved: CheckpointContents) -> tuple[str, str]:
-    """The languages of a model that Argos Translate can give text to."""
-    source = rebuild_source(saved)
-    src, tgt = source.src_lang, source.tgt_lang
-    if source.text_form != "plain" or source.tags or not src or not tgt:
-        raise ConfigError(
-            f"format=argos needs a model of plain text without tags, and its languages; found {source.text_form} text "
-            f"with {len(source.tags)} tags from {src!r} to {tgt!r}; train on such data, or use format=ctranslate2"
-        )
-    return src, tgt
+    return form.write(inputs, options.out)
 
 
 def recommended_search(node: DictConfig) -> Strategy:

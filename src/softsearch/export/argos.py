@@ -7,12 +7,15 @@ joins the pieces of the target, and a splitter of sentences; without one, Argos 
 import json
 import tempfile
 from pathlib import Path
+from typing import ClassVar
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from babel import Locale
 
 from softsearch.errors import ConfigError
 from softsearch.export.ctranslate2 import export_ctranslate2
+from softsearch.export.format import ExportFormat, ExportInputs, ExportSummary
+from softsearch.export.parity import Parity
 from softsearch.export.splitter import sentence_splitter
 from softsearch.files import new_file
 from softsearch.models.interface import Seq2Seq
@@ -22,13 +25,28 @@ from softsearch.text.tokenizer import Tokenizers
 _VERSION = "1.11"  # the oldest Argos Translate whose splitters are such graphs
 
 
+class ArgosFormat(ExportFormat):
+    """The package of a model of plain text without tags."""
+
+    name: ClassVar[str] = "argos"
+
+    def write(self, inputs: ExportInputs, out: Path) -> ExportSummary:
+        """Writes the zip archive."""
+        src, tgt = inputs.languages
+        if inputs.text_form != "plain" or inputs.tags or not src or not tgt:
+            raise ConfigError(
+                f"format=argos needs a model of plain text without tags, and its languages; found {inputs.text_form} "
+                f"text with {len(inputs.tags)} tags from {src!r} to {tgt!r}; train on such data, or use "
+                "format=ctranslate2"
+            )
+        parity = export_argos(inputs.model, inputs.reference, inputs.tokenizers, inputs.languages, out)
+        return ExportSummary(backend="CTranslate2", parity=parity)
+
+
 def export_argos(
     model: Seq2Seq, reference: StepFunction, tokenizers: Tokenizers, languages: tuple[str, str], path: Path
-) -> float:
+) -> Parity:
     """Writes the package of a model of plain text; ``languages`` are the codes of source and target.
-
-    Returns:
-        The largest difference in the log probability of a token, between CTranslate2 and the model.
 
     Raises:
         ConfigError: CTranslate2 is not installed or has no such model, or ``path`` exists.
@@ -41,7 +59,7 @@ def export_argos(
     metadata |= dict(zip(("from_code", "to_code", "from_name", "to_name"), (*languages, *names), strict=True))
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        difference = export_ctranslate2(model, reference, tokenizers, folder / "model")
+        parity = export_ctranslate2(model, reference, tokenizers, folder / "model")
         for spare in (folder / "model").glob("*.model"):
             spare.unlink()
         (folder / "sentencepiece.model").write_bytes(tokenizers[0].model)
@@ -52,4 +70,4 @@ def export_argos(
         with new_file(path) as file, ZipFile(file, "w", ZIP_DEFLATED) as archive:
             for each in sorted(folder.rglob("*")):
                 archive.write(each, Path("translate-{}_{}".format(*languages), each.relative_to(folder)))
-    return difference
+    return parity

@@ -1,27 +1,76 @@
-"""Export of a model as a bundle for the torch-free runtime, or as one graph for other programming languages."""
+"""Export of a model as a bundle for the torch-free runtime."""
 
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softsearch.export.format import ExportFormat, ExportInputs, ExportSummary
 from softsearch.export.graphs import export_graphs
-from softsearch.export.parity import TOLERANCE, Parity, compare
+from softsearch.export.parity import LOW_TOLERANCE, TOLERANCE, Parity, compare, largest, random_sentences, stepping
 from softsearch.export.search_loop import with_block
-from softsearch.export.single import LOW_TOLERANCE, single_form
 from softsearch.export.tokenizer_json import tokenizer_files
 from softsearch.models.interface import Seq2Seq
 from softsearch.report.model_card import model_card
-from softsearch.runtime.bundle import Bundle, bundle_of, has_shortlist, open_shortlist, shortlist_files, write_bundle
+from softsearch.runtime.bundle import (
+    Bundle,
+    bundle_of,
+    check_writable,
+    has_shortlist,
+    open_shortlist,
+    shortlist_files,
+    write_bundle,
+)
 from softsearch.runtime.options import Strategy, search_facts
 from softsearch.runtime.session import OnnxStepFunction, describe_onnx
+from softsearch.runtime.system import shortlisted
 from softsearch.search.interface import StepFunction
-from softsearch.search.shortlist import ShortlistStep
 from softsearch.text.tokenizer import Tokenizers
 
+_LENGTHS = ((1,), (1,) * 7, (5,), (5, 2, 3, 4, 5, 1, 2), (60,), (60, 2, 3, 4, 5, 6, 7))  # of sentences in tokens
 _FREQUENT = 1000  # words of the shortlist with which the graphs are compared
+Finish = Callable[[Bundle, float], tuple[dict[str, bytes], dict[str, Any]]]  # to files, and the manifest's graphs
+
+
+class BundleFormat(ExportFormat):
+    """A folder that :class:`softsearch.Translator` opens: graphs, tokenizers, manifest and model card."""
+
+    name: ClassVar[str] = "bundle"
+    takes: ClassVar[Collection[str]] = ("precision", "report", "shortlist")
+
+    def check(self, search: Strategy, out: Path) -> None:
+        """Refuses a folder that is something else than a bundle."""
+        check_writable(out)
+
+    def write(self, inputs: ExportInputs, out: Path) -> ExportSummary:
+        """Writes the folder."""
+        bundle, parity = export_bundle(
+            inputs.model,
+            inputs.reference,
+            inputs.tokenizers,
+            out,
+            search=inputs.search,
+            max_src_tokens=inputs.max_src_tokens,
+            facts=inputs.facts,
+            shortlist=inputs.shortlist,
+            lower=inputs.lower,
+            finish=self.finish,
+            exact=inputs.exact,
+        )
+        return ExportSummary(backend="ONNX", parity=parity, following=self.following(bundle))
+
+    def finish(self, bundle: Bundle, tolerance: float) -> tuple[dict[str, bytes], dict[str, Any]]:
+        """The files of the bundle and the manifest's ``graphs``, from what was compared with the model."""
+        whole = with_block(bundle, tolerance)
+        return whole.files, whole.manifest.graphs
+
+    def following(self, bundle: Bundle) -> str:
+        """What to do with what was written."""
+        source = "< in.txt" if bundle.manifest.feature_dim is None else "--features in.npy"
+        return f"{shlex.join(['softsearch', 'translate', str(bundle.path)])} {source} > out.txt"
 
 
 def export_bundle(
@@ -35,7 +84,7 @@ def export_bundle(
     facts: dict[str, Any],
     shortlist: tuple[NDArray[np.integer], NDArray[np.integer]] | None = None,
     lower: Callable[[Bundle], tuple[Bundle, dict[str, Any]]] | None = None,
-    single: bool = False,
+    finish: Finish | None = None,
     exact: Callable[[], StepFunction] | None = None,
 ) -> tuple[Bundle, Parity]:
     """Writes the bundle of a model in evaluation mode, if its graphs compute what the model does.
@@ -50,7 +99,7 @@ def export_bundle(
         facts: about the training, plain values for the manifest and the model card.
         shortlist: target ids by frequency, and likely ones for each source id, for ``--shortlist``.
         lower: turns the float32 bundle into one in another precision, and facts about it.
-        single: writes one graph that searches, instead of two for the runtime.
+        finish: makes the files of the bundle in its precision, given the tolerance of their numbers.
         exact: makes ``reference`` in float64, which shows how much the model amplifies rounding.
 
     Raises:
@@ -75,26 +124,44 @@ def export_bundle(
     parity = _compare(bundle, reference, exact or (lambda: reference))
     bundle, more = (bundle, {}) if lower is None else lower(bundle)
     facts = facts | more
-    tolerance = TOLERANCE if lower is None else LOW_TOLERANCE
-    if single:
-        files, described = single_form(bundle, tolerance)
-    else:
-        bundle = with_block(bundle, tolerance)
-        files, described = bundle.files, bundle.manifest.graphs
+    files, described = (finish or BundleFormat().finish)(bundle, TOLERANCE if lower is None else LOW_TOLERANCE)
     card = model_card(path.name, facts, {name: len(content) for name, content in files.items()}, described.get("model"))
     whole = manifest | {"graphs": described, "training": facts}
     return write_bundle(path, files | {"README.md": card.encode()}, whole), parity
 
 
 def _compare(bundle: Bundle, reference: StepFunction, exact: Callable[[], StepFunction]) -> Parity:
-    """The largest differences between the graphs of a bundle and the model, with the shortlist too if there is one."""
+    """Compares the graphs of a bundle with the model, with the shortlist too if there is one."""
     manifest, step_fn = bundle.manifest, OnnxStepFunction(bundle)
     sizes = manifest.src_vocab_size, manifest.max_src_tokens, manifest.feature_dim
-    parities = [compare(reference, step_fn, *sizes, exact=exact)]
+    parities = [compare_graphs(step_fn, reference, *sizes, exact=exact)]
     if has_shortlist(bundle):
         words = open_shortlist(bundle, _FREQUENT)
-        fast = step_fn.with_shortlist(words)
-        parities.append(
-            compare(ShortlistStep(reference, words), fast, *sizes, exact=lambda: ShortlistStep(exact(), words))
+        fast, short = shortlisted(step_fn, words), shortlisted(reference, words)
+        parities.append(compare_graphs(fast, short, *sizes, exact=lambda: shortlisted(exact(), words)))
+    return largest(parities)
+
+
+def compare_graphs(
+    step_fn: StepFunction,
+    reference: StepFunction,
+    src_vocab_size: int,
+    max_src_tokens: int,
+    feature_dim: int | None = None,
+    *,
+    exact: Callable[[], StepFunction] | None = None,
+) -> Parity:
+    """Steps two backends side by side, for short and long sentences, alone and in a batch.
+
+    Raises:
+        BundleError: they differ by more than rounding can explain.
+    """
+    return largest(
+        compare(
+            stepping(step_fn),
+            stepping(reference),
+            random_sentences(lengths, src_vocab_size, max_src_tokens, feature_dim),
+            exact=None if exact is None else lambda: stepping(exact()),
         )
-    return Parity(*np.max(parities, axis=0).tolist())
+        for lengths in _LENGTHS
+    )

@@ -1,30 +1,43 @@
 """CTranslate2 models of Transformers, for its server and its language bindings (https://opennmt.net/CTranslate2)."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from softsearch.errors import BundleError, ConfigError
-from softsearch.export.parity import LENGTHS, TOLERANCE
+from softsearch.errors import ConfigError
+from softsearch.export.format import ExportFormat, ExportInputs, ExportSummary
+from softsearch.export.parity import LOG_PROBS, Numbers, Parity, compare, random_sentences
 from softsearch.files import new_folder
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.multi_head import SelfAttention
 from softsearch.models.output_layers import linear_layer
 from softsearch.models.transformer import TransformerDecoder, TransformerEncoder
 from softsearch.search.forced_decoding import score_pairs
-from softsearch.search.interface import StepFunction
+from softsearch.search.interface import Sentences, StepFunction
 from softsearch.text.tokenizer import Tokenizers
-from softsearch.text.vocabulary import SPECIALS
 
 _ACTIVATIONS: dict[type, str] = {nn.ReLU: "RELU", nn.GELU: "GELU", nn.SiLU: "SWISH"}
 _POSITIONS = 2048  # that sentences may have, as in models of CTranslate2's own converters
+_LENGTHS = (1, 5, 60)  # tokens of the sentences with which the model is compared
 
 
-def export_ctranslate2(model: Seq2Seq, reference: StepFunction, tokenizers: Tokenizers, path: Path) -> float:
+class CTranslate2Format(ExportFormat):
+    """The folder of a CTranslate2 model, which converts its weights to other precisions as it loads them."""
+
+    name: ClassVar[str] = "ctranslate2"
+
+    def write(self, inputs: ExportInputs, out: Path) -> ExportSummary:
+        """Writes the folder."""
+        parity = export_ctranslate2(inputs.model, inputs.reference, inputs.tokenizers, out)
+        return ExportSummary(backend="CTranslate2", parity=parity)
+
+
+def export_ctranslate2(model: Seq2Seq, reference: StepFunction, tokenizers: Tokenizers, path: Path) -> Parity:
     """Writes the folder of a CTranslate2 model with its SentencePiece models, if it computes what the model does.
 
     Args:
@@ -32,9 +45,6 @@ def export_ctranslate2(model: Seq2Seq, reference: StepFunction, tokenizers: Toke
         reference: the same model as search sees it.
         tokenizers: source and target.
         path: a new or an empty folder.
-
-    Returns:
-        The largest difference in the log probability of a token.
 
     Raises:
         ConfigError: CTranslate2 is not installed or has no such model, or the folder holds something.
@@ -57,8 +67,8 @@ def export_ctranslate2(model: Seq2Seq, reference: StepFunction, tokenizers: Toke
             (new / f"{name}.model").write_bytes(tokenizer.model)
         stacks: tuple[Any, ...] = (model.encoder, model.decoder)
         most = min(stack.positions.max_len or _POSITIONS for stack in stacks)
-        difference = _compare(new, reference, tokenizers, most)
-    return difference
+        parity = _compare(new, reference, tokenizers, most)
+    return parity
 
 
 def _spec(model: Seq2Seq) -> Any:
@@ -143,26 +153,19 @@ def _array(weight: Tensor) -> NDArray[np.float32]:
     return weight.detach().float().cpu().numpy()
 
 
-def _compare(folder: Path, reference: StepFunction, tokenizers: Tokenizers, most: int) -> float:
-    """The largest difference of the log probabilities of random translations, of at most ``most`` tokens with EOS."""
+def _compare(folder: Path, reference: StepFunction, tokenizers: Tokenizers, most: int) -> Parity:
+    """Compares the log probabilities of random translations, of at most ``most`` tokens with EOS."""
     import ctranslate2
 
-    rng = np.random.default_rng(0)
-    src, tgt = (
-        [rng.integers(len(SPECIALS), tokenizer.vocab_size, min(length, most - 1)).tolist() for length in LENGTHS]
-        for tokenizer in tokenizers
-    )
-    expected = score_pairs(reference, src, tgt, batch_tokens=4096)
-    texts = [[t.pieces(ids) for ids in side] for t, side in zip(tokenizers, (src, tgt), strict=True)]
+    src, tgt = (random_sentences(_LENGTHS, t.vocab_size, most, seed=seed) for seed, t in enumerate(tokenizers))
     translator = ctranslate2.Translator(str(folder), device="cpu", compute_type="float32")
-    actual = translator.score_batch(*texts)
-    difference = max(
-        float(np.abs(np.subtract(own.token_log_probs, other.log_probs)).max())
-        for own, other in zip(expected, actual, strict=True)
-    )
-    if not difference <= TOLERANCE:  # also when it is NaN
-        raise BundleError(
-            f"CTranslate2's log probabilities differ from the model's by {difference:.2g}, expected at most "
-            f"{TOLERANCE}; nothing was written, please report this model"
-        )
-    return difference
+
+    def own(src: Sentences) -> Iterator[Numbers]:
+        texts = [[t.pieces(ids) for ids in side] for t, side in zip(tokenizers, (src, tgt), strict=True)]
+        yield from ({LOG_PROBS: np.array(score.log_probs)} for score in translator.score_batch(*texts))
+
+    def expected(src: Sentences) -> Iterator[Numbers]:
+        scores = score_pairs(reference, src, tgt, batch_tokens=4096)
+        yield from ({LOG_PROBS: np.array(score.token_log_probs)} for score in scores)
+
+    return compare(own, expected, src, names=("CTranslate2's log probabilities", "the model's"))

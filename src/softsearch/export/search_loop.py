@@ -6,6 +6,7 @@ The single graph (:mod:`softsearch.export.single_graph`) runs the loop to the en
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import onnx
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
@@ -13,12 +14,14 @@ from onnxscript import optimizer
 
 from softsearch.export import search_graph
 from softsearch.export.graph_parts import Parts
-from softsearch.export.parity import compare_blocks
+from softsearch.export.parity import LOG_PROBS, Backend, compare, random_sentences, searching
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.graph_check import STEPS, with_constants
 from softsearch.runtime.manifest import DECODER_BLOCK, DECODER_STEP
 from softsearch.runtime.session import OnnxStepFunction, describe_onnx
+from softsearch.search.beam import BeamSearch
 
+_BEAM = 3  # of the search with which blocks and single steps are compared
 # Values go by the names of the functions' arguments; the prefix says what computes them.
 _STATE = {  # type, axes, value after each step
     "tokens": (TensorProto.INT64, ("sentences", "beams"), "advance/next_tokens"),
@@ -60,8 +63,18 @@ def with_block(bundle: Bundle, tolerance: float) -> Bundle:
     described = describe_onnx(with_constants(block, bundle.files[DECODER_STEP]), checked=True)
     manifest = replace(bundle.manifest, graphs=bundle.manifest.graphs | {"decoder_block": described})
     whole = replace(bundle, files=bundle.files | {DECODER_BLOCK: block}, manifest=manifest)
-    compare_blocks(OnnxStepFunction(bundle), OnnxStepFunction(whole), manifest, tolerance)
+    search = BeamSearch(beam=min(_BEAM, manifest.tgt_vocab_size - 1))
+    blocks, steps = (searching(partial(search, OnnxStepFunction(each))) for each in (whole, bundle))
+    for lengths in ((1,), (12, 5)):
+        src = random_sentences(lengths, manifest.src_vocab_size, manifest.max_src_tokens, manifest.feature_dim)
+        names = f"translations by {DECODER_BLOCK}", f"those by {DECODER_STEP}"
+        compare(_log_probs(blocks), _log_probs(steps), src, names=names, tolerance=tolerance)
     return whole
+
+
+def _log_probs(backend: Backend) -> Backend:
+    """The log probabilities alone: rounding may choose another translation that is as good."""
+    return lambda src: [{LOG_PROBS: numbers[LOG_PROBS]} for numbers in backend(src)]
 
 
 def block_graph(step: bytes) -> bytes:

@@ -128,6 +128,42 @@ def test_paths_of_the_training_machine_stay_there(tmp_path: Path) -> None:
     assert all(b"/home/me" not in path.read_bytes() for path in (tmp_path / "out").iterdir())
 
 
+OWN_FORMAT = """
+import numpy as np
+from softsearch.errors import BundleError
+from softsearch.export.format import ExportFormat, ExportSummary
+from softsearch.export.parity import compare, random_sentences, stepping
+
+
+class Weights(ExportFormat):
+    name = "weights"
+
+    def write(self, inputs, out):
+        src = random_sentences((1, 5), inputs.tokenizers[0].vocab_size, inputs.max_src_tokens)
+        parity = compare(stepping(inputs.exact()), stepping(inputs.reference), src)
+        np.savez(out, **{name: weight.numpy() for name, weight in inputs.model.state_dict().items()})
+        return ExportSummary(backend="NumPy", parity=parity, following="numpy.load")
+"""
+
+
+def test_a_format_of_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "own_format.py").write_text(OWN_FORMAT)
+    (tmp_path / "configs" / "format").mkdir(parents=True)
+    (tmp_path / "configs" / "format" / "weights.yaml").write_text("_target_: own_format.Weights\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    own = ("format=weights", f"hydra.searchpath=[file://{tmp_path}/configs]", f"cache_dir={tmp_path}")
+    config = composed("export", f"ckpt={GOLDEN}", f"out={tmp_path}/out.npz", *own)
+    export(read_options(config, Export))
+    assert (tmp_path / "out.npz").is_file()
+    printed = capsys.readouterr().out
+    assert "NumPy and PyTorch differ by at most" in printed
+    assert printed.endswith("next: numpy.load\n")
+    with pytest.raises(ConfigError, match="format=weights has no precision, found int8; leave it out"):
+        exported(tmp_path, *own, "precision=int8")
+
+
 @pytest.mark.parametrize("value", ["7", "20000", "many", "true", "null", "100.5"])
 def test_a_limit_of_the_source_that_no_bundle_has(tmp_path: Path, value: str) -> None:
     with pytest.raises(
@@ -141,9 +177,9 @@ def test_what_a_precision_takes(tmp_path: Path) -> None:
         exported(tmp_path, "max_bleu_loss=-1.0")
     with pytest.raises(ConfigError, match=r"precision is 'int4'.*, expected one of 'float32', 'fp16', 'int8'"):
         exported(tmp_path, "precision=int4")
-    with pytest.raises(ConfigError, match="precision=int8 needs format=bundle; leave it out"):
+    with pytest.raises(ConfigError, match="format=ctranslate2 has no precision, found int8; leave it out"):
         exported(tmp_path, "precision=int8", "format=ctranslate2")
-    with pytest.raises(ConfigError, match="format=argos has no shortlist and no model card"):
+    with pytest.raises(ConfigError, match="format=argos has no shortlist, found 3"):
         exported(tmp_path, "shortlist=3", "format=argos")
 
 
@@ -175,9 +211,10 @@ def test_a_place_where_no_bundle_can_be(tmp_path: Path, out: str) -> None:
 
 
 def test_the_defaults_are_those_of_the_config() -> None:
-    ours = Export(search=OmegaConf.create(), ckpt=Path("a"), out=Path("b"), cache_dir=Path("c"))
+    part = OmegaConf.create()
+    ours = Export(search=part, format=part, ckpt=Path("a"), out=Path("b"), cache_dir=Path("c"))
     config = composed("export", "ckpt=a", "out=b", "cache_dir=c")
-    assert replace(read_options(config, Export), search=ours.search) == ours
+    assert replace(read_options(config, Export), search=part, format=part) == ours
 
 
 @pytest.mark.parametrize("search", ["greedy", "beam", "sample", "exact"])

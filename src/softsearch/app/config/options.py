@@ -170,11 +170,11 @@ class Export:
     """Options of ``export``."""
 
     search: Part
+    format: Part
     ckpt: Path
     average: AtLeastOne | None = None
     out: Path
     overwrite: bool = False
-    format: Literal["bundle", "single", "ctranslate2", "argos"] = "bundle"
     report: Path | None = None
     max_src_tokens: Annotated[int, Range(MIN_SRC_TOKENS, MAX_SRC_TOKENS)] = 512
     shortlist: AtLeastOne | None = None

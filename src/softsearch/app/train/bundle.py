@@ -3,15 +3,16 @@
 import logging
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities import rank_zero_only
+from omegaconf import OmegaConf
 
 from softsearch.app.config.build import build_model, with_weights
 from softsearch.app.config.options import Export, Train
-from softsearch.app.export import recommended_search, show, write_bundle
+from softsearch.app.export import recommended_search, show, write_export
 from softsearch.app.results import read_metrics
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.errors import ConfigError, SoftsearchError, summarize
@@ -22,6 +23,9 @@ from softsearch.text.tokenizer import Tokenizers
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents
 from softsearch.training.checkpoints.folder import BEST, LAST
 from softsearch.training.loggers.tables_and_images import log_folder
+
+if TYPE_CHECKING:
+    from softsearch.export.format import ExportSummary
 
 log = logging.getLogger(__name__)
 _OPTION = "callbacks.dashboard.bundle is true, but"
@@ -52,7 +56,7 @@ def rehearse_export(
     untrained = CheckpointContents(options.run_dir / "checkpoints" / LAST, config, tokenizers, {}, step=0, averaged=1)
     with evaluating(model), torch.random.fork_rng(devices=[]), TemporaryDirectory() as scratch:
         try:
-            write_bundle(untrained, model, source, _export(options, untrained.path, Path(scratch, "bundle")))
+            _write(untrained, model, source, _export(options, untrained.path, Path(scratch, "bundle")))
         except Exception as error:  # a class of the user's own may raise anything
             raise ConfigError(
                 f"{_OPTION} this model cannot be exported ({summarize(error)}); set callbacks.dashboard.bundle=false, "
@@ -73,8 +77,14 @@ def log_bundle(options: Train, source: ParallelSource, loggers: list[Logger]) ->
         return
     contents = read_contents(ckpt)
     model = with_weights(build_model(options.model, contents.tokenizers), contents)
-    show(*write_bundle(contents, model, source, _export(options, ckpt, _folder(options))))
+    show(_write(contents, model, source, _export(options, ckpt, _folder(options))), _folder(options))
     log_folder(loggers, _folder(options), f"{options.name}-bundle", read_metrics(options.run_dir))
+
+
+def _write(saved: CheckpointContents, model: Seq2Seq, source: ParallelSource, options: Export) -> "ExportSummary":
+    from softsearch.export.bundle import BundleFormat  # the exporter takes a second to import
+
+    return write_export(BundleFormat(), saved, model, source, options)
 
 
 def _folder(options: Train) -> Path:
@@ -82,4 +92,5 @@ def _folder(options: Train) -> Path:
 
 
 def _export(options: Train, ckpt: Path, out: Path) -> Export:
-    return Export(search=options.search, ckpt=ckpt, out=out, cache_dir=options.cache_dir)
+    form = OmegaConf.create()  # which is built already
+    return Export(search=options.search, format=form, ckpt=ckpt, out=out, cache_dir=options.cache_dir)
