@@ -7,8 +7,11 @@ import pytest
 from starlette.types import Message
 
 from softsearch.errors import ConfigError
+from softsearch.extras.serve import admission
 from softsearch.extras.serve.access import read_keys
+from softsearch.extras.serve.admission import WORK
 from softsearch.extras.serve.app import make_app
+from softsearch.extras.serve.routes import router
 from tests.extras.serve.test_app import ask, make_service
 
 KEY = "0123456789abcdef"
@@ -46,6 +49,20 @@ def test_work_needs_a_key(headers: dict[str, str], body: dict[str, str], status:
     assert KEY not in answer.text
     if status == 401:
         assert answer.headers["www-authenticate"] == "Bearer"
+
+
+def test_every_route_with_work_asks_for_a_key() -> None:
+    assert {route.path for route in router.routes if "POST" in route.methods} == {*WORK}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("content_type", ["application/json", FORM])
+def test_a_body_that_names_no_key_is_not_parsed(
+    content_type: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "_body_fields", None)
+    service, headers = make_service(api_keys=_keys(tmp_path, KEY)), {"content-type": content_type}
+    (answer,) = ask(service, httpx.Request("POST", "http://test/translate", content=b"[" * 9000, headers=headers))
+    assert answer.status_code == 401
 
 
 def test_the_key_is_found_wherever_clients_put_it(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ WORK = (*LIBRE, "/translate/stream", "/score")
 ROUTE = "route"  # in the state of a request, for its log line, if it has not come to its route
 _UNKNOWN_BODY = 65_536  # bytes that are searched for an API key
 _MAX_FIELDS = 100
+_KEY_NAME = re.compile(rb"api_?key", re.IGNORECASE)  # see _key
 _BOUNDARY = re.compile(r';\s*boundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))', re.IGNORECASE)
 _FIELD_NAME = re.compile(r';\s*name=(?:"([^"]{0,100})"|([^\s;"]{1,100}))', re.IGNORECASE)
 _FILE_NAME = re.compile(r";\s*filename\*?=", re.IGNORECASE)
@@ -69,6 +70,8 @@ class Admission:
             service.dispatcher.check_ready()
             return receive
         body = await _read(receive, None if known else _UNKNOWN_BODY)
+        if not known and not _KEY_NAME.search(body or b""):
+            service.refuse_key()  # before the body is parsed
         # In a thread, because Python reads percent signs one by one.
         fields = await asyncio.to_thread(_body_fields, body or b"", headers, lenient=not known)
         if not known and not (isinstance(fields, dict) and service.knows(_key(fields))):
