@@ -5,6 +5,7 @@ import io
 import re
 import sys
 import tokenize
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path
@@ -13,8 +14,15 @@ from typing import NamedTuple
 NOT_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 ADR = Path("docs/adr/0028-core-and-extras.md")  # the one place of the limits
+LAYOUT = Path("docs/layout.md")  # has the files to read first
 EXTRAS = "softsearch.extras"
 TRAIN = ("softsearch.__main__", "softsearch.app.start", "softsearch.app.config.command", "softsearch.app.train.train")
+COMMANDS = (  # the modules that the four commands of the main job load
+    TRAIN,
+    (*TRAIN[:-1], "softsearch.app.evaluate.evaluate"),
+    (*TRAIN[:-1], "softsearch.app.export", "softsearch.export.bundle"),
+    ("softsearch.__main__", "softsearch.runtime.cli", "softsearch.runtime.translator"),
+)
 MANY, SMALL = 12, 60  # imports and lines of a file
 
 
@@ -76,6 +84,10 @@ class Tree:
     def measures(self) -> Iterator[tuple[str, float]]:
         """Each measure by its name in the ADR."""
         graph, part = self.graph, self._parts()
+        first = must_read((self.root / LAYOUT).read_text(encoding="utf-8"))
+        for name, path in (("must-read list", first), ("main path", self.main_path(first))):
+            yield f"{name}: files", len(path)
+            yield f"{name}: code", self._code(path)
         for name, modules in (("train", TRAIN), ("Translator", ("softsearch.runtime.translator",))):
             loaded = graph.loaded_by(*modules)
             yield f"eager imports of {name}: files", len(loaded)
@@ -94,6 +106,11 @@ class Tree:
             yield f"code of {name}", self._code(modules)
         tests = sum(code_lines(path.read_text(encoding="utf-8")) for path in (self.root / "tests").rglob("*.py"))
         yield "tests to source", round(tests / self._code(graph.texts), 3)
+
+    def main_path(self, first: Collection[str]) -> set[str]:
+        """The files to read first, and those that at least three of train, evaluate, export and translate load."""
+        loaded = Counter(module for modules in COMMANDS for module in self.graph.loaded_by(*modules))
+        return {*first, *(module for module, count in loaded.items() if count > 2)}
 
     def names_used_by_extras(self) -> set[tuple[str, str]]:
         """The names of the core that modules of extras import, with their modules."""
@@ -134,6 +151,11 @@ def code_lines(text: str) -> int:
             docstring = node.body[0]
             code -= set(range(docstring.lineno, (docstring.end_lineno or docstring.lineno) + 1))
     return len(code)
+
+
+def must_read(layout: str) -> list[str]:
+    """The modules in the table of what to read first, in its order."""
+    return [module_of(Path("softsearch", file)) for file in re.findall(r"^\| `([\w/]+\.py)` \|", layout, re.MULTILINE)]
 
 
 def limits(adr: str) -> dict[str, float]:
