@@ -6,8 +6,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import onnx
-from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper
 from onnxscript import optimizer
+
+from softsearch.runtime.manifest import EMBEDDING_TABLE
 
 _NO_NAMES: Mapping[str, str] = {}
 _SHARED_BYTES = 1024
@@ -87,3 +89,21 @@ def _rename(graph: GraphProto, rename: Callable[[str], str]) -> None:
             if attribute.type == AttributeProto.GRAPH:
                 _rename(attribute.g, rename)
     del graph.value_info[:]
+
+
+def share_embedding(encoder: onnx.GraphProto, step: onnx.GraphProto) -> None:
+    """Makes the encoder's embeddings an input, if the step holds the same table; the runtime passes it on."""
+    tables = {node.input[0] for node in encoder.node if node.op_type == "Gather"}
+    pairs = ((own, shared) for own in encoder.initializer if own.name in tables for shared in step.initializer)
+    same = next(
+        ((own, shared) for own, shared in pairs if (own.dims, own.raw_data) == (shared.dims, shared.raw_data)), None
+    )
+    if same is None:
+        return
+    own, shared = same
+    encoder.initializer.remove(own)
+    encoder.input.append(helper.make_tensor_value_info(EMBEDDING_TABLE, own.data_type, own.dims))
+    for graph, name in ((encoder, own.name), (step, shared.name)):
+        for node in graph.node:
+            node.input[:] = [EMBEDDING_TABLE if used == name else used for used in node.input]
+    shared.name = EMBEDDING_TABLE

@@ -12,9 +12,8 @@ from torch import Tensor, nn
 from torch.export import Dim
 from torch.nn import functional
 
-from softsearch.export.graph_parts import quiet
+from softsearch.export.graph_parts import quiet, share_embedding
 from softsearch.export.recurrences import OPSET, bound_scans, make_exportable
-from softsearch.export.shared_embedding import share_embedding
 from softsearch.export.shortlist import add_shortlist
 from softsearch.models.interface import DecoderState, EncoderDescription, Memory, Seq2Seq, Tensors, over_tokens
 from softsearch.models.output_layers import linear_layer

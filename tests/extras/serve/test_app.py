@@ -12,7 +12,7 @@ import pytest
 from softsearch.extras.serve.access import Service
 from softsearch.extras.serve.app import make_app
 from softsearch.extras.serve.dispatcher import Dispatcher
-from softsearch.extras.serve.facts import ModelFacts, model_facts
+from softsearch.extras.serve.models import ModelFacts, model_facts
 from softsearch.extras.serve.monitoring import Metrics
 from softsearch.extras.serve.settings import Settings
 from softsearch.runtime.bundle import Bundle

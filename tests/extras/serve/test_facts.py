@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from softsearch.extras.serve.facts import model_facts
+from softsearch.extras.serve.models import model_facts
 from softsearch.runtime.bundle import Bundle
 
 

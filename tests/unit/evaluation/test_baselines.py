@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from softsearch.errors import ConfigError
-from softsearch.evaluation.baselines import read_earlier
-from softsearch.evaluation.measure import Evaluator
+from softsearch.evaluation.measure import Evaluator, read_earlier
 from softsearch.evaluation.metrics import BLEU, ExactMatch, Metric
 from softsearch.evaluation.schema import Report, write_report
 from softsearch.evaluation.test_set import HeldOutText

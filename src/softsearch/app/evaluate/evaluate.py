@@ -22,10 +22,9 @@ from softsearch.app.systems.search import build_search
 from softsearch.app.systems.texts import read_test_set, training_shortlist
 from softsearch.app.systems.weights_file import option_key, typed_options, with_tuned
 from softsearch.errors import ConfigError, SoftsearchError
-from softsearch.evaluation.baselines import read_earlier
 from softsearch.evaluation.bootstrap import Resamples, paired_bootstrap
 from softsearch.evaluation.inference import TorchStepFunction
-from softsearch.evaluation.measure import Evaluator
+from softsearch.evaluation.measure import Evaluator, read_earlier
 from softsearch.evaluation.metrics import for_text, report_metrics
 from softsearch.evaluation.schema import Report, SystemReport, all_or_nothing, file_name, write_report
 from softsearch.evaluation.search_curve import search_curve

@@ -3,11 +3,13 @@
 import hashlib
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from omegaconf import OmegaConf
@@ -24,7 +26,6 @@ from softsearch.errors import ConfigError
 from softsearch.evaluation.metrics import bleu_for
 from softsearch.evaluation.schema import REPORT, Report, SystemReport, read_report
 from softsearch.evaluation.word_alignment import inverted_pairs
-from softsearch.extras.claims.analyses.by_frequency import count_words, recall_by_frequency
 from softsearch.extras.claims.verdict import Row
 from softsearch.files import new_file
 from softsearch.ranges import AtLeastOne
@@ -36,6 +37,8 @@ Runs = Mapping[str, Mapping[int, Path]]  # folders of finished runs by name and 
 Measure = Callable[[Runs], list[Row]]
 _DIGITS = 6
 _PARTS = 5  # of the sentences, by rarity
+_LOWER_BOUNDS = (0, 1, 2, 5, 10, 100, 1000)  # times in the training text
+_NAMES = ("0", "1", "2-4", "5-9", "10-99", "100-999", "1000+")
 
 
 def digest(value: object) -> str:
@@ -252,3 +255,33 @@ def _evaluated(folders: Sequence[Path], options: Sequence[str]) -> Report:
         with redirect_stdout(io.StringIO()):
             evaluate(config)
     return read_report(folder)
+
+
+class FrequencyRange(NamedTuple):
+    """The words of a range of frequencies."""
+
+    name: str
+    words: int  # of the references
+    recall: float  # the share of them that the translations have
+
+
+def count_words(lines: Iterable[str]) -> Counter[str]:
+    """How often each word, between spaces, is in the lines."""
+    return Counter(word for line in lines for word in line.split())
+
+
+def recall_by_frequency(
+    counts: Mapping[str, int], translations: Sequence[str], references: Sequence[str]
+) -> list[FrequencyRange]:
+    """The recall of words by range, rare ones first, without empty ranges; ``counts`` are those of the training text.
+
+    Repeated words count once for each time that both sides have them; positions do not matter.
+    """
+    words, found = Counter[int](), Counter[int]()
+    for translation, reference in zip(translations, references, strict=True):
+        written = count_words([translation])
+        for word, number in count_words([reference]).items():
+            index = bisect_right(_LOWER_BOUNDS, counts.get(word, 0)) - 1
+            words[index] += number
+            found[index] += min(number, written[word])
+    return [FrequencyRange(_NAMES[index], words[index], found[index] / words[index]) for index in sorted(words)]

@@ -12,9 +12,9 @@ from starlette.datastructures import Headers
 from softsearch.errors import ConfigError
 from softsearch.extras.serve.answers import shown
 from softsearch.extras.serve.dispatcher import Dispatcher
-from softsearch.extras.serve.facts import ModelFacts
 from softsearch.extras.serve.languages import AUTO, Detection, Side, detect, match
 from softsearch.extras.serve.line_queue import RequestError
+from softsearch.extras.serve.models import ModelFacts
 from softsearch.extras.serve.monitoring import Metrics
 from softsearch.extras.serve.schema import Options
 from softsearch.extras.serve.settings import Settings

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from softsearch.errors import InputError, traceback_of
-from softsearch.extras.serve.facts import ModelFacts
 from softsearch.extras.serve.line_queue import (
     Line,
     LineQueue,
@@ -27,7 +26,7 @@ from softsearch.extras.serve.line_queue import (
     for_model,
     why_not_again,
 )
-from softsearch.extras.serve.models import EncodedLine, Group, Model, encode_lines
+from softsearch.extras.serve.models import EncodedLine, Group, Model, ModelFacts, encode_lines
 from softsearch.extras.serve.monitoring import Metrics
 from softsearch.extras.serve.pool import Pool
 from softsearch.extras.serve.settings import Settings

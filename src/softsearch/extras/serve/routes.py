@@ -13,8 +13,8 @@ import softsearch
 from softsearch.errors import SoftsearchError, printable
 from softsearch.extras.serve import schema
 from softsearch.extras.serve.access import Served, Service
-from softsearch.extras.serve.facts import ModelFacts
 from softsearch.extras.serve.languages import name_of
+from softsearch.extras.serve.models import ModelFacts
 from softsearch.extras.serve.web.site import site_json
 from softsearch.runtime.paragraphs import Paragraph, join_paragraphs, refuse_beside_paragraphs
 from softsearch.runtime.translation import Translation

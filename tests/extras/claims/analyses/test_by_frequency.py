@@ -1,6 +1,6 @@
 """Recall of reference words by their number in the training text."""
 
-from softsearch.extras.claims.analyses.by_frequency import count_words, recall_by_frequency
+from softsearch.extras.claims.measures import count_words, recall_by_frequency
 
 
 def test_words_are_found_as_often_as_they_are_written() -> None:

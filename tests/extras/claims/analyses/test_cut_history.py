@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from softsearch.data.dataset import pad
-from softsearch.extras.claims.analyses.cut_history import cut_losses
+from softsearch.extras.claims.analyses.contexts import cut_losses
 from softsearch.testing.models import small_model
 
 TGT = pad([torch.tensor([5, 6, 7, 8, 9]).numpy(), torch.tensor([9, 4]).numpy()], bos=True)

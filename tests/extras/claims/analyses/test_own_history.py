@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from softsearch.extras.claims.analyses.own_history import read_losses
+from softsearch.extras.claims.analyses.contexts import read_losses
 from softsearch.testing.models import small_model
 from softsearch.text.vocabulary import BOS, EOS, PAD
 

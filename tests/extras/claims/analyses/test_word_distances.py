@@ -9,7 +9,7 @@ import pytest
 from softsearch.data.corpora.joined import Joined
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.evaluation.test_set import HeldOutText
-from softsearch.extras.claims.analyses.word_distances import word_distances
+from softsearch.extras.claims.analyses.aligners import word_distances
 
 
 @pytest.mark.parametrize(("reverse", "expected"), [(False, (4.8, 4, 14 / 3)), (True, (4.8, 1, 10 / 3))])

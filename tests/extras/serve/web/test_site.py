@@ -11,7 +11,7 @@ import pytest
 
 import softsearch
 from softsearch.errors import BundleError, ConfigError
-from softsearch.extras.serve.facts import model_facts
+from softsearch.extras.serve.models import model_facts
 from softsearch.extras.serve.web import site as site_module
 from softsearch.extras.serve.web.site import assets, model_names, site_json, write_site
 from softsearch.runtime.bundle import Bundle

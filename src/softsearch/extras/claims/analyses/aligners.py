@@ -1,4 +1,7 @@
-"""Word alignments by attention, by each head of a Transformer's decoder, and by IBM Model 1, against gold ones."""
+"""Word alignments by attention, by each head of a Transformer's decoder, and by IBM Model 1, against gold ones.
+
+Also how long after a source word a model without attention writes the word that corresponds to it.
+"""
 
 from collections.abc import Iterator, Sequence
 from itertools import cycle, islice
@@ -25,6 +28,7 @@ from softsearch.text.corpus import read_lines
 from softsearch.text.filters import read_parallel
 
 Lines = tuple[list[str], list[str]]  # sources and targets
+_FIRST = 3  # words
 
 
 def alignment_errors(system: System, text: HeldOutText, cache_dir: Path) -> Iterator[dict[str, Any]]:
@@ -126,3 +130,20 @@ def model_1_links(train: Lines, test: Lines) -> list[list[Link]]:
         table = np.array([[lexicon.get((word, new), 0.0) for word in read] for new in written])
         found.append([(int(row.argmax()), index) for index, row in enumerate(table) if row.any()])
     return found
+
+
+def word_distances(system: System, text: HeldOutText, cache_dir: Path) -> Iterator[dict[str, Any]]:
+    """A row of means over the sentences' gold links, in words that are read or written in between.
+
+    Of all links (``mean``), of the shortest one of each sentence (``minimal``, the minimal time lag of Sutskever et al.
+    2014, section 3.3), and of those of the ``first`` three target words.
+    """
+    backwards = system.tokenizers[0].reverse
+    everything, minimal, first = list[int](), list[int](), list[int]()
+    for gold, source in zip(read_test_links(system, text, cache_dir), text.sources, strict=True):
+        length = len(source.split())
+        found = {(i, j): (i if backwards else length - 1 - i) + 1 + j for i, j in gold.possible}
+        everything += found.values()
+        minimal += [min(found.values())] if found else []
+        first += [distance for (_, j), distance in found.items() if j < _FIRST]
+    yield {name: float(np.mean(each)) for name, each in (("mean", everything), ("minimal", minimal), ("first", first))}

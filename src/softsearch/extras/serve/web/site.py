@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import softsearch
 from softsearch.errors import BundleError, ConfigError
-from softsearch.extras.serve.facts import ModelFacts, model_facts
+from softsearch.extras.serve.models import ModelFacts, model_facts
 from softsearch.extras.serve.web.about import Example, PageAbout, read_about
 from softsearch.files import new_folder
 from softsearch.runtime.bundle import MANIFEST, Bundle, check_replaceable, writing

@@ -1,6 +1,6 @@
-"""Exposure bias: the loss where a decoder reads the reference, and where it reads what it has written itself.
+"""Losses of a decoder that reads something else than the reference: its own words, or the last tokens alone.
 
-Bengio et al. 2015 (arXiv:1506.03099), section 2; Ranzato et al. 2016 (arXiv:1511.06732).
+Exposure bias: Bengio et al. 2015 (arXiv:1506.03099), section 2; Ranzato et al. 2016 (arXiv:1511.06732).
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,6 +20,7 @@ from softsearch.runtime.system import System
 from softsearch.text.vocabulary import BOS, EOS, PAD
 
 _BATCH = 64  # sentences
+_WINDOWS = 512  # of a batch
 
 
 def losses_by_history(system: System, text: HeldOutText, _: Path, *, ends: Sequence[int]) -> Iterator[dict[str, Any]]:
@@ -63,3 +64,39 @@ def read_losses(model: Seq2Seq, src: Tensor, tgt: Tensor, *, own: bool) -> Tenso
         losses.append(-log_probs.gather(1, target[:, None])[:, 0])
         read = log_probs.index_fill(1, torch.tensor([PAD, BOS, EOS]), -torch.inf).argmax(1) if own else target
     return torch.stack(losses, dim=1)
+
+
+def losses_by_context(
+    system: System, text: HeldOutText, _: Path, *, contexts: Sequence[int], sentences: int
+) -> Iterator[dict[str, Any]]:
+    """Rows of the loss (nats a token) and perplexity by ``context``, the last tokens that are read; ``all`` are all.
+
+    What is predicted are the same tokens, those of the first ``sentences`` and their ends.
+    """
+    model = torch_model(system.step_fn)
+    src, tgt = ([np.asarray(ids) for ids in side[:sentences]] for side in text.encode(system.tokenizers))
+    sources, targets = pad(src), pad(tgt, bos=True)
+    named: list[tuple[int | str, int]] = [*((context, context) for context in contexts), ("all", targets.shape[1])]
+    for name, context in named:
+        loss = float(cut_losses(model, sources, targets, context).mean())
+        yield {"context": name, "loss": loss, "perplexity": float(np.exp(loss))}
+
+
+@torch.no_grad()
+def cut_losses(model: Seq2Seq, src: Tensor, tgt: Tensor, context: int) -> Tensor:
+    """-log p of the real tokens of ``tgt`` ``[batch, len]`` after BOS, row by row, after at most ``context`` tokens.
+
+    The model reads them from its first state; BOS is among them only where it is as near.
+    """
+    rows, places = (tgt[:, 1:] != PAD).nonzero().unbind(1)  # of the last token that is read
+    width = min(context, tgt.shape[1])
+    first = (places - context + 1).clamp(min=0)
+    index = first[:, None] + torch.arange(width)  # [windows, width]
+    windows = torch.where(index <= places[:, None], tgt[rows[:, None], index.clamp(max=tgt.shape[1] - 1)], PAD)
+    losses = []
+    for part in torch.arange(len(rows)).split(_WINDOWS):
+        logits = model(src[rows[part]], windows[part])
+        last = logits[torch.arange(len(part)), (places - first)[part]]
+        targets = tgt[rows[part], places[part] + 1]
+        losses.append(-last.log_softmax(-1).gather(1, targets[:, None])[:, 0])
+    return torch.cat(losses)
