@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from torch.export import Dim
 from torch.nn import functional
 
+from softsearch.export.forms import make_exportable
 from softsearch.export.graph_parts import quiet, share_embedding
-from softsearch.export.recurrences import OPSET, bound_scans, make_exportable
+from softsearch.export.recurrences import OPSET, bound_scans, exportable_loop
 from softsearch.export.shortlist import add_shortlist
 from softsearch.models.interface import DecoderState, EncoderDescription, Memory, Seq2Seq, Tensors, over_tokens
 from softsearch.models.output_layers import linear_layer
@@ -71,14 +72,12 @@ def export_graphs(model: Seq2Seq, *, shortlist: bool = False) -> dict[str, bytes
     if shortlist:
         linear_layer(model.decoder.output_projection, "a shortlist", "leave it out")
     missing = _pad_vocabulary(model)
-    for change in [getattr(module, "make_exportable", None) for module in model.modules()]:  # of encoders and decoders
-        if change is not None:
-            change()
+    make_exportable(model)
     example = _Example(model)
     step = _export_step(_StepGraph(model, missing), example, shortlist=shortlist)
     for name, module in list(model.named_modules()):  # a step has no loop, but the first state may have one
         if isinstance(module, Recurrence):
-            model.set_submodule(name, make_exportable(module))
+            model.set_submodule(name, exportable_loop(module))
     # The tracer takes an axis of a dynamic size to be longer than 1, unlike the graph's operators, and this gives
     # positions such a size.
     axes = {0: SENTENCES, 1: Dim("src_len", min=model.encoder.description.tokens_per_position + 1)}

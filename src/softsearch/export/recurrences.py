@@ -34,7 +34,7 @@ _OPERATORS = {
 _OPEN = 100.0  # whose sigmoid is 1 in single precision
 
 
-def make_exportable(layer: Recurrence) -> nn.Module:
+def exportable_loop(layer: Recurrence) -> nn.Module:
     """The layer from zero states with a loop that can be exported; the layer itself must not be used afterwards."""
     has_operator = type(layer.forward_cell) in _OPERATORS and layer.forward_cell.is_plain
     return OnnxRecurrence(layer) if has_operator else _ScannedRecurrence(layer)

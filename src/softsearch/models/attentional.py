@@ -12,7 +12,7 @@ from softsearch.models.cells import Cell, State
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.initial_state import InitialState
 from softsearch.models.interface import Decoder, DecoderState, EncoderDescription, EncoderOutput, Memory, StepOutput
-from softsearch.models.layers import NormedLinear, xavier
+from softsearch.models.layers import xavier
 from softsearch.models.loop_weights import one_gradient_per_matrix
 from softsearch.models.readout import Readout
 from softsearch.ranges import Rate, Size
@@ -74,7 +74,7 @@ class AttentionalDecoder(Decoder):
         self.cell_context_projection = self.make_context_projection(memory_dim)
         self.readout = readout(dim, self.state_dim(hidden_dim), memory_dim)
         self.output_projection = embeddings.make_output(self.readout.output_dim, self.readout.option)
-        self.values: nn.Linear | None = None  # in an exported graph: the layers that read the context, side by side
+        self.values: nn.Linear | None = None  # the layers that read the context: see softsearch.export.forms
         self.values_at = 0  # their products' place in the memory
         self._check_states()
         self.complete(embeddings, encoder)
@@ -207,33 +207,3 @@ class AttentionalDecoder(Decoder):
         cell_part = "cell_context_projection" if self.context_cell is None else "context_cell.input_projection"
         own = self.readout.context_layer
         return [cell_part, own and f"readout.{own}"]
-
-    def make_exportable(self) -> None:
-        """Replaces W c_i by sum_j alpha_ij (W h_j), with W h_j computed once for each sentence."""
-        names = [name for name in self.context_layers() if name is not None]
-        layers = [cast(nn.Linear, self.get_submodule(name)) for name in names]
-        if None in self.context_layers() or any(type(layer) not in (nn.Linear, NormedLinear) for layer in layers):
-            return  # the context is read otherwise, too
-        weight = torch.cat([layer.weight.data for layer in layers])
-        self.values = nn.Linear(weight.shape[1], weight.shape[0], bias=False)
-        self.values.weight.data = weight
-        self.values_at = len(self.attention.project(weight.new_zeros(1, 1, weight.shape[1])))
-        first = 0
-        for name, layer in zip(names, layers, strict=True):
-            self.set_submodule(name, _Columns(layer, first))
-            first += layer.out_features
-
-
-class _Columns(nn.Module):
-    """A linear layer whose product is some columns of what it gets."""
-
-    def __init__(self, layer: nn.Linear, first: int) -> None:
-        super().__init__()
-        self.columns = slice(first, first + layer.out_features)
-        self.norm = layer.norm if isinstance(layer, NormedLinear) else None
-        self.bias: nn.Parameter | None = layer.bias
-
-    def forward(self, context: Tensor) -> Tensor:
-        """``[rows, all]`` -> ``[rows, out_features]``."""
-        product = context[:, self.columns] if self.bias is None else context[:, self.columns] + self.bias
-        return product if self.norm is None else self.norm(product)

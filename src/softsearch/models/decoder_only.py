@@ -24,7 +24,7 @@ from softsearch.models.interface import (
     StepOutput,
     Tensors,
 )
-from softsearch.models.multi_head import SelfAttention, by_layer, fuse_attention, mask_bias, with_own_slots
+from softsearch.models.multi_head import SelfAttention, by_layer, mask_bias, with_own_slots
 from softsearch.models.positions import Kind as PositionKind
 from softsearch.models.positions import Positions
 from softsearch.models.recurrent import RecurrentDecoder
@@ -110,9 +110,6 @@ class DecoderOnlyTransformer(Decoder):
         self.layers = nn.ModuleList(DecoderOnlyLayer(options) for _ in range(num_layers))
         self.final_norm = options.final_norm()
         self.output_projection = embeddings.make_output(d_model)
-
-    def make_exportable(self) -> None:
-        fuse_attention(self)
 
     def source_attention(self) -> list[nn.Module]:
         return [layer.self_attention for layer in cast(list[DecoderOnlyLayer], self.layers)]

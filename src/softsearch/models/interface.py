@@ -197,9 +197,6 @@ class Encoder(nn.Module):
         """
         raise NotImplementedError
 
-    def make_exportable(self) -> None:
-        """Changes the encoder to the form that an exported graph computes."""
-
 
 class Decoder(nn.Module):
     """Predicts the next target token; subclasses set ``output_projection``.
@@ -230,9 +227,6 @@ class Decoder(nn.Module):
     def forward(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
         """Teacher forcing: ``[batch, tgt_len, vocab]`` logits of the token that follows each token read."""
         return self.output_projection(self.features(tgt_tokens, state))
-
-    def make_exportable(self) -> None:
-        """Changes the decoder to the form that an exported graph computes: the same, with fewer products in a step."""
 
     def source_attention(self) -> list[nn.Module]:
         """The modules that attend to the source; with any, every step returns alignments."""

@@ -20,14 +20,7 @@ from softsearch.models.interface import (
     Tensors,
 )
 from softsearch.models.layers import Dropout, xavier
-from softsearch.models.multi_head import (
-    MultiHeadAttention,
-    SelfAttention,
-    by_layer,
-    fuse_attention,
-    mask_bias,
-    with_own_slots,
-)
+from softsearch.models.multi_head import MultiHeadAttention, SelfAttention, by_layer, mask_bias, with_own_slots
 from softsearch.models.positions import Kind as PositionKind
 from softsearch.models.positions import Positions
 from softsearch.models.ssru import SSRU
@@ -223,9 +216,6 @@ class TransformerEncoder(Encoder):
             rows = layer(rows, src_mask[:, None, None], angles)
         return EncoderOutput(self.final_norm(rows).view(x.shape), src_mask, ())
 
-    def make_exportable(self) -> None:
-        fuse_attention(self)
-
 
 class TransformerDecoder(Decoder):
     """A stack of :class:`DecoderLayer`.
@@ -273,9 +263,6 @@ class TransformerDecoder(Decoder):
         self.layers = nn.ModuleList(DecoderLayer(options, self_attention) for _ in range(num_layers))
         self.final_norm = options.final_norm()
         self.output_projection = embeddings.make_output(d_model)
-
-    def make_exportable(self) -> None:
-        fuse_attention(self)
 
     def source_attention(self) -> list[nn.Module]:
         return [layer.cross_attention for layer in cast(list[DecoderLayer], self.layers)]

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from softsearch.errors import ConfigError
+from softsearch.export.forms import make_exportable
 from softsearch.testing.models import small_model
 from tests.contract.models import CONFIGS
 
@@ -23,7 +24,7 @@ def test_every_decoder_takes_every_attention(name: str, attention: str) -> None:
     model = small_model(name, f"model/attention={attention}", *feeding)
     model.decoder.requires_grad_(requires_grad=False)
     exportable = copy.deepcopy(model)
-    exportable.decoder.make_exportable()
+    make_exportable(exportable)
     for one in (model, exportable):
         state, steps = one.encode(SRC), []
         for tokens in TGT.unbind(1):
