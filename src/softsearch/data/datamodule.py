@@ -95,7 +95,7 @@ class ParallelDataModule(LightningDataModule):
                 )
 
     def training_targets(self) -> tuple[Tensor, Tensor]:
-        """Returns the target sentences that are trained on, as stored: all their ids without specials, and lengths."""
+        """Returns the target sentences of the training pairs, as stored: all ids without specials, and lengths."""
         train = self.prepared.dataset("train")
         chosen = self._chosen(train)
         ids = np.concatenate([train.tgt[index] for index in chosen.tolist()])
@@ -218,7 +218,7 @@ class ParallelDataModule(LightningDataModule):
         return chosen
 
     def _redraw(self) -> Redraw | None:
-        """Returns what draws noise and new segmentations of the training side in every epoch; None without both."""
+        """Returns the function that draws noise and new segmentations in every epoch; None if neither is on."""
         trainer, tokenizers = self.tokenizer_trainer, (self.prepared.src_tokenizer, self.prepared.tgt_tokenizer)
         tokens, sampler = self.batching.tokens, None
         if trainer.sampling:
@@ -241,13 +241,13 @@ class ParallelDataModule(LightningDataModule):
 
 
 def _counts_epochs(trainer: lightning.Trainer) -> bool:
-    """Whether an option counts the epochs or has a share of one, so that a step may be cut at their end."""
+    """Whether an option counts epochs or is a share of one, so that a step may be cut at an epoch's end."""
     by_epoch = trainer.check_val_every_n_epoch is not None or isinstance(trainer.val_check_interval, float)
     return by_epoch or trainer.limit_train_batches != 1.0 or trainer.max_epochs not in (None, -1)
 
 
 def _check_limits(trainer: lightning.Trainer, epoch: int) -> None:
-    """Checks the options that depend on the number of batches in an epoch, and logs what they have as an effect."""
+    """Checks the options that depend on the number of batches in an epoch, and logs their effect."""
     interval, window = trainer.val_check_interval, trainer.accumulate_grad_batches
     if trainer.check_val_every_n_epoch is not None and isinstance(interval, int) and interval > epoch:
         raise ConfigError(

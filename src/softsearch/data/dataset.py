@@ -17,7 +17,7 @@ from softsearch.text.vocabulary import BOS, EOS, PAD
 
 # A batch of sampled segmentations may exceed the budget by this factor. On Multi30k sentences grow by a fifth with
 # BPE-dropout of 0.1 and by a third with unigram and 0.2, and the longest of a batch nearly doubles: nearly all fit.
-ROOM = 2
+MAX_GROWTH = 2
 
 Ids = NDArray[np.integer]
 Redraw = Callable[[Sequence[int], Sequence[tuple[Ids, Ids]]], list[tuple[Ids, Ids]]]  # draws, pairs of a batch
@@ -40,7 +40,7 @@ class Batch(NamedTuple):
 
 
 def find_real(tokens: Tensor) -> Tensor:
-    """The places of the tokens that are not PAD, of ``[batch, len]`` flattened: ``[tokens]`` int64."""
+    """Finds the tokens that are not PAD: their places in the flattened ``[batch, len]``, ``[tokens]`` int64."""
     return (tokens != PAD).flatten().nonzero()[:, 0]
 
 
@@ -115,7 +115,7 @@ class Resampler:
 
     The number of workers or processes and interruptions do not matter. Sampled segmentations are mostly longer than
     the stored ones, which batches are cut by within a budget of ``tokens``. A side whose sample would take its batch
-    beyond ``ROOM`` times that keeps its stored segmentation in this epoch.
+    beyond ``MAX_GROWTH`` times that keeps its stored segmentation in this epoch.
     """
 
     def __init__(self, samplers: tuple[SubwordSampler, SubwordSampler], *, tokens: int, seed: int) -> None:
@@ -123,7 +123,7 @@ class Resampler:
 
     def __call__(self, draws: Sequence[int], pairs: Sequence[tuple[Ids, Ids]]) -> list[tuple[Ids, Ids]]:
         """Returns the pairs of a batch in the segmentations of their draws."""
-        most = ROOM * self.tokens // len(draws) - 1  # the rest is EOS
+        most = MAX_GROWTH * self.tokens // len(draws) - 1  # the rest is EOS
         resampled = []
         for draw, pair in zip(draws, pairs, strict=True):
             rng = random.Random(f"{self.seed} {draw}")

@@ -15,7 +15,7 @@ _NO_IDENTITY = ("sampling", "origin", "model", "vocabulary")  # files are in ``m
 
 
 class TokenizerMaker(Protocol):
-    """What a preparation makes its tokenizers with: a trainer, or one that has them already."""
+    """Makes the tokenizers of a preparation: trains them, or returns existing ones."""
 
     @property
     def vocab_size(self) -> int:
@@ -35,7 +35,7 @@ class TokenizerMaker(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class ExistingTokenizers:
-    """Tokenizers for a preparation that trains none.
+    """Existing tokenizers for a preparation, which may grow by new pieces.
 
     Args:
         models: of source and target, as :func:`~softsearch.data.sentencepiece_file.with_pieces` writes them.
@@ -44,7 +44,7 @@ class ExistingTokenizers:
         grow: trains tokenizers of the same kind on the new text, whose pieces are added after those of ``models``.
 
     Raises:
-        BundleError: a model is none, or its special ids are not those of this lab.
+        BundleError: a model is not one of SentencePiece's, or its special ids are not those of this lab.
     """
 
     models: tuple[bytes, bytes]
@@ -64,7 +64,7 @@ class ExistingTokenizers:
         return src, tgt
 
     def train(self, src_lines: Iterable[str], tgt_lines: Iterable[str], tags: Sequence[str] = ()) -> Tokenizers:
-        """Returns the tokenizers: as they are, or with the pieces that the text needs besides.
+        """Returns the tokenizers, with the further pieces that the text needs if they may grow.
 
         Raises:
             ConfigError: the source lacks one of the ``tags``, or the new text has no room in ``grow``.
@@ -88,7 +88,7 @@ class ExistingTokenizers:
 
 
 def identity(maker: TokenizerMaker) -> Mapping[str, Any]:
-    """What the tokenizers depend on besides the text, as plain values; sampling is done in training.
+    """Plain values that determine the tokenizers, besides the text; sampling is part of training.
 
     The rules of folding do not count: they follow from the pieces, and a run goes on where they are newer.
     """

@@ -55,7 +55,7 @@ def train_lexicon(
 
 
 def _links(src: Ids, tgt: Ids, width: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Yields for chunks of sentences the code of each pair of a source and a target token, and the latter's number."""
+    """Yields, for chunks of sentences, the code of each source and target token pair, and the target token's number."""
     for begin in range(0, len(src), CHUNK):
         chunk = slice(begin, begin + CHUNK)
         links, tokens, count = [], [], 0

@@ -1,27 +1,27 @@
-"""Noise on the text of stored pairs, which are decoded for it and encoded again."""
+"""Noise on stored pairs, whose ids are decoded, changed as text and encoded again."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from softsearch.data.dataset import ROOM, Ids, Redraw
+from softsearch.data.dataset import MAX_GROWTH, Ids, Redraw
 from softsearch.text.noise import Noise
 from softsearch.text.tokenizer import Tokenizers
 from softsearch.text.vocabulary import UNK
 
 
 class NoisyText:
-    """Puts noise on the pairs of a batch, as a pure function of the seed and the draws.
+    """Adds noise to the pairs of a batch, as a pure function of the seed and the draws.
 
     A pair stays as it is stored where its text has parts that the vocabulary lacks, before or after, or where it would
-    take its batch beyond ``ROOM`` times the budget of ``tokens``.
+    take its batch beyond ``MAX_GROWTH`` times the budget of ``tokens``.
 
     Args:
         noise: what is done to text.
         tokenizers: of the source and the target.
         tokens: budget of a batch.
         seed: of the run.
-        then: what is drawn with the noisy pairs, as their segmentation.
+        then: applied to the noisy pairs, for example to draw their segmentation.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class NoisyText:
             sides = ((pairs[i][0].tolist(), pairs[i][1].tolist()) for i in places)
             texts = [(src.decode(one, joined=False), tgt.decode(other, joined=False)) for one, other in sides]
             changed = self.noise(texts, [draws[i] for i in places], self.seed)
-            most = ROOM * self.tokens // len(draws) - 1  # the rest is EOS
+            most = MAX_GROWTH * self.tokens // len(draws) - 1  # the rest is EOS
             for place, before, after in zip(places, texts, changed, strict=True):
                 if before != after:
                     noisy[place] = self._encoded(pairs[place], before, after, most)

@@ -28,7 +28,7 @@ def fill_vectors(matrix: NDArray[np.float32], pieces: Sequence[str], path: Path)
         path: a UTF-8 file, plain or compressed.
 
     Returns:
-        One line that says how many pieces have a vector.
+        One line with the number of pieces that have a vector.
 
     Raises:
         CorpusError: the file cannot be read or is cut off, has vectors of another width, a value that is not a finite

@@ -89,7 +89,7 @@ def count_tokens(batches: Sequence[Indices], lengths: NDArray[np.integer]) -> ND
 
 
 def shards_of(pairs: int) -> int:
-    """The number of parts in which an epoch over a corpus is planned, to hold the order of one part in memory."""
+    """The number of shards of a corpus, so that the order of only one shard is in memory."""
     return max(1, -(-pairs // _SHARD))
 
 

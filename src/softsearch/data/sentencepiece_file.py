@@ -90,7 +90,7 @@ def with_joiner(model: bytes, joiner: str) -> bytes:
 
 @lru_cache(_CACHED_MODELS)
 def with_folding(model: bytes) -> bytes:
-    """Returns a model that replaces what its pieces lack by what looks the same; other text has the ids of ``model``.
+    """Returns a model that replaces characters it lacks by ones that look the same; other text keeps its ids.
 
     See :mod:`softsearch.text.folding`. A model with a normalisation of its own stays as it is. The pieces of single
     bytes do not count: a model has hardly ever seen them instead of a no-break space.
@@ -113,7 +113,7 @@ def without_folding(model: bytes, name: str = "the model") -> bytes:
 
 
 def _charsmap(rules: Mapping[str, str]) -> bytes:
-    """Rules of replacement as SentencePiece compiles them."""
+    """Compiles rules of replacement into SentencePiece's form."""
     model = io.BytesIO()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "rules.tsv")
@@ -152,7 +152,7 @@ def spelling(model: bytes, name: str) -> Callable[[str], list[int]]:
 
 
 def processor_of(model: bytes, name: str) -> SentencePieceProcessor:
-    """Returns what splits text by a model; arguments and errors as in :func:`read_pieces`."""
+    """Returns a SentencePiece processor for a model; arguments and errors as in :func:`read_pieces`."""
     try:
         return SentencePieceProcessor(model_proto=model)
     except RuntimeError as error:

@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class JoiningTrainer(TokenizerTrainer):
-    """Trains tokenizers of text that is split already, which write it joined."""
+    """Trains tokenizers on text that is already split; they decode it joined."""
 
     def train(self, src_lines: Iterable[str], tgt_lines: Iterable[str], tags: Sequence[str] = ()) -> Tokenizers:
         trained = super().train(src_lines, tgt_lines, tags)
@@ -54,7 +54,7 @@ def from_files(trainer: TokenizerTrainer) -> TokenizerMaker:
 
 
 def _read_model(path: Path) -> bytes:
-    """The model with the special ids of this lab; it segments text as before."""
+    """Reads a model and gives it this lab's special ids; it segments text as before."""
     name = f"tokenizer.model={path}"
     try:
         with open_file(path) as file:

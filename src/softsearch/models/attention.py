@@ -45,11 +45,11 @@ class AttentionOutput(NamedTuple):
 
     weights: Tensor  # [sentences, queries, positions], of the annotations in the context; 0 at padding
     alignments: Tensor  # [sentences, queries, positions], a distribution over the source: often the weights
-    state: tuple[Tensor, ...] = ()  # that the next step gets, axis 0 = rows
+    state: tuple[Tensor, ...] = ()  # passed to the next step, axis 0 = rows
 
 
 class Attention(nn.Module):
-    """An attention, a part of a decoder, which reads its context sum_j alpha_ij h_j from the weights alpha_i.
+    """Attention, a part of a decoder: the decoder's context is sum_j alpha_ij h_j with its weights alpha_i.
 
     It is called with the width of the decoder's queries and that of the annotations. One of your own defines
     :meth:`energies`, and :meth:`project` for its products with the annotations; in YAML it is
@@ -58,7 +58,7 @@ class Attention(nn.Module):
     :meth:`start`.
     """
 
-    num_states: int = 0  # tensors that one step hands to the next
+    num_states: int = 0  # tensors passed from one step to the next
 
     def project(self, states: Tensor) -> tuple[Tensor, ...]:
         """Products with the annotations ``[sentences, positions, memory_dim]``, made once for a sentence."""
@@ -130,7 +130,7 @@ class AdditiveAttention(Attention):
 
 
 class HybridAttention(AdditiveAttention):
-    """An :class:`AdditiveAttention` that also reads the alignments of the step before (Chorowski et al. 2015, 2.1).
+    """An :class:`AdditiveAttention` that also reads the previous step's alignments (Chorowski et al. 2015, 2.1).
 
     e_ij = v_a' tanh(W_a s_{i-1} + U_a h_j + U f_ij + b) with the convolutional features of section 2.2, f_i = F *
     alpha_{i-1} (arXiv:1506.07503). alpha_0 has all its mass on the first position, and there are zeros beyond both

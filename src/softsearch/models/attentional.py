@@ -21,7 +21,7 @@ Order = Literal["look_generate_update", "look_update_generate"]
 
 
 class StepInputs(NamedTuple):
-    """The inputs of a step's output, besides the embedding."""
+    """What the readout of a step reads besides the embedding."""
 
     state: Tensor  # [rows, hidden_dim]
     context: Tensor  # [rows, memory_dim]
@@ -80,7 +80,7 @@ class AttentionalDecoder(Decoder):
         self.complete(embeddings, encoder)
 
     def complete(self, embeddings: Embeddings, encoder: EncoderDescription) -> None:
-        """Creates what a subclass has besides, from the constructor's arguments."""
+        """Creates a subclass's own layers, from the constructor's arguments."""
 
     def query_dim(self, embedding_dim: int, hidden_dim: int) -> int:
         """The width of a query."""
@@ -92,7 +92,7 @@ class AttentionalDecoder(Decoder):
         return hidden_dim
 
     def make_context_projection(self, memory_dim: int) -> nn.Linear | None:
-        """C, of a decoder of one cell."""
+        """Makes C, for a decoder with one cell."""
         if self.context_cell is not None:
             return None
         width = self.cell.input_projection.out_features
@@ -132,7 +132,7 @@ class AttentionalDecoder(Decoder):
         return self.dropout(self.readout(embedded, read.state, read.context))
 
     def read_all(self, tgt_tokens: Tensor, state: DecoderState) -> tuple[Tensor, StepInputs]:
-        """The embeddings of all steps, and what their outputs are computed from, ``[batch, tgt_len, ...]``."""
+        """Runs all steps; returns the embeddings and the inputs of the readout, ``[batch, tgt_len, ...]`` each."""
         embedded, cache, steps = self._embed(tgt_tokens, state), state.cache, []
         with one_gradient_per_matrix():
             for step, cell_input in enumerate(self._inputs(embedded).unbind(1)):
@@ -151,17 +151,17 @@ class AttentionalDecoder(Decoder):
         return self.output_projection(self.dropout(self.readout(embedded, read.state, read.context)))
 
     def _embed(self, tokens: Tensor, state: DecoderState) -> Tensor:
-        """E y, of all steps ``[batch, tgt_len, embedding_dim]`` or of one ``[rows, embedding_dim]``."""
+        """E y for all steps, ``[batch, tgt_len, embedding_dim]``, or for one, ``[rows, embedding_dim]``."""
         return self.cell.drop_inputs(self.dropout(self.embedding(tokens)), state.cache)
 
     def _inputs(self, embedded: Tensor) -> Tensor:
-        """The ``cell_input`` of each step: the products with the embeddings, of all steps at once."""
+        """The cell's products with the embeddings, for all steps at once."""
         return self.cell.input_projection(embedded)
 
     def _advance(
         self, cell_input: Tensor, cache: tuple[Tensor, ...], memory: Memory, position: Tensor
     ) -> tuple[StepInputs, tuple[Tensor, ...]]:
-        """One step: what its output is computed from, and the next cache."""
+        """One step: the inputs of its readout, and the next cache."""
         end = len(cache) - self.attention.num_states
         sentences = memory.mask.shape[0]  # not len: the exporter would take it for a constant
         positions = position.unflatten(0, (sentences, -1))
@@ -180,22 +180,22 @@ class AttentionalDecoder(Decoder):
         """One step: the state that the readout reads, the context, and the next state; ``look`` attends."""
         cell, second = self.cell, self.context_cell
         if second is None:
-            before, context = s, look(self.query(cell_input, s))
-            after = self.one_cell(cell_input, cast(nn.Linear, self.cell_context_projection)(context), s)
+            querying, context = s, look(self.query(cell_input, s))
+            next_state = self.one_cell(cell_input, cast(nn.Linear, self.cell_context_projection)(context), s)
         else:
             size, end = cell.num_states, cell.num_states + cell.drops_state  # masks follow the state
-            before = cell(cell_input, s[:end])[:size] + s[end:]
-            context = second.drop_input(look(second.drop_output(before)), before)
-            after = second(second.input_projection(context), before)[:size] + s[size:]
-        return self.read_state(before if self.generates_first else after), context, after
+            querying = cell(cell_input, s[:end])[:size] + s[end:]
+            context = second.drop_input(look(second.drop_output(querying)), querying)
+            next_state = second(second.input_projection(context), querying)[:size] + s[size:]
+        return self.read_state(querying if self.generates_first else next_state), context, next_state
 
     def query(self, cell_input: Tensor, s: State) -> Tensor:
-        """The query of the attention, in a decoder of one cell."""
+        """The query of the attention, for a decoder with one cell."""
         del cell_input
         return self.cell.drop_output(s)
 
     def one_cell(self, cell_input: Tensor, context_part: Tensor, s: State) -> State:
-        """The next state of a decoder of one cell, from the products with embedding and context."""
+        """The next state, for a decoder with one cell, from its products with embedding and context."""
         return self.cell(cell_input + context_part, s)
 
     def read_state(self, s: State) -> Tensor:
@@ -203,7 +203,7 @@ class AttentionalDecoder(Decoder):
         return self.cell.drop_output(s)
 
     def context_layers(self) -> list[str | None]:
-        """The names of all layers that read the context; None among them: something else reads it, too."""
+        """The names of the layers that read the context, with None if something else reads it too."""
         cell_part = "cell_context_projection" if self.context_cell is None else "context_cell.input_projection"
         own = self.readout.context_layer
         return [cell_part, own and f"readout.{own}"]

@@ -59,18 +59,18 @@ class BiScaleDecoder(AttentionalDecoder):
     """
 
     def query_dim(self, embedding_dim: int, hidden_dim: int) -> int:
-        """Of E y and h2."""
+        """The width of [E y; h2]."""
         return embedding_dim + hidden_dim
 
     def state_dim(self, hidden_dim: int) -> int:
-        """Of h1 and h2."""
+        """The width of [h1; h2]."""
         return 2 * hidden_dim
 
     def make_context_projection(self, memory_dim: int) -> nn.Linear:
-        """With the biases of the slower layer, which no other product has.
+        """Makes the layer that reads the context, with the biases of the slower layer, which no other product has.
 
         Raises:
-            ConfigError: the cell is another, or there is a second one.
+            ConfigError: the cell is not a :class:`BiScaleCell`, or there is a second one.
         """
         if not isinstance(self.cell, BiScaleCell) or self.context_cell is not None:
             raise ConfigError(

@@ -1,4 +1,4 @@
-"""Recurrent cells: pure functions of (input, state), with everything that does not depend on the state hoisted out.
+"""Recurrent cells: pure functions of (input, state); what does not depend on the state is computed outside the loop.
 
 A state is a tuple of tensors, the output h first. Under autocast the products are in bfloat16, but not the state, whose
 small changes would be rounded away.
@@ -29,7 +29,7 @@ class Norm(nn.LayerNorm):
 
 
 class Cell(nn.Module):
-    """A cell; its product with the input is computed for all steps at once.
+    """A recurrent cell, whose product with the input is computed for all steps at once.
 
     x has ``input_dim`` units and h ``hidden_dim``; the products with both hold ``blocks`` vectors of h's width. A cell
     of your own sets ``blocks``, and ``num_states`` if it has more than h, and defines :meth:`update`; in YAML it is
@@ -95,7 +95,7 @@ class Cell(nn.Module):
         return self.advance(self.normalized(x), state, real)
 
     def normalized(self, x: Tensor) -> Tensor:
-        """What depends on the input alone, from :attr:`input_projection` of it."""
+        """The input's contribution, normalised."""
         if not self.input_norms:
             return x
         norms = cast(list[Norm], list(self.input_norms))
@@ -104,21 +104,21 @@ class Cell(nn.Module):
 
     def advance(self, x: Tensor, state: State, real: Tensor | None = None) -> State:
         """:meth:`forward` from :meth:`normalized` of x."""
-        before, mask = state[: self.num_states], state[self.num_states :]
+        previous, mask = state[: self.num_states], state[self.num_states :]
         masks = mask[0].split(self.hidden_dim, dim=-1) if mask else (None,) * (1 + len(self.transitions))
-        after = self.update(x, before, masks[0])
+        updated = self.update(x, previous, masks[0])
         for cell, keep in zip(cast(list[Cell], list(self.transitions)), masks[1:], strict=False):
-            after = cell.update(cell.input_bias, after, keep)
+            updated = cell.update(cell.input_bias, updated, keep)
         if real is not None:
-            after = tuple(torch.where(real, new, old) for new, old in zip(after, before, strict=True))
-        return after + mask
+            updated = tuple(torch.where(real, new, old) for new, old in zip(updated, previous, strict=True))
+        return updated + mask
 
     def update(self, x: Tensor, state: State, keep: Tensor | None) -> State:
-        """The equations of the cell alone; its products with h have h * ``keep`` in its place, see :meth:`product`."""
+        """The cell's equations; products use h * ``keep`` instead of h, see :meth:`product`."""
         raise NotImplementedError
 
     def start_from(self, *state: Tensor) -> State:
-        """The state before the first step: h and perhaps more of it, else zeros; in training a sequence's masks."""
+        """The initial state: the tensors given, zeros for the others, and in training a sequence's dropout masks."""
         h = state[0]
         state += (torch.zeros_like(h),) * (self.num_states - len(state))
         if not self.drops_state:
@@ -132,24 +132,24 @@ class Cell(nn.Module):
         return self.training and self.recurrent_dropout.rate > 0
 
     def drop_input(self, x: Tensor, state: State) -> Tensor:
-        """What the cell reads of an input ``[..., batch, input_dim]``; ``state`` begins with its own."""
+        """Applies dropout to an input ``[..., batch, input_dim]``; ``state`` begins with the cell's own."""
         return x * state[self.num_states][..., -x.shape[-1] :] if self.drops_state else x
 
     def drop_inputs(self, x: Tensor, state: State) -> Tensor:
-        """:meth:`drop_input` of all steps, ``[batch, len, input_dim]``, or of one, ``[batch, input_dim]``."""
+        """:meth:`drop_input` for all steps, ``[batch, len, input_dim]``, or for one, ``[batch, input_dim]``."""
         return self.drop_input(x.transpose(0, -2), state).transpose(0, -2)
 
     def drop_output(self, state: State) -> Tensor:
-        """The h of the state as the cell's products read it, for others that read it."""
+        """Applies the dropout of the cell's own products to h, for other layers that read it."""
         return state[0] * state[self.num_states][..., : self.hidden_dim] if self.drops_state else state[0]
 
     @property
     def is_plain(self) -> bool:
-        """Whether it has neither norms nor further transitions, as the cells of other implementations."""
+        """Whether other implementations have the same cell: one without norms or further transitions."""
         return not (self.state_norms or self.transitions)
 
     def product(self, h: Tensor, keep: Tensor | None) -> Tensor:
-        """U h of all blocks, of a cell whose blocks are normalised together."""
+        """U h for all blocks, in a cell whose blocks are normalised together."""
         product = (h if keep is None else h * keep) @ self.recurrent_weight
         return self.state_norms[0](product) if self.state_norms else product
 
@@ -159,7 +159,7 @@ class Cell(nn.Module):
         return self.input_projection.weight, self.recurrent_weight.T, bias, torch.zeros_like(bias)
 
     def weights_in_order(self, *blocks: int, negated: tuple[int, ...] = ()) -> list[Tensor]:
-        """The :meth:`weights` with their blocks in the order of another implementation, and some of them negated."""
+        """The :meth:`weights` with their blocks in another implementation's order, some of them negated."""
         split = (weight.chunk(len(blocks)) for weight in self.weights())
         return [torch.cat([-parts[i] if i in negated else parts[i] for i in blocks]) for parts in split]
 

@@ -71,7 +71,7 @@ class ConvolutionalEncoder(Encoder):
             columns = torch.tanh(convolved)  # [batch, dim, src_len]
         layers.append(functional.pad(columns, (0, n))[..., :n])
         limits = torch.tensor([triangle(width) for width in widths]).to(lengths.device, non_blocking=True)
-        layer = (lengths[:, None] > limits).sum(1)  # the last one of each sentence
+        layer = (lengths[:, None] > limits).sum(1)  # the last column of each sentence
         left = torch.stack(layers, dim=1)[torch.arange(batch, device=layer.device), layer]
         return left, lengths - triangle(layer + 1)
 
@@ -91,9 +91,9 @@ class NgramEncoder(Encoder):
 
     E_1 has a column for each word, E_2 = tanh(K^2 * E_1), cgm(e, 4) = tanh(K^3 * E_2). The paper's sigma is tanh here.
 
-    A state is the 4-gram that begins at its token; the last three reach over the sentence's end, where zeros are, and
-    the paper has none of them: ``span`` tells decoders. ``max_src_len``, with EOS, is for decoders that have to know
-    it. Dropout is on the embeddings and on the 4-grams.
+    A state is the 4-gram that begins at its token. The last three reach past the sentence's end, into zeros; the paper
+    has no such 4-grams, and ``span`` tells decoders of them. ``max_src_len``, with EOS, is for decoders that need a
+    limit. Dropout is on the embeddings and on the 4-grams.
     """
 
     def __init__(self, *, embedding: nn.Embedding, max_src_len: Longest = 128, dropout: Rate = 0.0) -> None:

@@ -69,7 +69,7 @@ class DecoderOnlyLayer(nn.Module):
         return self.feed_forward_residual(x, self.feed_forward), (keys, values)
 
     def step(self, x: Tensor, past: Tensors, bias: Tensor, angles: Tensor | None) -> tuple[Tensor, Tensors, Tensor]:
-        """One position of the target: the same with the slots and their bias, and the weights of all slots."""
+        """One target position, given its past in slots and their bias; also returns the weights of all slots."""
         y, present, weights = self.self_attention.step(self.self_attention_residual.before(x), past, bias, angles)
         x = self.self_attention_residual.after(x, y)
         return self.feed_forward_residual(x, self.feed_forward), present, weights
@@ -192,7 +192,7 @@ DecoderOnly = DecoderOnlyTransformer | DecoderOnlyRNN
 
 
 def source_alignments(weights: Tensor) -> Tensor:
-    """Weights ``[..., src_len]`` that sum up to less than 1, divided by their sum; sums near 0 stay as they are."""
+    """Divides weights ``[..., src_len]`` by their sum, which is less than 1, unless it is close to 0."""
     return weights / weights.sum(-1, keepdim=True).clamp_min(1e-6)
 
 
@@ -211,5 +211,5 @@ def _check(embeddings: Embeddings, encoder: EncoderDescription) -> None:
 
 
 def _causal(positions: Tensor, batch: int) -> Tensor:
-    """``[batch, 1, len, len]``, True at a position itself and those before it."""
+    """The causal mask ``[batch, 1, len, len]``: each position sees itself and earlier ones."""
     return (positions[:, None] >= positions).expand(batch, 1, -1, -1)

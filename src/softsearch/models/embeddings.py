@@ -22,8 +22,8 @@ class Embeddings:
         tie: ``none``; ``output``: target = output matrix; ``all``: source = target = output, one joint vocabulary.
         sparse: gradients hold only the rows that a batch used, for large vocabularies; needs an optimizer that takes
             them (``lazy_adam``), and where the output matrix is shared, saves memory only with ``sampled_softmax``.
-        output_layer: called with the linear layer from features to logits, returns the :class:`OutputLayer` that has
-            its place; by default the linear layer itself.
+        output_layer: called with the linear layer from features to logits, returns the :class:`OutputLayer` to use
+            instead; by default the linear layer itself.
 
     Raises:
         ConfigError: ``tie=all`` with two vocabularies.

@@ -11,7 +11,7 @@ from softsearch.ranges import Size
 class FeatureEncoder(Encoder):
     """The annotation vectors a_1, ..., a_L of section 3.1.1: the features of the data as they are.
 
-    EOS, the last token of a source, has none: nothing attends to it. ``feature_dim`` is the width of the vectors.
+    EOS, the last token of a source, has no vector: nothing attends to it. ``feature_dim`` is the width of the vectors.
     """
 
     def __init__(self, *, embedding: nn.Embedding, feature_dim: Size) -> None:

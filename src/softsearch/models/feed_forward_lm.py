@@ -44,7 +44,7 @@ class FeedForwardDecoder(Decoder):
         self.output_projection = embeddings.make_output(hidden_dim + direct * context_dim, option)
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
-        """The tokens before the first one that is read, the oldest first."""
+        """The initial context: BOS for every missing token."""
         first_tokens = encoded.mask.new_full((encoded.mask.shape[0], self.order - 2), BOS, dtype=torch.int64)
         return DecoderState.initial(encoded, (first_tokens,))
 

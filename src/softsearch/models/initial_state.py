@@ -10,7 +10,7 @@ from softsearch.ranges import Depth
 
 
 class InitialState(nn.Module):
-    """The initial state of a decoder: tanh(W x + b) of an x that subclasses take from the encoder's output.
+    """The initial state of a decoder: tanh(W x + b), with x taken from the encoder's output by subclasses.
 
     It is called with the encoder's description and the decoder's ``hidden_dim``. One of your own may be any module
     that has ``num_states`` and :meth:`forward`; in YAML it is ``initial_state: {_target_: mypackage.MyState, _partial_:

@@ -54,7 +54,7 @@ class EncoderDescription(NamedTuple):
     layers: tuple[LayerShape, ...] = ()  # of the final states
     max_src_len: int | None = None  # tokens of the longest sentence that it can read, EOS included
     tokens_per_position: int = 1  # the states have ceil(src_len / it) positions
-    span: int = 1  # tokens from its own on that a state represents: of the last states, some are beyond the end
+    span: int = 1  # tokens, from its own on, that a state represents; the last ones reach beyond the end
     source_dims: tuple[int, ...] = ()  # shares of output_dim, if a line has several sources
     feature_dim: int | None = None  # width of the feature vectors that it reads, instead of tokens or with them
 
@@ -80,7 +80,7 @@ class EncoderDescription(NamedTuple):
         """Refuses an encoder that reads the source, for a decoder that would not use it.
 
         Raises:
-            ConfigError: it reads it.
+            ConfigError: the encoder reads the source.
         """
         if self.output_dim:
             raise ConfigError(
@@ -166,7 +166,7 @@ class StepOutput(NamedTuple):
 
 
 def over_tokens(alignments: Tensor, src_mask: Tensor, tokens_per_position: int) -> Tensor:
-    """Alignments over source tokens, ``[rows, src_len]``, from a step's: a position's tokens have equal shares.
+    """Alignments over source tokens, ``[rows, src_len]``: the tokens of a position share its weight equally.
 
     Args:
         alignments: ``[rows, positions]``, of sentences * beams rows.
@@ -176,8 +176,8 @@ def over_tokens(alignments: Tensor, src_mask: Tensor, tokens_per_position: int) 
     if tokens_per_position == 1:
         return alignments
     position = torch.arange(src_mask.shape[1], device=src_mask.device) // tokens_per_position
-    before = position * tokens_per_position  # tokens of earlier positions
-    sharing = (src_mask.sum(1, keepdim=True) - before).clamp(1, tokens_per_position)  # [sentences, src_len]
+    earlier = position * tokens_per_position  # tokens of earlier positions
+    sharing = (src_mask.sum(1, keepdim=True) - earlier).clamp(1, tokens_per_position)  # [sentences, src_len]
     share = src_mask.to(alignments.dtype) / sharing
     by_beam = alignments.unflatten(0, (src_mask.shape[0], -1))  # [sentences, beams, positions]
     return (by_beam[:, :, position] * share[:, None]).flatten(0, 1)
@@ -239,14 +239,14 @@ class Decoder(nn.Module):
 
 
 class CountedDecoder(Decoder):
-    """A decoder that is counted from training sentences, not trained; its tables are buffers of the sizes counted."""
+    """A decoder estimated by counting training sentences, not by gradients; its tables are buffers."""
 
     def count_ngrams(self, ids: Tensor, lengths: Tensor) -> None:
-        """Fills the tables from target sentences: all their ids, without BOS and EOS, and ``[sentences]`` lengths."""
+        """Counts the n-grams of target sentences: all their ids, without BOS and EOS, and ``[sentences]`` lengths."""
         raise NotImplementedError
 
     def make_room(self, weights: Mapping[str, Tensor]) -> None:
-        """Gives the tables the sizes of those in a file, by their names in the decoder; their values are not copied."""
+        """Resizes the tables to those of a file, by their names in the decoder; values are not copied."""
         for path, module in self.named_modules():
             for name, table in [*module.named_buffers(recurse=False)]:
                 saved = weights.get(f"{path}.{name}")
@@ -254,7 +254,7 @@ class CountedDecoder(Decoder):
                     setattr(module, name, table.new_zeros(saved.shape))
 
     def problem(self) -> str | None:
-        """The fault of tables from a file; None if they can be used."""
+        """Describes what is wrong with tables from a file; None if they can be used."""
         raise NotImplementedError
 
 
@@ -328,7 +328,7 @@ class Seq2Seq(nn.Module):
         return self.decoder(tgt_tokens, self.encode(src_tokens, src_features))
 
     def weights(self) -> list[Tensor]:
-        """The parameters, and the tables of what is counted, each once."""
+        """The parameters and the counted tables, each once."""
         return [*self.parameters(), *self.buffers()]
 
     def parts(self) -> dict[str, list[nn.Parameter]]:

@@ -24,7 +24,7 @@ class NGrams(NamedTuple):
 
 
 class _Counts(NamedTuple):
-    """The n-grams of one order as they are counted."""
+    """The n-grams of one order with their counts."""
 
     contexts: Tensor
     words: Tensor
@@ -54,8 +54,8 @@ def kneser_ney(ids: Tensor, lengths: Tensor, *, order: int, vocab_size: int) -> 
     levels = _count(ids, lengths, order, vocab_size)
     adjusted = [torch.bincount(levels[0].suffixes, minlength=vocab_size)]
     for level, above in pairwise(levels):
-        before = torch.bincount(above.suffixes, minlength=level.words.shape[0])
-        adjusted.append(torch.where(level.initial, level.counts, before))
+        distinct = torch.bincount(above.suffixes, minlength=level.words.shape[0])
+        adjusted.append(torch.where(level.initial, level.counts, distinct))
     adjusted.append(levels[-1].counts)
     words, (left_over,) = _discount(1, adjusted[0], torch.zeros_like(adjusted[0]), 1)
     return words + left_over / vocab_size, [
@@ -84,7 +84,7 @@ def _count(ids: Tensor, lengths: Tensor, order: int, vocab_size: int) -> list[_C
 
 
 def _discount(order: int, a: Tensor, contexts: Tensor, num_contexts: int) -> tuple[Tensor, Tensor]:
-    """The u of each n-gram and gamma of each context, from the counts ``a``."""
+    """Computes u of each n-gram and gamma of each context from the counts ``a``."""
     discounts = torch.tensor([0.0, *_discounts(order, a)], dtype=torch.float64)[a.clamp(max=3)]
     total, left_over = (torch.bincount(contexts, weights=x, minlength=num_contexts) for x in (a.double(), discounts))
     backoffs = torch.where(total > 0, left_over / total.clamp(min=1), 1)

@@ -65,7 +65,7 @@ class Projections(nn.ModuleDict):
         return cast(list[nn.Linear], list(self.values()))
 
     def forward(self, **inputs: Tensor) -> Tensor:
-        """The sum over those inputs that are given."""
+        """The sum over the inputs that are not None."""
         products: list[Tensor] = [self[name](x) for name, x in inputs.items()]
         return sum(products[1:], products[0])
 
@@ -89,7 +89,7 @@ def xavier(layer: nn.Linear, blocks: int = 1) -> nn.Linear:
 
 
 def blocks_of(layer: nn.Linear) -> int:
-    """How many matrices on top of each other a layer's weight is, for those who treat each matrix by itself."""
+    """The number of matrices stacked in a layer's weight, for code that treats each matrix by itself."""
     return int(vars(layer).get("blocks", 1))
 
 

@@ -15,7 +15,7 @@ _MATMUL = (torch.Tensor.matmul, torch.Tensor.__matmul__, torch.matmul)
 
 @contextmanager
 def one_gradient_per_matrix() -> Iterator[None]:
-    """Within it, ``x @ matrix`` and linear layers leave the matrix's gradient to the end of the backward pass.
+    """Computes gradients of matrices in ``x @ matrix`` and linear layers once, at the end of the backward pass.
 
     The gradient of n steps is then one product, ``[inputs, n * rows] @ [n * rows, outputs]``, instead of n small ones
     and their sum; and under autocast a matrix is cast once, not in every step. If a backward pass leaves out a matrix
@@ -48,7 +48,7 @@ class _Matrices(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Computes one function."""
+        """Replaces a product if its matrix needs a gradient; calls any other function unchanged."""
         if func is functional.linear and args[1].requires_grad:
             product = self._product(args[0], args[1], linear=True)
             bias = args[2] if len(args) > 2 else (kwargs or {}).get("bias")

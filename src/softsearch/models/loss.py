@@ -44,7 +44,7 @@ class CrossEntropy(nn.Module):
         return self.from_linear(output.weight, output.bias, features, targets)
 
     def from_linear(self, weight: Tensor, bias: Tensor, features: Tensor, targets: Tensor) -> Loss:
-        """The same with some rows of an output layer, ``[words, dim]`` and ``[words]``; targets are their indices."""
+        """The loss with some rows of an output layer, ``[words, dim]`` and ``[words]``; targets index these rows."""
         training = torch.is_grad_enabled()
         dtype = torch.bfloat16 if self.in_bfloat16 and training else weight.dtype
         if torch.is_autocast_enabled(features.device.type):
@@ -103,11 +103,11 @@ class SampledSoftmax(CrossEntropy):
         return linear_layer(output, "loss=sampled_softmax", "set loss=cross_entropy")
 
     def _next_subset(self, targets: Tensor) -> Tensor:
-        """V', sorted; remembers its words, those of this batch first."""
-        now = targets.unique()
-        before = self.recent_words[torch.isin(self.recent_words, now, invert=True)]
+        """Returns V', sorted; remembers its words, those of this batch first."""
+        batch_words = targets.unique()
+        earlier_words = self.recent_words[torch.isin(self.recent_words, batch_words, invert=True)]
         tau = self.recent_words.numel()
-        words = torch.cat((now, before))[: max(tau, now.numel())]
+        words = torch.cat((batch_words, earlier_words))[: max(tau, batch_words.numel())]
         self.recent_words.copy_(words[:tau])  # in place: DDP gives every process the words of the first
         return words.sort().values
 

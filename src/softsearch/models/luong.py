@@ -106,10 +106,10 @@ class LuongDecoder(RecurrentDecoder):
     def _look(
         self, query: Tensor, memory: Memory, position: Tensor, state: tuple[Tensor, ...]
     ) -> tuple[Tensor, AttentionOutput]:
-        """The contexts of some queries ``[sentences, queries, memory_dim]``; see :meth:`Attention.forward`."""
+        """Attends as :meth:`Attention.forward` does; also returns the contexts ``[sentences, queries, memory_dim]``."""
         attended: AttentionOutput = self.attention(query, memory, position, state)
         return attended.weights @ memory.states, attended
 
     def _combine(self, context: Tensor, h: Tensor) -> Tensor:
-        """h~, which the output layer reads after dropout."""
+        """h~ from context and state; the output layer reads it after dropout."""
         return torch.tanh(self.attentional_projection(torch.cat((context, h), dim=-1)))

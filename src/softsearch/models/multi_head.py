@@ -15,12 +15,12 @@ _KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBacke
 
 
 def mask_bias(mask: Tensor) -> Tensor:
-    """A bias of energies before a softmax: 0 where ``mask`` is True, the lowest number elsewhere."""
+    """The additive form of a mask: 0 where ``mask`` is True, the lowest number elsewhere."""
     return torch.where(mask, 0.0, torch.finfo(torch.float32).min)
 
 
 def with_own_slots(bias: Tensor, sentences: int) -> Tensor:
-    """The bias of slots with those that the rows of a step fill, each of which sees its own.
+    """Extends the bias of slots by those that a step fills; each row sees its own new slot.
 
     ``[rows, slots]`` -> ``[sentences, 1, beams, slots + beams]``.
     """
@@ -31,7 +31,7 @@ def with_own_slots(bias: Tensor, sentences: int) -> Tensor:
 
 
 def by_layer(tensors: Tensors, num_layers: int) -> list[Tensors]:
-    """The tensors of each layer, from those of all layers one after the other."""
+    """Groups the tensors of all layers, which follow one another, by layer."""
     size = len(tensors) // num_layers
     return [tensors[i : i + size] for i in range(0, len(tensors), size)]
 
@@ -40,7 +40,7 @@ class MultiHeadAttention(nn.Module):
     """Scaled dot-product attention with several heads (Vaswani et al. 2017, section 3.2).
 
     Queries, keys and values are ``[batch, heads, len, d_model / heads]``. They are computed separately, so that a
-    decoder can cache keys and values. ``batch`` is needed of an ``x`` that may be ``[batch * len, d_model]``. A
+    decoder can cache keys and values. ``batch`` is needed where ``x`` is ``[batch * len, d_model]``. A
     ``mask`` broadcasts to ``[batch, heads, len, keys]``; it is True = visible, or the :func:`mask_bias` of such a mask.
     """
 
@@ -84,7 +84,7 @@ class MultiHeadAttention(nn.Module):
         return self.with_weights(queries, keys, values, mask)[0]
 
     def with_weights(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The same, written out, and the weights ``[batch, heads, len, keys]``."""
+        """Attends step by step, without a fused kernel; also returns the weights ``[batch, heads, len, keys]``."""
         energies = queries @ keys.transpose(-1, -2) * queries.shape[-1] ** -0.5
         if mask is None:
             weights = energies.softmax(-1)
@@ -110,22 +110,22 @@ class SelfAttention(MultiHeadAttention):
     """
 
     def start(self, states: Tensor) -> Tensors:
-        """No slots yet for each of ``states`` ``[sentences, src_len, d_model]``."""
+        """Empty slots for the sentences of ``states`` ``[sentences, src_len, d_model]``."""
         sentences, _, d_model = states.shape
         return (states.new_zeros(sentences, self.num_heads, 0, d_model // self.num_heads),) * 2
 
     def whole(self, x: Tensor, mask: Tensor, angles: Tensor | None) -> Tensor:
-        """All positions ``[batch * len, d_model]``, which see what ``mask`` shows; the same shape."""
+        """Attends from all positions, ``[batch * len, d_model]``, to those that ``mask`` shows; the same shape."""
         return self.attend(*self.extend(x, (), mask.shape[0], angles), mask)
 
     def sequence(self, x: Tensor, angles: Tensor | None) -> Tensor:
-        """All positions, which see those before them and themselves: ``[batch, len, d_model]`` -> the same."""
+        """Attends causally from all positions: ``[batch, len, d_model]`` -> the same."""
         return self.attend(*self.extend(x, (), x.shape[0], angles), causal=True).view(x.shape)
 
     def step(
         self, x: Tensor, past: Tensors, bias: Tensor | None, angles: Tensor | None = None
     ) -> tuple[Tensor, Tensors, Tensor]:
-        """The position that follows ``past``: ``[rows, d_model]`` -> the same, the slots with those of the rows.
+        """Attends from the position after ``past``: ``[rows, d_model]`` -> the same, and the slots with the new ones.
 
         ``bias`` is that of all slots, ``[sentences, 1, beams, slots]``. Their weights come last, ``[sentences, heads,
         beams, slots]``.

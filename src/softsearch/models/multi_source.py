@@ -1,7 +1,7 @@
 """Translation from several sources at once (Zoph & Knight 2016, arXiv:1601.00710): an encoder for each, and attention.
 
-The sources are one line, with a tag between them: ``a man <and> un homme``. Each ends with the tag or with EOS. Of too
-few sources the others are empty, which is EOS alone; further tags are tokens of the last source. The first source may
+The sources are one line, with a tag between them: ``a man <and> un homme``. Each ends with the tag or with EOS. If a
+line has too few sources, the others are EOS alone; further tags are tokens of the last source. The first source may
 be feature vectors, as of an image with its caption (Calixto, Liu & Campbell 2017, P17-1175, attend to both so).
 """
 
@@ -102,7 +102,7 @@ class MultiSourceEncoder(Encoder):
 
 
 def find_sources(src_tokens: Tensor, src_mask: Tensor, count: int) -> Sources:
-    """Where the sources of each line are, ``[batch, src_len]`` both arguments."""
+    """Finds the sources in each line; both arguments are ``[batch, src_len]``."""
     is_tag = (src_tokens == FIRST_TAG) & src_mask
     source = is_tag.cumsum(1) - is_tag.long()  # tags before each token
     length = src_mask.sum(1)
@@ -116,7 +116,7 @@ def find_sources(src_tokens: Tensor, src_mask: Tensor, count: int) -> Sources:
 
 
 def _moved(states: Tensor, places: Tensor) -> Tensor:
-    """The states at these places ``[batch, len]``, 0 where a place is outside."""
+    """Gathers the states at the places ``[batch, len]``; 0 for a place outside the source."""
     inside = (places >= 0) & (places < states.shape[1])
     index = places.clamp(0, states.shape[1] - 1)[..., None].expand_as(states)
     return states.gather(1, index).masked_fill(~inside[..., None], 0)
@@ -148,7 +148,7 @@ class MultiSourceDecoder(LuongDecoder):
         return MultiSourceAttention(each, encoder.source_dims)
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
-        """As a :class:`LuongDecoder`, with each source from position 0 on, and the sources' places in the memory."""
+        """The state of a :class:`LuongDecoder`; each source starts at position 0, and the memory holds its place."""
         assert encoded.sources is not None
         begins, masks = encoded.sources
         positions = torch.arange(masks.shape[2], device=masks.device)
@@ -184,7 +184,7 @@ class MultiSourceAttention(Attention):
     def look(
         self, query: Tensor, memory: Memory, position: Tensor, states: tuple[Tensor, ...]
     ) -> tuple[Tensor, AttentionOutput]:
-        """The contexts side by side, and what all attentions return together.
+        """The contexts side by side, and the combined output of all attentions.
 
         The arguments are those of :meth:`Attention.forward`; ``memory`` holds the places of the sources before the
         products.

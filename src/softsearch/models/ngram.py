@@ -35,7 +35,7 @@ class NGramTable(nn.Module):
         self.register_buffer("backoffs", torch.ones(num_contexts))
 
     def fill(self, ngrams: NGrams) -> None:
-        """Takes over the counts."""
+        """Copies the n-grams of one order into the table."""
         # The last context has no n-grams.
         lengths = torch.bincount(ngrams.contexts, minlength=ngrams.backoffs.shape[0] + 1)
         self.offsets = functional.pad(lengths.cumsum(0), (1, 0)).int()
@@ -44,7 +44,7 @@ class NGramTable(nn.Module):
         self.backoffs = functional.pad(ngrams.backoffs, (0, 1), value=1).float()
 
     def problem(self, num_contexts: int) -> str | None:
-        """The table's fault, such as a range beyond its end; None if it can be used."""
+        """Describes what is wrong with the table, such as a range beyond its end; None if it can be used."""
         sizes = self.offsets.numel() - 1, self.backoffs.numel(), self.discounted.numel()
         if sizes != (num_contexts, num_contexts, self.words.numel()):
             return f"has {sizes} offsets, backoffs and n-grams for {num_contexts} contexts and {self.words.numel()}"
@@ -57,7 +57,7 @@ class NGramTable(nn.Module):
         return None
 
     def find(self, contexts: Tensor, tokens: Tensor) -> Tensor:
-        """The numbers of the n-grams of contexts and words of the same shape, by binary search among the words."""
+        """Finds the numbers of the n-grams (context, word) by binary search; both arrays have the same shape."""
         first, end = self._range(contexts)
         place, last = first - 1, self.words.shape[0] - 1
         for bit in reversed(range(self.vocab_size.bit_length())):
@@ -159,7 +159,7 @@ class NGramDecoder(CountedDecoder):
         return None
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
-        """No context: the last number of each length."""
+        """The empty context: the last number of each length."""
         output = self.output_projection
         numbers = [output.out_features, *(table.words.shape[0] - 1 for table in output.levels()[:-2])]
         nothing = torch.tensor(numbers, device=encoded.mask.device)
@@ -169,13 +169,13 @@ class NGramDecoder(CountedDecoder):
         """Looks up all positions at once, from the shortest contexts to the longest."""
         contexts = [tgt_tokens]
         for table, first in zip(self.output_projection.levels(), state.cache[0].split(1, dim=1), strict=False):
-            before = torch.cat((first, contexts[-1][:, :-1]), dim=1)
-            contexts.append(table.find(before, tgt_tokens))
+            previous = torch.cat((first, contexts[-1][:, :-1]), dim=1)
+            contexts.append(table.find(previous, tgt_tokens))
         return torch.stack(contexts, dim=-1)
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         contexts = [tokens]
-        for table, before in zip(self.output_projection.levels(), state.cache[0].unbind(1), strict=False):
-            contexts.append(table.find(before, tokens))
+        for table, previous in zip(self.output_projection.levels(), state.cache[0].unbind(1), strict=False):
+            contexts.append(table.find(previous, tokens))
         features = torch.stack(contexts, dim=-1)
         return StepOutput(self.output_projection(features), None, state.next((features[:, :-1],)))

@@ -17,7 +17,7 @@ GPU_LOGITS = 2**27  # on a GPU, which is faster with few large products: 256 MB 
 
 
 def rows_at_a_time(vocab: int, device: torch.device) -> int:
-    """The rows of logits that may be alive at a time."""
+    """The most rows of logits to hold in memory at a time."""
     return max(1, min(ROWS, LOGITS // vocab) if device.type == "cpu" else GPU_LOGITS // vocab)
 
 
@@ -151,10 +151,10 @@ class HierarchicalSoftmax(OutputLayer):
 
 
 def linear_layer(output: nn.Linear | OutputLayer, user: str, advice: str) -> nn.Linear:
-    """The output layer, for a ``user`` that needs rows of a matrix.
+    """Returns the output layer for a ``user`` that needs rows of its matrix.
 
     Raises:
-        ConfigError: it is not linear; with the ``advice``.
+        ConfigError: the layer is not linear; the message ends with ``advice``.
     """
     if isinstance(output, OutputLayer):
         raise ConfigError(f"{user} needs a linear output layer, but the model has {type(output).__name__}; {advice}")
@@ -162,7 +162,7 @@ def linear_layer(output: nn.Linear | OutputLayer, user: str, advice: str) -> nn.
 
 
 def accumulation_dtype(tensor: Tensor) -> torch.dtype:
-    """At least float32, for log probabilities and sums."""
+    """The dtype for log probabilities and sums: float32, or that of the tensor if it is wider."""
     return torch.promote_types(tensor.dtype, torch.float32)
 
 
@@ -171,6 +171,6 @@ def _softmax_sums(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Te
 
 
 def _sums(log_probs: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-    """The cross-entropies of all rows with and without smoothing."""
+    """The summed cross-entropies with and without smoothing."""
     nll = -log_probs.gather(-1, targets[:, None]).sum()
     return (1 - smoothing) * nll - smoothing * log_probs.mean(-1).sum(), nll

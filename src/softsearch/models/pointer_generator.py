@@ -16,7 +16,7 @@ from softsearch.text.vocabulary import PAD
 class CopyMixture(OutputLayer):
     """p(w) = p_gen P_vocab(w) + (1 - p_gen) sum_{i: x_i = w} a_i (equation 9), with P_vocab by another output layer.
 
-    A row of features is what its word depends on, side by side: the ``dim`` features of P_vocab, the logit of p_gen,
+    A row of features holds everything its word depends on: the ``dim`` features of P_vocab, the logit of p_gen,
     the alignments a_i and the source's ids x_i, which float32 holds exactly.
     """
 
@@ -27,7 +27,7 @@ class CopyMixture(OutputLayer):
 
     @staticmethod
     def join(t: Tensor, gate: Tensor, alignments: Tensor, src_tokens: Tensor) -> Tensor:
-        """The features of some rows, from the arguments of :meth:`mix`."""
+        """Joins the arguments of :meth:`mix` into rows of features."""
         return torch.cat((t, gate, alignments, src_tokens.to(accumulation_dtype(t))), dim=-1)
 
     def forward(self, features: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ _BASE = 10000.0  # of all wavelengths
 
 
 class Positions(nn.Module):
-    """What a Transformer does with its embeddings before the first layer, and with the positions of their tokens.
+    """Position encoding of a Transformer: added to its embeddings, or rotating its queries and keys.
 
     Args:
         kind: an encoding that is added: ``sinusoidal`` and its other layouts as :func:`sinusoids` has them, or
@@ -43,27 +43,27 @@ class Positions(nn.Module):
             nn.init.normal_(self.table.weight, std=0.1)  # Gehring et al. 2017, section 3.5
 
     def forward(self, x: Tensor, position: Tensor) -> Tensor:
-        """Embeddings ``[..., d_model]`` as the first layer reads them; ``position`` has or broadcasts to their axes."""
+        """Scales embeddings ``[..., d_model]`` and adds encodings; ``position`` broadcasts to their leading axes."""
         if self.scale != 1:
             x = x * self.scale
         return x if self.kind == "rotary" else x + self.encodings(position, x.shape[-1]).to(x.dtype)
 
     def encodings(self, position: Tensor, d_model: int) -> Tensor:
-        """``[...]`` int -> ``[..., d_model]``; not of ``rotary``."""
+        """The encodings to add, ``[...]`` int -> ``[..., d_model]``; ``rotary`` has none."""
         if self.table is None:
             return sinusoids(position, d_model, self.kind)
         rows: Tensor = self.table(position.clamp(max=self.table.num_embeddings - 1))
         return rows
 
     def angles(self, position: Tensor) -> Tensor | None:
-        """The angles of :func:`rotate` ``[..., d_model / heads / 2]``; None if nothing is rotated."""
+        """The angles for :func:`rotate`, ``[..., d_model / heads / 2]``; None if nothing is rotated."""
         return position[..., None].float() * _frequencies(position, self.head_dim) if self.kind == "rotary" else None
 
     def check_length(self, length: int, side: str) -> None:
         """Refuses a sentence to read that is longer than ``learned`` positions.
 
         Raises:
-            InputError: it is.
+            InputError: the sentence is longer.
         """
         if self.max_len is not None and not torch.compiler.is_exporting() and length > self.max_len:
             raise InputError(

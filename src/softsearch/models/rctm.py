@@ -64,15 +64,15 @@ class RCTMDecoder(Decoder):
         return encoder.top_layer().joined_dim
 
     def _summary(self, encoded: EncoderOutput) -> Tensor:
-        """What S multiplies, ``[sentences, ..., dim]``."""
+        """The summary that S multiplies, ``[sentences, ..., dim]``."""
         return encoded.final[-1].joined()[0]
 
     def _inputs(self, tokens: Tensor, position: Tensor, memory: Memory) -> Tensor:
-        """I v(f) + s of a sentence's tokens or of its beams, ``[sentences, any, hidden_dim]``."""
+        """I v(f) + s for a sentence's tokens or its beams, ``[sentences, any, hidden_dim]``."""
         return self.cell.input_projection(self.dropout(self.embedding(tokens))) + self._read(memory, position)
 
     def _read(self, memory: Memory, position: Tensor) -> Tensor:
-        """The s of positions ``[sentences, any]``: ``[sentences, any, hidden_dim]``, or any = 1 where all are equal."""
+        """Computes s at positions ``[sentences, any]``: ``[sentences, any, hidden_dim]``, any = 1 if all are equal."""
         del position
         return memory.projected[0][:, None]
 
@@ -127,7 +127,7 @@ class RCTM2Decoder(RCTMDecoder):
         return encoder.output_dim
 
     def _summary(self, encoded: EncoderOutput) -> Tensor:
-        """F; behind the m-th column of each sentence, that column again."""
+        """F, with the m-th column of each sentence repeated after it."""
         lengths = encoded.mask.sum(1)
         num_words, missing = (
             torch.tensor(values).to(lengths.device, non_blocking=True)[lengths]

@@ -30,7 +30,7 @@ class Readout(nn.Module):
             xavier(layer)
 
     def forward(self, embedded: Tensor, s: Tensor, context: Tensor) -> Tensor:
-        """T ``[..., output_dim]``, of one step or of all."""
+        """Computes t for one step or for all, ``[..., output_dim]``."""
         raise NotImplementedError
 
 

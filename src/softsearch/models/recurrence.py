@@ -27,7 +27,7 @@ class RecurrenceOutput(NamedTuple):
 
 
 class Loop(nn.Module):
-    """A cell over time; a module, so that the cell can be called with other weights."""
+    """Runs a cell over time; a module, so that the cell can be called with other weights."""
 
     def __init__(self, cell: Cell) -> None:
         super().__init__()
@@ -70,8 +70,8 @@ class Recurrence(nn.Module):
         the state before the first token of a layer with one direction, see :meth:`Cell.start_from`; zeros by default.
         """
         cell = self.forward_cell
-        before = isinstance(cell, GRUCell) and cell.reset == "before"
-        has_kernel = type(cell) in _KERNELS and not before and cell.is_plain and not cell.drops_state
+        resets_before = isinstance(cell, GRUCell) and cell.reset == "before"
+        has_kernel = type(cell) in _KERNELS and not resets_before and cell.is_plain and not cell.drops_state
         has_kernel = has_kernel and (mask is None or type(cell) in _STAY)
         return self._kernel(x, mask, initial) if has_kernel else self._loop(x, mask, initial)
 
@@ -122,7 +122,7 @@ class Recurrence(nn.Module):
 
 
 def _in_own_time(directions: list[Tensor]) -> list[Tensor]:
-    """The tensors of each direction, those of the second one, if there is one, reversed in time (axis 0)."""
+    """Reverses the tensors of the second direction, if there is one, in time (axis 0)."""
     return [directions[0], *(tensor.flip(0) for tensor in directions[1:])]
 
 

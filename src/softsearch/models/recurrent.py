@@ -63,7 +63,7 @@ class RecurrentEncoder(Encoder):
 
 
 class NoSource(Encoder):
-    """Reads nothing: the encoder of a language model."""
+    """The encoder of a language model, which reads nothing."""
 
     description = EncoderDescription(output_dim=0)
 
@@ -114,7 +114,7 @@ class RecurrentDecoder(Decoder):
         self.output_projection = embeddings.make_output(hidden_dim)
 
     def _starts_from(self, embeddings: Embeddings, encoder: EncoderDescription) -> tuple[LayerShape, ...]:
-        """The final states that the layers start from; without any, from zeros."""
+        """The shapes of the final states that the layers start from; empty if they start from zeros."""
         del embeddings
         return encoder.layers
 
@@ -153,14 +153,14 @@ class RecurrentDecoder(Decoder):
         """One step, from the first layer's product with its input: the last layer's h and the states of all layers."""
         h = x
         states: State = ()
-        for layer, before in self._with_states(cache):
+        for layer, state in self._with_states(cache):
             cell = layer.forward_cell
-            after = cell(cell.input_projection(cell.drop_input(self.dropout(h), before)) if states else x, before)
-            h, states = after[0], states + after
+            updated = cell(cell.input_projection(cell.drop_input(self.dropout(h), state)) if states else x, state)
+            h, states = updated[0], states + updated
         return h, states
 
     def _with_states(self, cache: tuple[Tensor, ...]) -> list[tuple[Recurrence, State]]:
-        """Each layer with its own part of the cache."""
+        """Pairs each layer with its part of the cache."""
         size = self._first_cell.num_states + self._first_cell.drops_state
         layers = cast(list[Recurrence], self.layers)
         return [(layer, cache[i * size : (i + 1) * size]) for i, layer in enumerate(layers)]

@@ -15,7 +15,7 @@ from softsearch.ranges import Rate, Size
 
 
 class RNNencdecDecoder(Decoder):
-    """The decoder of appendix A.1.2; its weights with a prime there have none here.
+    """The decoder of appendix A.1.2; the primes of its weights are left out.
 
     c = tanh(V h_N), h_0 = tanh(V' c); h_t = GRU(h_{t-1}; E y_{t-1}, c), where r gates U h_{t-1} + C c together:
     h~_t = tanh(W E y_{t-1} + r * (U h_{t-1} + C c)); s_t = maxout(O_h h_t + O_y E y_{t-1} + O_c c), p(y_t) =

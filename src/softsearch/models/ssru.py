@@ -22,24 +22,24 @@ class SSRU(nn.Module):
             xavier(layer)
 
     def start(self, states: Tensor) -> Tensors:
-        """c_0 = 0 for each of ``states`` ``[sentences, src_len, d_model]``."""
+        """c_0 = 0 for each sentence of ``states`` ``[sentences, src_len, d_model]``."""
         return (self.forget_projection.weight.new_zeros(states.shape[0], states.shape[2]),)
 
     def sequence(self, x: Tensor, angles: Tensor | None = None) -> Tensor:
-        """All positions: ``[batch, len, d_model]`` -> the same; there are no angles."""
+        """Runs over all positions: ``[batch, len, d_model]`` -> the same; angles are not read."""
         del angles
         return self._follow(x, *self.start(x))[0]
 
     def step(
         self, x: Tensor, past: Tensors, bias: Tensor | None = None, angles: Tensor | None = None
     ) -> tuple[Tensor, Tensors]:
-        """The position that follows ``past``: ``[rows, d_model]`` -> the same, and the new past; there are no slots."""
+        """Runs the position after ``past``: ``[rows, d_model]`` -> the same, and the new past; slots are not read."""
         del bias, angles
         y, c = self._follow(x[:, None], *past)
         return y[:, 0], (c,)
 
     def _follow(self, x: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-        """The positions ``x`` ``[rows, len, d_model]`` after ``c``: the same of h, and the last c."""
+        """Runs the positions ``x`` ``[rows, len, d_model]`` from ``c`` on; returns h, shaped as x, and the last c."""
         # Under autocast the products are in bfloat16, but not the state: its small changes would be rounded away.
         forget, new = torch.sigmoid(self.forget_projection(x)).to(c.dtype), self.input_projection(x).to(c.dtype)
         states = []

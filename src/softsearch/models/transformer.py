@@ -33,7 +33,7 @@ _ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU, "swish": nn.SiLU}
 
 
 class Residual(nn.Module):
-    """A sublayer's frame: norm(x + dropout(f(x))) in post-norm, x + dropout(f(norm(x))) in pre-norm."""
+    """The residual around a sublayer: norm(x + dropout(f(x))) in post-norm, x + dropout(f(norm(x))) in pre-norm."""
 
     def __init__(self, d_model: int, dropout: float, *, pre_norm: bool, norm_eps: float) -> None:
         super().__init__()
@@ -67,11 +67,11 @@ class LayerOptions(NamedTuple):
     norm_eps: float = _NORM_EPS
 
     def residual(self) -> Residual:
-        """The frame of a sublayer."""
+        """Makes the residual connection around a sublayer."""
         return Residual(self.d_model, self.dropout, pre_norm=self.pre_norm, norm_eps=self.norm_eps)
 
     def final_norm(self) -> nn.Module:
-        """What follows all layers."""
+        """Makes the norm after all layers, which post-norm does not have."""
         return nn.LayerNorm(self.d_model, self.norm_eps) if self.pre_norm else nn.Identity()
 
     def feed_forward(self) -> nn.Sequential:
@@ -146,7 +146,7 @@ class DecoderLayer(nn.Module):
     def step(
         self, x: Tensor, past: Tensors, bias: Tensor | None, source: Tensors, src_bias: Tensor, angles: Tensor | None
     ) -> tuple[Tensor, Tensors, Tensor]:
-        """One position: ``x`` ``[rows, d_model]`` -> x, the new past, alignments ``[rows, src_len]``.
+        """Runs one position: ``x`` ``[rows, d_model]`` -> the same, the new past, alignments ``[rows, src_len]``.
 
         The beams of a sentence are side by side on the axis of queries; ``src_bias`` is ``[sentences, 1, 1, src_len]``.
         """

@@ -50,7 +50,7 @@ def _length(text: str) -> Length:
 
 
 def _search_option(hint: Any) -> tuple[dict[str, Any], str]:
-    """The settings and help of a search's option, from its annotation."""
+    """The argparse settings and help for a search option, from its annotation."""
     (kind, _), text = kind_of(hint), f"{option(hint).help} (default: the bundle's)"
     if kind is bool:
         return {"action": "store_const", "const": True}, text
@@ -60,7 +60,7 @@ def _search_option(hint: Any) -> tuple[dict[str, Any], str]:
 
 
 def _search_options_of(strategy: type[Lengths], *without: str) -> dict[str, tuple[dict[str, Any], str]]:
-    """The options that a class of the strategy's adds to those of its base."""
+    """The options that a strategy's class adds to those of its base."""
     return {
         _flag(name): _search_option(strategy.hints[name]) for name in strategy.__annotations__ if name not in without
     }
@@ -80,9 +80,9 @@ class _Searches(tuple[str, ...]):
 _BUNDLE: dict[str, Any] = {"type": Path, "metavar": "BUNDLE"}
 _FILE: dict[str, Any] = {"type": Path, "metavar": "FILE"}
 _LENGTH: dict[str, Any] = {"type": _length, "metavar": "LENGTH"}
-_N: dict[str, Any] = {"type": number(AtLeastOne), "metavar": "N"}
-_W = number(NotNegative)
-_WEIGHTS: dict[str, Any] = {"type": lambda text: [_W(weight) for weight in text.split(",")], "metavar": "W,W"}
+_COUNT: dict[str, Any] = {"type": number(AtLeastOne), "metavar": "N"}
+_WEIGHT = number(NotNegative)
+_WEIGHTS: dict[str, Any] = {"type": lambda text: [_WEIGHT(weight) for weight in text.split(",")], "metavar": "W,W"}
 _REPEATABLE: dict[str, Any] = {"action": "append", "default": []}
 _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> option -> settings and help
     "input and output": {
@@ -101,7 +101,7 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
             {"action": "store_true"},
             "continue an --output that was cut off: it grows as FILE.partial until all is done",
         ),
-        "--n-best": (_N, "write up to N translations of each line, as `line ||| text ||| score`"),
+        "--n-best": (_COUNT, "write up to N translations of each line, as `line ||| text ||| score`"),
         "--alignments": (_FILE, "write the attention weights to this file as JSON lines"),
         "--replace-unknown": (
             {"nargs": "?", "const": "", "metavar": "DICTIONARY"},
@@ -140,7 +140,7 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
             "never generate TOKEN; @FILE reads one token per line; repeatable",
         ),
         "--prefix": (_FILE, "begin each translation with its line of this file"),
-        "--shortlist": (_N, "only the N most frequent words and the source's likely ones"),
+        "--shortlist": (_COUNT, "only the N most frequent words and the source's likely ones"),
     },
     "several models": {
         "--weights": (_WEIGHTS, "one for each bundle (default: equal)"),
@@ -149,15 +149,15 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
             "what is averaged; log_probs normalises the mean at each step (default: log_probs)",
         ),
         "--lm": (_BUNDLE, "language model, for shallow fusion"),
-        "--lm-weight": ({"type": _W, "metavar": "W"}, "of its log probabilities"),
+        "--lm-weight": ({"type": _WEIGHT, "metavar": "W"}, "of its log probabilities"),
     },
     "speed": {
-        "--batch-tokens": (_N, "most source tokens in a batch (default: 2560 / hypotheses of a sentence)"),
-        "--threads": (_N, "parallel batches (default: one per core)"),
+        "--batch-tokens": (_COUNT, "most source tokens in a batch (default: 2560 / hypotheses of a sentence)"),
+        "--threads": (_COUNT, "parallel batches (default: one per core)"),
         "--provider": ({"choices": PROVIDERS}, "execution provider; auto: the first one here, cpu last (default: cpu)"),
     },
 }
-PROMPT_OPTIONS = (  # that a person changes between two sentences
+PROMPT_OPTIONS = (  # options that a person changes between two sentences
     "--n-best",
     *_OPTIONS["search"],
     *_OPTIONS["sampling (--search sample)"],
@@ -169,12 +169,12 @@ _FILES = ("alignments", "prefix", "rescore")  # files and bundles, which the com
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that refuses an unknown option with the nearest one that it has."""
+    """A parser that refuses an unknown option and suggests the nearest one."""
 
     def parse_known_args(  # type: ignore[override]  # a namespace of argparse's alone
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parses the arguments, all of which must be known, also those of a command."""
+        """Parses the arguments, and refuses unknown ones, also in a command's own parser."""
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown and (kind := getattr(parsed, "search", None)) and kind not in KINDS:
             theirs = _search_options_of(strategy_class(kind))
@@ -261,7 +261,7 @@ def search_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def describe_options(arguments: argparse.Namespace, opened: Mapping[str, object]) -> dict[str, str]:
-    """What translations depend on besides the input, by flag: the options, and the contents of files that they name.
+    """Describes by flag what translations depend on besides the input: options, and the contents of files they name.
 
     Args:
         arguments: as parsed.
@@ -274,7 +274,7 @@ def describe_options(arguments: argparse.Namespace, opened: Mapping[str, object]
 
 
 def with_flags(message: str) -> str:
-    """A message of a search's error, with its options as they are typed: ``--n-best`` for ``search.n_best``."""
+    """Rewrites a search's error message with options as typed: ``--n-best`` for ``search.n_best``."""
     return re.sub(r"\bsearch\.(\w+)|(?<=; change )(\w+)$", lambda name: _flag(option_of(name[1] or name[2])), message)
 
 

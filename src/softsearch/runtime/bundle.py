@@ -143,7 +143,7 @@ def _verified(folder: Path, name: str, entry: FileEntry) -> bytes:
 
 
 def bundle_of(path: Path | str, files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> Bundle:
-    """The bundle that :func:`write_bundle` would write, in memory.
+    """Makes in memory the bundle that :func:`write_bundle` would write.
 
     Raises:
         BundleError: the manifest lacks something.
@@ -196,7 +196,7 @@ def check_writable(path: Path | str) -> None:
 
 @contextmanager
 def writing(folder: Path, kind: str) -> Iterator[None]:
-    """Turns errors while a folder is written into ones that name it.
+    """Replaces operating-system errors while a folder is written by ones that name it.
 
     Args:
         folder: the path.

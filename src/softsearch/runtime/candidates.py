@@ -1,4 +1,4 @@
-"""Candidates of an ONNX step, of the whole vocabulary or of the words of a shortlist."""
+"""Candidates of an ONNX step, from the whole vocabulary or from a shortlist."""
 
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ BLOCK = 64  # a graph searches the vocabulary, or a shortlist, by blocks of as m
 
 
 class Words(NamedTuple):
-    """The shortlist of a batch as the graph reads it."""
+    """A batch's shortlist in the form that the graph reads."""
 
     tokens: NDArray[np.int64]  # [words] ids, with 0 behind them to the next multiple of 64
     used: int  # of the ids, without that padding
@@ -22,7 +22,7 @@ class Words(NamedTuple):
 
 
 def read_words(allowed: AllowedTokens) -> Words:
-    """The words of a batch as the graph reads them."""
+    """Converts a batch's allowed words to the form that the graph reads."""
     sentences, count = allowed.mask.shape
     padding = -count % BLOCK
     bias = np.where(np.pad(allowed.mask, ((0, 0), (0, padding))), np.float32(0), np.float32(-np.inf))
@@ -30,7 +30,7 @@ def read_words(allowed: AllowedTokens) -> Words:
 
 
 def read_candidates(outputs: dict[str, NDArray[Any]], words: Words | None, vocab_size: int) -> Candidates:
-    """The candidates of a step from its outputs ``[rows, ...]``; ``words`` are those of its shortlist, if it has one.
+    """Reads the candidates of a step from its outputs ``[rows, ...]``; ``words`` is its shortlist, if it has one.
 
     Raises:
         BundleError: a candidate is not an id, or not one of the shortlist's places.

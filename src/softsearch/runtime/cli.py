@@ -130,7 +130,7 @@ def _translate(arguments: argparse.Namespace) -> None:
 
 
 def _print_warnings(warnings: "ReviewWarnings", unit: str, *, paragraphs: bool) -> None:
-    """What a person should look at, on standard error; ``unit`` is of what a vocabulary lacks."""
+    """Prints what a person should check to standard error; ``unit`` names what a vocabulary consists of."""
     if warnings.truncated:
         share = f"{warnings.truncated:,} of {warnings.lines:,} translations"
         print(
@@ -157,7 +157,7 @@ def _print_warnings(warnings: "ReviewWarnings", unit: str, *, paragraphs: bool) 
 
 
 def _counted(unknown: Counter[str], unit: str) -> str:
-    """How many units there are, and the most frequent ones."""
+    """The number of units in words, and the most frequent ones."""
     shown = [f"{each!r:.40}" + f" ({times} times)" * (times > 1) for each, times in unknown.most_common(_SHOWN)]
     more = f" and {len(unknown) - _SHOWN} others" if len(unknown) > _SHOWN else ""
     total = unknown.total()

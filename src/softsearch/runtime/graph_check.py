@@ -56,7 +56,7 @@ def check_graph(model: bytes) -> None:
     """Refuses a model that is more than a plain sequence of operators, or declares more than it holds.
 
     Raises:
-        BundleError: says what else it holds, or that it is not an ONNX model.
+        BundleError: the file holds something else, or is not an ONNX model.
     """
     graphs = data = 0
     try:
@@ -79,7 +79,7 @@ def check_graph(model: bytes) -> None:
 
 
 def read_table(model: bytes, name: str, shape: Sequence[object]) -> NDArray[np.float32]:
-    """A copy of a constant of a graph that :func:`check_graph` has let pass, a float32 matrix.
+    """Copies a float32 matrix, a constant, out of a graph that :func:`check_graph` has accepted.
 
     Raises:
         BundleError: there is none of this name, or it has another type, shape or size.
@@ -110,13 +110,13 @@ def has_wide_int8(model: bytes) -> bool:
 
 
 def with_constants(model: bytes, other: bytes) -> bytes:
-    """A model with the constants of another one too; :func:`check_graph` has let both pass."""
+    """Adds the constants of another model to a model; :func:`check_graph` has accepted both."""
     constants = b"".join(_field(_GRAPH_INITIALIZER, bytes(_message(tensor))) for tensor in _initializers(other))
     return model + _field(_MODEL_GRAPH, constants)  # parsers make one graph of two
 
 
 def _field(number: int, content: bytes) -> bytes:
-    """A field of a message in protobuf's wire format."""
+    """Encodes a field in protobuf's wire format."""
     head, size = bytearray([number << 3 | 2]), len(content)
     while size > 127:
         head.append(size & 127 | 128)
@@ -162,7 +162,7 @@ def _check_nodes(graph: _Value, *, inside: bool = False) -> tuple[int, int]:
 
 
 def _inner_graph(node: _Value) -> tuple[bytes, _Value | None]:
-    """The graph inside an operator that scans the tokens or runs some steps, and what counts them; else None."""
+    """The graph inside a ``Scan`` or ``Loop``, and the input that counts its runs; None for other operators."""
     types, inputs = _names(node, _NODE_TYPE), _names(node, _NODE_INPUT)
     attributes = _values(node, _NODE_ATTRIBUTE)
     graphs = [graph for attribute in attributes for graph in _values(attribute, _ATTRIBUTE_GRAPH)]
@@ -231,7 +231,7 @@ def _check_tensor(tensor: _Value) -> int:
 
 
 def _fields(message: _Value) -> Iterator[tuple[int, _Value]]:
-    """The fields of a message in protobuf's wire format: number, and value or content.
+    """Yields the fields of a message in protobuf's wire format: number, and value or content.
 
     Raises:
         IndexError: the message ends in the middle of a number.
@@ -273,7 +273,7 @@ def _number(value: _Value) -> int:
 
 
 def _varint(content: memoryview, offset: int) -> tuple[int, int]:
-    """A number in 7 bits of each byte, the lowest first, and the offset after it."""
+    """Decodes a varint (7 bits a byte, the lowest first); returns it and the offset after it."""
     number = 0
     for shift in range(0, 64, 7):
         byte = content[offset]

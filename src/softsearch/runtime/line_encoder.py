@@ -68,7 +68,7 @@ class LineEncoder:
         self._max_tgt_tokens = int(search["max_length_factor"] * max_src_tokens) + search["max_length_offset"]
 
     def one_line(self, text: str) -> str:
-        """A source text without line ends, in the form that the model reads."""
+        """Returns a source text as one line, in the form that the model reads."""
         return self._form(_LINE_ENDS.sub(" ", text), 0)
 
     def _form(self, text: str, side: int) -> str:
@@ -77,7 +77,7 @@ class LineEncoder:
         return tokenize_sources(self.tokenizers[side].normalized(text), self._languages[side])
 
     def ids(self, text: str, side: int) -> list[int]:
-        """The token ids of a text of the source (0) or the target (1), of any length."""
+        """Encodes a text of any length for the source (0) or the target (1)."""
         return self.tokenizers[side].encode(self._form(text, side))
 
     def paragraphs(self, texts: Iterable[str]) -> list[Paragraph]:
@@ -122,7 +122,7 @@ class LineEncoder:
         return [Part(part, encode(part)) for part in texts]
 
     def _tag(self, text: str) -> str:
-        """The language tag at the start of a text, if the model knows it: every part needs it."""
+        """The language tag that starts a text, if the model knows it; every part of the text needs it."""
         tag = re.match(rf"{LANGUAGE_TAG.pattern}\s+", text)
         return tag[0] if tag and len(self.tokenizers[0].encode(tag[0])) == 1 else ""
 

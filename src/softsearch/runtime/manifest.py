@@ -106,7 +106,7 @@ class Manifest:
 
     @property
     def is_single(self) -> bool:
-        """Whether it is a single graph, for other programming languages, with the search inside."""
+        """Whether the bundle is one graph with the search inside, for other programming languages."""
         return "model" in self.graphs
 
     @property
@@ -133,7 +133,7 @@ class Manifest:
         return "lc_tok" if "lc_tok" in recorded else "plain"
 
     def trained(self, key: str) -> str:
-        """A fact about the training by its dotted key, as text; "" if there is none."""
+        """A training fact as text, by its dotted key; "" if there is none."""
         value = _get(self.training, key)
         return "" if value is None else str(value)
 
@@ -153,7 +153,7 @@ def _typed(tree: Any, key: str, kind: type[_T]) -> _T:
 
 
 def _graph(tree: dict[str, Any], key: str) -> dict[str, Any]:
-    """The inputs and outputs of a graph, which have names; all else is compared with the graph later."""
+    """The inputs and outputs of a graph by name; the rest is compared with the graph later."""
     graph = _typed(tree, key, dict)
     for side in ("inputs", "outputs"):
         ports = _typed(tree, f"{key}.{side}", list)
@@ -190,7 +190,7 @@ def _load(text: bytes) -> dict[str, Any]:
 
 
 def _printable(value: Any) -> Any:
-    """The same with all text made printable, because much of it is shown to people."""
+    """Makes all text in a tree printable, because much of it is shown to people."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, list):

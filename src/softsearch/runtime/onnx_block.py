@@ -31,7 +31,7 @@ Ports = tuple[list[str], dict[str, str]]  # those that are needed, and the dtype
 
 
 def block_ports(encoded: dict[str, str], step_inputs: dict[str, str]) -> dict[str, Ports]:
-    """The names that a block needs and the ports that it may have, by side, from those of the other graphs."""
+    """The ports that a block must and may have, by side, derived from those of the other graphs."""
     inputs = {STEPS: "int64", "written": "int64", "tokens": "int64", **SETTINGS, **STATE}
     caches = {name: dtype for name, dtype in encoded.items() if name.startswith(("cache.", "slots."))}
     outputs = {**{f"next_{name}": dtype for name, dtype in (STATE | caches).items()}, **HISTORY, CHECKED: "float32"}
@@ -41,7 +41,7 @@ def block_ports(encoded: dict[str, str], step_inputs: dict[str, str]) -> dict[st
 def read_choices(
     outputs: Mapping[str, NDArray[Any]], sizes: tuple[int, int, int, int], vocab_size: int
 ) -> dict[str, NDArray[Any]]:
-    """The outputs of a block, without caches.
+    """Reads and checks the outputs of a block, without caches.
 
     Args:
         outputs: by name.
@@ -49,7 +49,7 @@ def read_choices(
         vocab_size: of the target.
 
     Raises:
-        BundleError: one has another shape, or names a word or a hypothesis that there is not.
+        BundleError: an output has a wrong shape, or names a word or a hypothesis that does not exist.
     """
     most, sentences, beams, n_best = sizes
     steps = len(outputs[CHECKED])

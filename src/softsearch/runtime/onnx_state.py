@@ -32,7 +32,7 @@ class OnnxState(NamedTuple):
         return len(self.live) == len(self.src_mask)
 
     def per_sentence(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Values of rows, ``[sentences * beams]`` or ``[sentences * beams, 1]``, as ``[batch, beams]``."""
+        """Arranges values of rows, ``[sentences * beams]`` or ``[sentences * beams, 1]``, as ``[batch, beams]``."""
         values = values.reshape(len(self.live), -1)
         if self._is_whole:
             return values
@@ -41,7 +41,7 @@ class OnnxState(NamedTuple):
         return batch
 
     def per_row(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values ``[batch, beams, ...]`` as ``[sentences * beams, -1]``."""
+        """Arranges values ``[batch, beams, ...]`` as ``[sentences * beams, -1]``."""
         own = values if self._is_whole else values[self.live]
         return own.reshape(own.shape[0] * own.shape[1], -1)
 
@@ -61,7 +61,7 @@ class OnnxState(NamedTuple):
         )
 
     def without_dead_slots(self) -> "OnnxState":
-        """Drops the slots that no hypothesis sees: those of a beam have most of their ancestors in common."""
+        """Drops the slots that no hypothesis sees; there are many, because a beam's hypotheses share most ancestors."""
         if self.parents.shape[1] == 1:
             return self
         bias, *slots = self.cache

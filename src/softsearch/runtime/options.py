@@ -134,7 +134,7 @@ def read_length(value: object) -> Length:
 
 
 def kinds_with(option: str) -> list[str]:
-    """The searches that have an option; none of an unknown one."""
+    """The searches that have an option; empty if the option is unknown."""
     return _KINDS_WITH.get(option, [])
 
 
@@ -162,7 +162,7 @@ def check_options(kind: str, given: Collection[str], spell: Callable[[str], str]
 def make_search(
     recommended: Mapping[str, Any], tokenizer: "SentencePieceTokenizer", kind: str, options: Mapping[str, Any]
 ) -> Strategy:
-    """A strategy with options whose names :func:`check_options` has checked; the others are as a bundle recommends.
+    """Makes a strategy from options that :func:`check_options` has accepted; the rest is as a bundle recommends.
 
     Raises:
         ConfigError: a value is of the wrong type or out of range.
@@ -181,7 +181,7 @@ def make_search(
 
 
 def expand_names(names: Sequence[str]) -> list[str]:
-    """Names of tokens from the command line: ``@FILE`` stands for the lines of FILE.
+    """Expands names of tokens from the command line: ``@FILE`` stands for the lines of FILE.
 
     Raises:
         CorpusError: a file cannot be read.
@@ -215,13 +215,13 @@ def needs_alignments(search: Search) -> bool:
 
 
 def default_batch_tokens(search: Search) -> int:
-    """The most source tokens of a batch, padding included, unless the caller says another number."""
+    """The default budget of source tokens in a batch, padding included."""
     options = _writer(search)
     return max(1, _ROW_TOKENS // max(getattr(options, name, 1) for name in ("beam", "n_best")))
 
 
 def _writer(search: Search) -> object:
-    """The search that writes the translations, of a reranker its beam search."""
+    """The search that writes the translations; for a reranker, its beam search."""
     return search.search if isinstance(search, Rerank) else search
 
 
@@ -239,7 +239,7 @@ def refuse_misplaced(given: Collection[str]) -> None:
 
 
 def rescoring_error(error: ConfigError) -> ConfigError:
-    """An error of :class:`Rerank`, which has the names of the lab's search=rerank, with the options of the runtime."""
+    """Rewrites an error of :class:`Rerank`, which names the lab's options, with the names of the runtime's."""
     message = re.sub(r"(search\.|; change )(?=weights|length_penalty)", r"\1rescore_", str(error))
     return ConfigError(message.replace("search.models", "search.rescore"))
 
@@ -293,7 +293,7 @@ def read_search(facts: Mapping[str, Any], vocab_size: int = 2**20) -> tuple[str,
 
 
 def nearest(name: str, names: Collection[str]) -> str:
-    """The end of a message: the name that is most like this one, or all of them."""
+    """The suggestion that ends a message: the most similar name, or all of them."""
     other = OTHER_NAMES.get(name.lower(), "")
     near = [other] if other in names else get_close_matches(name, names, n=1)
     return f"; did you mean {near[0]!r}?" if near else f"; expected one of {', '.join(names)}"

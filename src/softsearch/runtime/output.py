@@ -41,10 +41,10 @@ class Output:
 
 @contextmanager
 def file_name_in_errors(name: str) -> Iterator[None]:
-    """Turns errors of the operating system into ones that name the file.
+    """Replaces operating-system errors by ones that name the file.
 
     Raises:
-        InputError: such an error.
+        InputError: the operating system reported an error.
     """
     try:
         yield

@@ -33,7 +33,7 @@ class Paragraph(NamedTuple):
     gaps: tuple[str, ...]
 
     def join(self, translations: Sequence[Translation]) -> Translation:
-        """One translation of the text from those of its sentences.
+        """Joins the translations of the sentences into one of the text.
 
         Its n-th best is made of their n-th best, or of the last one of a sentence that has fewer. Scores and log
         probabilities are sums.
@@ -126,7 +126,7 @@ class Splitter:
 
 @cache
 def _rules(src_lang: str) -> str:
-    """The code of the language for the rules; says once where it is not known."""
+    """The language code for the rules; logs once if sentencex lacks the language."""
     if code := _CODE.fullmatch(src_lang):
         return code[1]
     _log.warning("the source language is %r, no code as en; sentences are split by the rules of English", src_lang)
@@ -134,12 +134,12 @@ def _rules(src_lang: str) -> str:
 
 
 def join_paragraphs(paragraphs: Iterable[Paragraph], translations: Iterable[Translation]) -> list[Translation]:
-    """The translations of paragraphs, from those of all their sentences in order."""
+    """Joins the translations of all sentences, in order, into those of their paragraphs."""
     each = iter(translations)
     return [paragraph.join([*islice(each, len(paragraph.sentences))]) for paragraph in paragraphs]
 
 
-def refuse_beside_paragraphs(**given: object) -> None:
+def refuse_with_paragraphs(**given: object) -> None:
     """Refuses what belongs to single sentences, by name.
 
     Raises:

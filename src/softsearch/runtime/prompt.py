@@ -124,7 +124,7 @@ class Prompt:
             self.write(f"(the model does not know {', '.join(map(repr, dict.fromkeys(translation.unknown)))})")
 
     def _trace(self, one: Translation) -> None:
-        """The source once for each piece of the translation, with marks on the pieces that it was written from."""
+        """Shows the source once for each piece of the translation, with the attended pieces marked."""
         assert one.alignments is not None
         width = max(len(piece) for piece in one.tgt_pieces)
         for piece, weights in zip(one.tgt_pieces, one.alignments, strict=True):

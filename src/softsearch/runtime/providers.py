@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 def find_provider(provider: Provider) -> str:
-    """ONNX Runtime's name of a provider; of ``auto``, of the first that this installation has, the CPU last.
+    """Returns ONNX Runtime's name for a provider; for ``auto`` the first one installed, the CPU last.
 
     Raises:
         ConfigError: there is no such provider, or this installation of ONNX Runtime lacks it.
@@ -46,7 +46,7 @@ def check_provider(session: Any, provider: Provider, expected: str) -> None:
     """Compares the provider that a session uses with the one that was asked for; ONNX Runtime says nothing itself.
 
     Raises:
-        ConfigError: it is another one; with ``auto`` this is only logged.
+        ConfigError: the session uses another provider; with ``auto`` this is only logged.
     """
     used = session.get_providers()[0]
     if used != expected:

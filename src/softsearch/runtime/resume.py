@@ -53,13 +53,13 @@ class _Record:
 
 
 class _Partial:
-    """A partial file, and the hash of its recorded part."""
+    """A partial output file and the running hash of its recorded part."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.size, self.digest = path, 0, hashlib.sha256()
 
     def read(self, size: int) -> None:
-        """Goes on to the first ``size`` bytes."""
+        """Extends the hash to the first ``size`` bytes."""
         with self.path.open("rb") as file:
             file.seek(self.size)
             while self.size < size and (chunk := file.read(min(size - self.size, _CHUNK))):
@@ -76,7 +76,7 @@ class ResumeState:
         self._lines, self._hash = 0, hashlib.sha256()
 
     def skip(self, lines: Sequence[str], prefixes: Sequence[str] | None) -> int:
-        """The number of next input lines, with their prefixes, that are translated already.
+        """Returns how many of the next input lines, with their prefixes, are already translated.
 
         Raises:
             InputError: the lines until here are not those that were translated.

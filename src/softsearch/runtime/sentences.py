@@ -33,7 +33,7 @@ _ORDINALS = re.compile("(?:bs|cs|da|de|et|fi|fo|hr|hu|is|lb|lt|lv|me|nb|nds|nn|n
 
 
 def count_sentences(text: str, lang: str | None = None) -> int:
-    """The sentences in a text, by a rule that rather misses an end than takes an abbreviation for one.
+    """Counts the sentences in a text; in doubt, a full stop belongs to an abbreviation and ends none.
 
     No sentence begins with a digit or &quot;, and none with a lower-case letter unless the text has no other letters.
 

@@ -130,13 +130,13 @@ class OnnxStepFunction(StepFunction):
         return self._block is not None and self._shortlist is None
 
     def without_alignments(self) -> "OnnxStepFunction":
-        """The same graphs without fetching attention weights, for searches that do not read them."""
+        """Returns the same step function without attention weights, for searches that do not read them."""
         other = copy.copy(self)
         other._others = [name for name in self._others if name != "alignments"]
         return other
 
     def with_shortlist(self, shortlist: Shortlist) -> StepFunction:
-        """The same graphs over the words of a shortlist; older bundles compute all words, and the others are masked."""
+        """Restricts the step function to a shortlist; older bundles compute all words and mask the others."""
         if not self._takes_shortlist:
             return ShortlistStep(self, shortlist)
         other = copy.copy(self)
@@ -190,7 +190,7 @@ class OnnxStepFunction(StepFunction):
         return candidates, state._replace(cache=cache, parents=in_place, position=state.position + 1)
 
     def _feeds(self, state: OnnxState) -> dict[str, NDArray[Any]]:
-        """What the graphs read of a state."""
+        """The graph inputs that come from a state."""
         words = state.words
         return {
             "parents": state.parents,
@@ -208,14 +208,14 @@ class OnnxStepFunction(StepFunction):
 
         Args:
             search: its settings and state by name, see :func:`softsearch.search.blocks.in_blocks`.
-            state: that of the graph.
+            state: the step function's.
             steps: at least 1.
 
         Returns:
             The choices, see :func:`~softsearch.runtime.onnx_block.read_choices`, and the next state.
 
         Raises:
-            BundleError: the graph chose what there is not.
+            BundleError: the graph chose a word or a hypothesis that does not exist.
         """
         if self._slots and state.position:
             state = state.without_dead_slots()

@@ -60,7 +60,7 @@ class ReviewWarnings:
 
 @dataclass(frozen=True)
 class Files:
-    """Input and output files of a translation; without one it is standard input or output."""
+    """Input and output files of a translation; None stands for standard input or output."""
 
     input: Sequence[Path] = ()  # several sources of each sentence, one in each file
     output: Path | None = None
@@ -133,7 +133,7 @@ def translate_stream(
 def _open_outputs(
     stack: ExitStack, files: Files, resume: Mapping[str, str] | None
 ) -> tuple[Output, Output | None, ResumeState | None]:
-    """The outputs of translations and alignments, and what was written of them before."""
+    """Opens the outputs for translations and alignments, and the state of a resumed run."""
     if resume is None:
         output = stack.enter_context(open_output(files.output))
         return output, stack.enter_context(open_output(files.alignments)) if files.alignments else None, None
@@ -171,7 +171,7 @@ def _format_alignments(translation: Translation, line: int) -> str:
 
 
 def _blocks(source: IO[bytes], path: Path | None, *, keep_ends: bool = False) -> Iterator[list[str]]:
-    """Decoded lines in blocks; a block of a terminal is one line, so that it is answered at once."""
+    """Yields decoded lines in blocks; from a terminal, one line at a time, so that each is answered at once."""
     name = "standard input" if path is None else str(path)
     most = 1 if source.isatty() else BLOCK_LINES
     block: list[str] = []
@@ -199,7 +199,7 @@ def _blocks(source: IO[bytes], path: Path | None, *, keep_ends: bool = False) ->
 def _sources(
     source: IO[bytes], files: Files, *, keep_ends: bool
 ) -> Iterator[tuple[int, list[str] | None, Features | None]]:
-    """Blocks of lines, of feature vectors, or of both, with their sizes."""
+    """Yields blocks of lines, of feature vectors, or of both, with their sizes."""
     first = next(iter(files.input), None)
     blocks = (
         _joined_blocks(source, files.input) if len(files.input) > 1 else _blocks(source, first, keep_ends=keep_ends)
@@ -226,7 +226,7 @@ def _sources(
 
 
 def _joined_blocks(source: IO[bytes], paths: Sequence[Path]) -> Iterator[list[str]]:
-    """Blocks of lines with the sources in all files, of which the first is open."""
+    """Yields blocks of lines that join the sources of all files; the first file is already open."""
     with ExitStack() as stack:
         opened = [source, *(stack.enter_context(_open_input(path)) for path in paths[1:])]
         rows, read = zip_longest(*map(chain.from_iterable, map(_blocks, opened, paths))), 0

@@ -23,7 +23,7 @@ from softsearch.text.tokenizer import Tokenizers
 from softsearch.text.unknown_words import UnknownWords
 from softsearch.text.vocabulary import UNK
 
-_SAME = 1e-4  # nats by which the score of a target may differ for rounding
+_TOLERANCE = 1e-4  # nats by which the score of a target may differ for rounding
 BATCH_TOKENS = 1024  # the maximum of source tokens in a batch, padding included
 
 
@@ -91,7 +91,7 @@ def open_bundle(bundle: Bundle | Path | str, provider: Provider = "cpu") -> Syst
 
 
 def with_separate_inputs(systems: Sequence[System], inputs: int) -> list[System]:
-    """Systems that read one source each of a line with several, ``a man <and> un homme``, alone and as an ensemble.
+    """Makes each system read its own source of a line with several, ``a man <and> un homme``.
 
     The sources are in the order of the systems. Models of ``data=multi_source`` read all of them, as they are.
 
@@ -129,7 +129,7 @@ def combine(
     language_model_weight: float = 0.0,
     shortlist: Shortlist | None = None,
 ) -> System:
-    """An ensemble as one system; see :class:`~softsearch.search.ensemble.Ensemble`.
+    """Combines systems into an :class:`~softsearch.search.ensemble.Ensemble`, as one system.
 
     The source is encoded with the first system's tokenizer. For a system whose tokenizer differs, the ids are reversed,
     or decoded and encoded again. The lowest limit on the source length applies. A shortlist, in the first system's ids,
@@ -169,10 +169,10 @@ def combine(
 
 
 def _check_reads_no_source(language_model: System) -> None:
-    """Scores the same target after two sources."""
+    """Checks that a language model scores a target the same after two different sources."""
     token = language_model.tokenizers[0].vocab_size - 1
     one, other = language_model.score([[UNK], [token]], [[UNK], [UNK]])
-    if abs(one.log_prob - other.log_prob) > _SAME:
+    if abs(one.log_prob - other.log_prob) > _TOLERANCE:
         raise ConfigError(
             f"{language_model.origin} translates; expected a language model, which reads no source; "
             "name another one, or make it a member of the ensemble"
@@ -187,7 +187,7 @@ def shortlisted(step_fn: StepFunction, shortlist: Shortlist) -> StepFunction:
 
 
 def without_alignments(system: System) -> System:
-    """The same system; if it is a bundle, its steps do not fetch the attention weights."""
+    """Returns the same system; a bundle's steps then do not fetch attention weights."""
     step_fn = system.step_fn
     return replace(system, step_fn=step_fn.without_alignments()) if isinstance(step_fn, OnnxStepFunction) else system
 

@@ -76,7 +76,7 @@ class Part(NamedTuple):
 def feature_parts(
     features: Features, texts: Sequence[str] | None, tokenizer: SentencePieceTokenizer, limit: int, first: int
 ) -> Iterator[list[Part]]:
-    """The parts of sources of feature vectors, one of each; ``limit`` tokens are too many, EOS counted.
+    """Makes one part of each source of feature vectors; ``limit`` tokens, EOS counted, are too many.
 
     ``texts`` come with the vectors, if the model reads them; ``first`` is the number of the first example, for
     messages.
@@ -134,7 +134,7 @@ def text_lines(name: str, lines: Iterable[str], first: int) -> Iterator[str]:
 
 
 def encode_whole(encode: Callable[[str], list[int]], line: str, where: str, limit: int) -> list[int]:
-    """The token ids of a text that is not split, none of a blank one; ``limit`` tokens are too many, EOS counted.
+    """Encodes a text without splitting it; a blank one has no ids; ``limit`` tokens, EOS counted, are too many.
 
     Raises:
         InputError: it has too many tokens; ``where`` is in the message.
@@ -179,7 +179,7 @@ def _break_near_middle(text: str) -> int:
 
 
 def join(search: Search, tokenizers: Tokenizers, candidates: Sequence[Candidate], src_lang: str) -> Translation:
-    """Joins translations of the parts of a line, one of each, in the order of the text.
+    """Joins the translations of a line's parts, one for each, in the order of the text.
 
     ``src_lang`` is the language of the line, as ``en``, or ``en+fr`` of several sources, or "".
     """
@@ -217,7 +217,7 @@ def _unknown(tokenizer: SentencePieceTokenizer, part: Part) -> list[str]:
 
 
 def _joint_score(search: Search, scores: Sequence[float], lengths: Sequence[int]) -> float:
-    """The score that the search would give to a translation of parts with these scores and numbers of tokens.
+    """The search's score for the joined translation of parts with these scores and numbers of tokens.
 
     A coverage penalty is the mean of the parts', weighted by their norms.
     """

@@ -19,7 +19,7 @@ from softsearch.runtime.options import (
     refuse_misplaced,
     rescoring_error,
 )
-from softsearch.runtime.paragraphs import Paragraph, join_paragraphs, refuse_beside_paragraphs
+from softsearch.runtime.paragraphs import Paragraph, join_paragraphs, refuse_with_paragraphs
 from softsearch.runtime.providers import Provider
 from softsearch.runtime.system import (
     System,
@@ -72,7 +72,7 @@ class Translator:
         tokenized: of a model of ``lc_tok`` text: lines and translations are so; else they are plain text.
         provider: of ONNX Runtime: ``cpu``, ``cuda``, ... or ``auto``, the first that is installed, the CPU last.
         inputs: sources in a line, ``a man <and> un homme``, one for each bundle.
-        misspelt: none; a name that is not an option is refused with the nearest one.
+        misspelt: catches unknown names, which are refused with the nearest option.
 
     Raises:
         BundleError: a bundle is missing, altered, inconsistent or of a newer format.
@@ -179,7 +179,7 @@ class Translator:
         texts = None
         if paragraphs:
             alignments = options.get("alignments")
-            refuse_beside_paragraphs(features=features is not None, prefixes=prefixes, alignments=alignments)
+            refuse_with_paragraphs(features=features is not None, prefixes=prefixes, alignments=alignments)
             texts = self.encoder.paragraphs(source_lines(lines, first_line))
         sources = self._parts(lines, features, first_line) if texts is None else self._sentences(texts, first_line)
         strategy = self._strategy(search, options)

@@ -11,7 +11,7 @@ from softsearch.search.interface import Candidates, Sentences, State, StepFuncti
 from softsearch.search.options import OutputOptions
 from softsearch.text.vocabulary import EOS
 
-_FREE = -1  # stands for no token: a prefix has ended, or nothing repeats
+_UNCONSTRAINED = -1  # stands for no token: a prefix has ended, or nothing repeats
 
 
 class Constraints:
@@ -33,11 +33,11 @@ class Constraints:
             raise ConfigError(
                 f"search.banned holds {self._banned[-1]}, expected ids below the model's {vocab_size}; change banned"
             )
-        self._prefixes = np.full((len(src), 1), _FREE)  # [sentences, longest + 1]
+        self._prefixes = np.full((len(src), 1), _UNCONSTRAINED)  # [sentences, longest + 1]
         if prefixes is not None:
             self._prefixes = _padded(prefixes, len(src), vocab_size)
-            self.limits = np.maximum(self.limits, (self._prefixes != _FREE).sum(axis=1) + 1)
-        has_prefixes = (self._prefixes != _FREE).any()
+            self.limits = np.maximum(self.limits, (self._prefixes != _UNCONSTRAINED).sum(axis=1) + 1)
+        has_prefixes = (self._prefixes != _UNCONSTRAINED).any()
         self.none = not (self._ngram or self._banned.size or has_prefixes or (self._least > 1).any())
         self._written = np.zeros((len(src), 1, 0), dtype=np.int64)  # [live sentences, rows, tokens]
         self._repeats = self._written  # [live sentences, rows, n-grams so far] tokens that would repeat one
@@ -49,10 +49,10 @@ class Constraints:
         """
         if self.none:
             return min(k, self._vocab_size)
-        if (self._forced(live, step) != _FREE).any():
+        if (self._forced(live, step) != _UNCONSTRAINED).any():
             return self._vocab_size
         too_short = int((self._least[live] > step + 1).any())
-        repeats = int((self._repeats != _FREE).sum(axis=2).max())
+        repeats = int((self._repeats != _UNCONSTRAINED).sum(axis=2).max())
         return min(k + too_short + self._banned.size + repeats, self._vocab_size)
 
     def apply(self, candidates: Candidates, live: NDArray[np.int64], step: int) -> Candidates:
@@ -69,19 +69,19 @@ class Constraints:
         forbidden = (tokens == EOS) & (self._least[live] > step + 1)[:, None, None]
         if self._banned.size:
             forbidden |= np.isin(tokens, self._banned)
-        for ngram in np.flatnonzero((self._repeats != _FREE).any(axis=(0, 1))):
+        for ngram in np.flatnonzero((self._repeats != _UNCONSTRAINED).any(axis=(0, 1))):
             forbidden |= tokens == self._repeats[:, :, ngram, None]
         forced = self._forced(live, step)
-        if (forced != _FREE).any():
+        if (forced != _UNCONSTRAINED).any():
             other = tokens != forced[:, None, None]
-            missing = (forced != _FREE) & (other | ~np.isfinite(log_probs)).all(axis=(1, 2))
+            missing = (forced != _UNCONSTRAINED) & (other | ~np.isfinite(log_probs)).all(axis=(1, 2))
             if missing.any():
                 raise InputError(
                     f"the model cannot write token {int(forced[missing][0])}, which a target prefix has at position "
                     f"{step}: a shortlist leaves it out, or its probability is 0; search without a shortlist or change "
                     "the prefix"
                 )
-            forbidden = np.where((forced != _FREE)[:, None, None], other, forbidden)
+            forbidden = np.where((forced != _UNCONSTRAINED)[:, None, None], other, forbidden)
         allowed = np.where(forbidden, np.float32(-np.inf), log_probs)
         return candidates._replace(log_probs=allowed.reshape(candidates.log_probs.shape))
 
@@ -92,8 +92,8 @@ class Constraints:
         """
         if not self._ngram:
             return
-        before = self._written[going[:, None], parents]
-        self._written = np.concatenate([before, tokens[:, :, None]], axis=2)
+        prefixes = self._written[going[:, None], parents]
+        self._written = np.concatenate([prefixes, tokens[:, :, None]], axis=2)
         self._repeats = _repeats(self._written, self._ngram)
 
     def _forced(self, live: NDArray[np.int64], step: int) -> NDArray[np.int64]:
@@ -143,23 +143,23 @@ def no_token_left() -> InputError:
 
 
 def _repeats(written: NDArray[np.int64], ngram: int) -> NDArray[np.int64]:
-    """Tokens that would complete an n-gram of a row a second time, ``[sentences, rows, n-grams]``; _FREE elsewhere."""
+    """Tokens that would complete an n-gram of a row a second time, ``[sentences, rows, n-grams]``; else -1."""
     length = written.shape[2]
     if length < ngram:
         return written[:, :, :0]
     ngrams = sliding_window_view(written, ngram, axis=2)  # [sentences, rows, length - ngram + 1, ngram]
     last = written[:, :, None, length - ngram + 1 :]
     again = (ngrams[..., :-1] == last).all(axis=3) & (ngrams[..., -1] != EOS)  # only rows that have ended hold EOS
-    return np.where(again, ngrams[..., -1], _FREE)
+    return np.where(again, ngrams[..., -1], _UNCONSTRAINED)
 
 
 def _padded(prefixes: Sentences, sentences: int, vocab_size: int) -> NDArray[np.int64]:
-    """The prefixes ``[sentences, longest + 1]``, _FREE after their ends.
+    """The prefixes ``[sentences, longest + 1]``, _UNCONSTRAINED after their ends.
 
     Raises:
         InputError: a prefix holds EOS or an id of no token.
     """
-    padded = np.full((sentences, max(map(len, prefixes)) + 1), _FREE)
+    padded = np.full((sentences, max(map(len, prefixes)) + 1), _UNCONSTRAINED)
     for row, prefix in zip(padded, prefixes, strict=True):
         wrong = [token for token in prefix if token == EOS or not 0 <= token < vocab_size]
         if wrong:

@@ -1,4 +1,4 @@
-"""Fixed feature vectors instead of source text or with it: files of them, and sources that carry them.
+"""Fixed feature vectors instead of source text or with it: files of vectors, and sources that carry them.
 
 A source of L vectors begins with the tag ``<feature>`` L times, so that its length, its attention and its line in a
 file are those of a sentence of L tokens. Text that comes with the vectors follows, after the tag ``<and>``.

@@ -23,7 +23,7 @@ _IGNORABLE = (
 _CONTROLS = ((0x01, 0x1F), (0x7F, 0x9F))  # NUL cannot be in a rule
 # Compatibility forms that look like what they stand for: full-width letters, ligatures, an ellipsis, Arabic letters by
 # their place in a word; not superscripts, circled digits and fractions.
-_ALIKE = ("<wide>", "<narrow>", "<noBreak>", "<compat>", "<isolated>", "<initial>", "<medial>", "<final>")
+_COMPATIBLE_FORMS = ("<wide>", "<narrow>", "<noBreak>", "<compat>", "<isolated>", "<initial>", "<medial>", "<final>")
 _JAMO = frozenset(map(chr, range(0x1100, 0x1200)))
 _SYLLABLES = tuple(map(chr, range(0xAC00, 0xD7A4)))
 _LAST_SPACE, _LAST_DECOMPOSABLE = 0x3000, 0x2FA1D
@@ -75,7 +75,7 @@ def _forms() -> dict[str, tuple[str, ...]]:
     for char in map(chr, range(_LAST_DECOMPOSABLE + 1)):
         if decomposition := unicodedata.decomposition(char):
             compatible = (unicodedata.normalize("NFKC", char), unicodedata.normalize("NFKD", char))
-            forms[char] = _equivalents(char) + compatible * decomposition.startswith(_ALIKE)
+            forms[char] = _equivalents(char) + compatible * decomposition.startswith(_COMPATIBLE_FORMS)
     return forms | {"\u2010": ("-",), "\u2011": ("\u2010", "-")}
 
 

@@ -135,10 +135,10 @@ def _with_typo(letters: str, rng: random.Random) -> str:
         return before + after[0] + letter + after[1:]
     if kind == 1:
         return before + after
-    return before + (2 * letter if kind == 2 else _beside(letter, rng)) + after
+    return before + (2 * letter if kind == 2 else _neighbour_key(letter, rng)) + after
 
 
-def _beside(letter: str, rng: random.Random) -> str:
+def _neighbour_key(letter: str, rng: random.Random) -> str:
     """The letter of a key to the left or right; of no key in the rows, the letter twice."""
     for row in _ROWS:
         if (place := row.find(letter.lower())) >= 0:

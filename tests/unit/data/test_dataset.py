@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from softsearch.data.dataset import ROOM, ParallelDataset, Resampler, TokenStore, pad
+from softsearch.data.dataset import MAX_GROWTH, ParallelDataset, Resampler, TokenStore, pad
 from softsearch.data.preparation.encode import id_type
 from softsearch.text.subword_sampling import SubwordSampler
 from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, train_tokenizer
@@ -168,13 +168,13 @@ def test_a_batch_stays_within_twice_the_budget(kind: Kind) -> None:
     whole = pairs(kind)
     fitting, kept = 0, 0
     width = max(len(side) + 1 for pair in whole for side in pair)
-    for budget in (4 * width // ROOM, 4 * width):
+    for budget in (4 * width // MAX_GROWTH, 4 * width):
         capped = make(kind, tokens=budget)
         for epoch in range(20):
             draws = [4 * epoch + i for i in range(4)]
             for one, other, before in zip(free(draws, whole), capped(draws, whole), whole, strict=True):
                 for side in (0, 1):
-                    fits = 4 * (len(one[side]) + 1) <= ROOM * budget
+                    fits = 4 * (len(one[side]) + 1) <= MAX_GROWTH * budget
                     assert other[side].tolist() == (one if fits else before)[side].tolist()
                     fitting, kept = fitting + fits, kept + (not fits)
     assert fitting

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from softsearch.data.datamodule import _check_noise
-from softsearch.data.dataset import ROOM, Batch
+from softsearch.data.dataset import MAX_GROWTH, Batch
 from softsearch.data.noisy_text import NoisyText
 from softsearch.errors import ConfigError
 from softsearch.text.noise import NO_NOISE, Noise
@@ -90,7 +90,7 @@ def test_batches_stay_within_twice_the_budget_and_unknown_text_as_it_was(tmp_pat
     for tokens, fits in ((3 * width, True), (2 * width, False)):
         change = pickle.loads(pickle.dumps(NoisyText(Noise(merge=1), tokenizers, tokens=tokens, seed=1)))
         found = change([0, 1, 2], rows)
-        assert all(max(map(len, pair)) + 1 <= ROOM * tokens // 3 for pair in found)
+        assert all(max(map(len, pair)) + 1 <= MAX_GROWTH * tokens // 3 for pair in found)
         assert [(len(one) > len(before)) for (one, _), (before, _) in zip(found, rows, strict=True)] == [fits] * 3
         assert change([0, 1], [unknown, unknown]) == [unknown, unknown]
     upper = NoisyText(Noise(upper=1), tokenizers, tokens=1000, seed=1)

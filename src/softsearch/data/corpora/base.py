@@ -35,7 +35,7 @@ class ParallelSource(ABC):
 
     Args:
         src_lang: the source language's code, as ``en``; a source of text that varies finds it by itself where it is "".
-        tgt_lang: the target language's, likewise.
+        tgt_lang: the target language's code, likewise.
         reverse_source: read the source from its end to its start (Sutskever et al. 2014, section 3.3).
         target_direction: ``r2l`` writes the target from its end to its start.
     """
@@ -56,7 +56,7 @@ class ParallelSource(ABC):
         return {split: value for split, value in splits.items() if value is not None and not is_size(value)}
 
     def _identity(self, **further: object) -> str:
-        """Returns all that decides generated text, as JSON: the options, except directions, and ``further`` facts."""
+        """Returns what determines generated text, as JSON: the options, except directions, and ``further`` facts."""
         options = {k: v for k, v in asdict(self).items() if k not in ("reverse_source", "target_direction")}
         return json.dumps({**options, **further}, sort_keys=True)
 
@@ -67,7 +67,7 @@ class ParallelSource(ABC):
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """Tags, words of source lines, each one piece of the vocabulary."""
+        """The tags that source lines may have; each is one piece of the vocabulary."""
         return ()
 
     @property
@@ -177,11 +177,11 @@ class UnbuiltSource(ParallelSource):
     has_features: bool = False
 
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
-        """Refuses, see ParallelSource."""
+        """Refuses: the class was not built."""
         raise CorpusError(self.refusal)
 
     def features(self, cache_dir: Path) -> dict[str, Path]:
-        """Refuses, see ParallelSource."""
+        """Refuses: the class was not built."""
         raise CorpusError(self.refusal)
 
 
@@ -191,7 +191,7 @@ def is_size(value: object) -> bool:
 
 
 class UnreadPath(str):
-    """A path that only a file names, and that is not read for that reason."""
+    """A path named only by a checkpoint, which is therefore not read."""
 
     __slots__ = ()
 
@@ -200,7 +200,7 @@ def refuse_unread(key: str, path: str | Path) -> None:
     """Refuses a path that is not read.
 
     Raises:
-        CorpusError: it is one.
+        CorpusError: the path is such a path.
     """
     if isinstance(path, UnreadPath):
         raise CorpusError(
@@ -213,7 +213,7 @@ def require_file(split: str, path: str | Path) -> None:
     """Checks that a file of a split is there.
 
     Raises:
-        CorpusError: it is not.
+        CorpusError: the file does not exist.
     """
     refuse_unread(split, path)
     if not Path(path).is_file():
@@ -222,7 +222,7 @@ def require_file(split: str, path: str | Path) -> None:
 
 
 def language_of(path: str | Path) -> str:
-    """The language at the end of a file's name, ``en`` of ``news.en``, ``news.en.gz`` and ``news.en.tok``, or ""."""
+    """The language that ends a file's name, ``en`` of ``news.en``, ``news.en.gz`` and ``news.en.tok``, or ""."""
     suffixes = [suffix[1:] for suffix in Path(path).suffixes if suffix not in (*PACKED, ".txt")]
     suffixes = [suffix for suffix in suffixes if not _NO_LANGUAGE.fullmatch(suffix)]
     return suffixes[-1] if suffixes and _LANGUAGE.fullmatch(suffixes[-1]) else ""

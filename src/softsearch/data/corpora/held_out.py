@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class Division(NamedTuple):
-    """The files of what is trained on, and of each split that was held out of it."""
+    """The files of the remaining training text, and of each split that was held out."""
 
     train: list[FilePair]
     held_out: dict[str, FilePair]
@@ -35,7 +35,7 @@ def divide(source: ParallelSource, corpora: list[FilePair], cache_dir: Path) -> 
     """Splits pairs off training corpora, into files in ``cache_dir`` that are written if need be.
 
     The pairs whose sources have the lowest hashes are held out, those with one source together, so that none of them
-    stays in training. Who asks for a test set too keeps the validation set. Pairs that training would drop stay there.
+    stays in training. A test set besides does not change the validation set. Pairs that training would drop stay there.
 
     Args:
         source: its options ``val`` and ``test`` are numbers of pairs, or shares of all, where they are to be split off;

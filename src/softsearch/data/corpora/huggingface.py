@@ -19,17 +19,17 @@ from softsearch.text.plain_values import nested_values, read_json
 
 _FORMAT = 1
 _COMMIT = re.compile("[0-9a-f]{40}")
-_SAVED = ("dataset_dict.json", "state.json")  # of save_to_disk
+_DESCRIPTIONS = ("dataset_dict.json", "state.json")  # of save_to_disk
 _CARDS = ("README.md", ".huggingface.yaml")  # where a folder describes its data
 _MAX_VALUES = 100_000  # of a description
-_OF_LINES = (".csv", ".json", ".jsonl", ".tsv", ".txt")
+_LINE_FORMATS = (".csv", ".json", ".jsonl", ".tsv", ".txt")
 _MAX_LINE = 256 << 20  # bytes, which datasets has in memory several times
 _READERS = ("arrow", "csv", "json", "parquet", "text")  # of datasets; others unpickle, or read no text
 
 
 @dataclass(frozen=True, kw_only=True)
 class HuggingFace(ParallelSource):
-    """A data set, made into files of lines in the cache: row by row, without a copy in the cache of datasets.
+    """A data set, written row by row to text files in the cache, without a copy in the cache of datasets.
 
     No code of a data set is run: datasets has no such data sets since version 4, and only plain formats are read.
     A data set has its own files alone: a description that names an address or a file elsewhere is refused.
@@ -91,7 +91,7 @@ class HuggingFace(ParallelSource):
         return {**found, "train": divided.train[0], **divided.held_out}
 
     def _content(self) -> object:
-        """What identifies the data set's content."""
+        """Plain values that identify the data set's content."""
         if self.root is None:
             return self.hub, self.revision
         refuse_unread("root", self.root)
@@ -118,7 +118,7 @@ class HuggingFace(ParallelSource):
             if root is not None:
                 _check_description(root)
                 _check_lines(root)
-            if root is not None and any((root / name).is_file() for name in _SAVED):
+            if root is not None and any((root / name).is_file() for name in _DESCRIPTIONS):
                 saved = load_from_disk(str(root))
                 splits = saved if isinstance(saved, dict) else {str(saved.split): saved}
                 if split not in splits:
@@ -150,7 +150,7 @@ def _check_description(root: Path) -> None:
     """Refuses a description that names files elsewhere, before datasets looks for them.
 
     Raises:
-        CorpusError: it does.
+        CorpusError: the description names files elsewhere.
         ValueError, OSError: it cannot be read.
     """
     from huggingface_hub import DatasetCard
@@ -161,7 +161,7 @@ def _check_description(root: Path) -> None:
             described = DatasetCard(text if card.name == _CARDS[0] else f"---\n{text}\n---\n").data.to_dict()
             _check_names(card, described.get("configs"), outside=lambda name: name.startswith(("/", "~")))
     for state in root.rglob("*.json"):
-        if state.name in _SAVED:
+        if state.name in _DESCRIPTIONS:
             saved = read_json(state)
             files = [saved.get("_data_files"), saved.get("splits")] if isinstance(saved, dict) else saved
             _check_names(state, files, outside=lambda name: "/" in name or name == "..")
@@ -184,10 +184,10 @@ def _check_lines(root: Path) -> None:
     """Refuses text files with a line that takes more memory than sentences need.
 
     Raises:
-        CorpusError: there is one.
+        CorpusError: a line is too long.
     """
     for path in sorted(root.rglob("*")):
-        if not path.is_file() or not {*path.suffixes[-2:]}.intersection(_OF_LINES) or path.suffix == ".zip":
+        if not path.is_file() or not {*path.suffixes[-2:]}.intersection(_LINE_FORMATS) or path.suffix == ".zip":
             continue
         size = 0
         with open_text(path) as stream:

@@ -1,4 +1,4 @@
-"""Several sentences of a corpus as one, for text that is longer than the corpus has."""
+"""Several sentences of a corpus joined into one, to train on longer text than the corpus has."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class MultiSource(ParallelSource):
-    """Several sources with the same target, a line of each side by side: ``a man <and> un homme``.
+    """Several sources with the same target, whose lines are joined side by side: ``a man <and> un homme``.
 
     The tag is one piece of the vocabulary, and lines to translate have the same form (arXiv:1601.00710). The first
     source may be feature vectors. ``src_lang`` names all their languages, as ``en+fr``.

@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Multilingual(WeightedSource):
-    """Several corpora, whose source lines begin with the tag of their target language: ``<2de> a man``.
+    """Several corpora whose source lines begin with their target language's tag: ``<2de> a man``.
 
     A tag is one piece of the vocabulary, and lines to translate begin with one too (arXiv:1611.04558, section 3).
     ``src_lang`` and ``tgt_lang`` name all languages, as ``de+fr``. Each pair is a training corpus of its own, and has

@@ -29,7 +29,7 @@ def read_rows(
     What is left out is counted in ``left_out``, by reason.
 
     Raises:
-        ConfigError: the kind is none of ours, a column does not exist, or a library is missing.
+        ConfigError: the kind of table is not supported, a column does not exist, or a library is missing.
         CorpusError: the file is damaged; the message names the row or the line.
     """
     kind = _kind_of(name)
@@ -117,7 +117,7 @@ def _index(path: Path, cells: list[str], column: Column) -> int:
 
 
 def _existing(where: str, names: Collection[str], column: str) -> str:
-    """Returns ``column``; the error that it is none of the names lists the nearest of them."""
+    """Returns ``column`` if it is one of the names; else the error lists the nearest ones."""
     if column not in names:
         listed = difflib.get_close_matches(column, [*names][:_MAX_COMPARED], n=_MAX_LISTED)
         is_near = bool(listed)
@@ -131,7 +131,7 @@ def _existing(where: str, names: Collection[str], column: str) -> str:
 
 
 def _parts(column: str, names: Collection[str]) -> tuple[str, str]:
-    """The name that a nested column's begins with, the longest, because names may have dots too; and the rest."""
+    """Splits a nested column's name after the longest name that begins it, because names may have dots too."""
     head, rest = column, ""
     while head not in names and "." in head:
         head, _, last = head.rpartition(".")
@@ -194,7 +194,7 @@ def _parquet(path: Path, columns: tuple[Column, Column], left_out: Counter[str])
 
 
 def _names_in(path: Path, fields: list[Any], column: str) -> list[str]:
-    """The names of a column, of a nested one from the outside to the inside; it is there once, and text."""
+    """Returns a column's names, from the outside in if it is nested; checks that it occurs once and is text."""
     names: list[str] = []
     kind, rest = None, column
     while rest:

@@ -126,7 +126,7 @@ def _links(src: _Parts, tgt: _Parts) -> str:
 
 
 def _parts(sentence: str) -> _Parts:
-    """The indices of neighbours with the same role, by role."""
+    """Groups the indices of neighbouring words that have the same role, by role."""
     parts: _Parts = defaultdict(list)
     for role, words in groupby(enumerate(sentence.split()), key=lambda word: word[1].partition("_")[2]):
         parts[role].append([index for index, _ in words])
@@ -134,7 +134,7 @@ def _parts(sentence: str) -> _Parts:
 
 
 def _sentences(lang: Language, seed: int) -> Iterator[str]:
-    """Yields endless sentences, which mean the same in all languages with the same seed, with the roles of words.
+    """Yields sentences without end, with the roles of words; the same seed gives the same meanings in all languages.
 
     Nothing is counted in ones: a one agrees with its noun, which num2words does not know.
     """
@@ -270,5 +270,5 @@ def _with_role(text: str, role: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Lower case; letters, digits, hyphens, apostrophes and underlines stay, all else is a space; single spaces."""
+    """Lower-cases text and keeps letters, digits, hyphens, apostrophes and underlines, separated by single spaces."""
     return " ".join(re.sub(r"[^\w'\u2019-]", " ", text.lower()).split())

@@ -43,7 +43,7 @@ class Table(ParallelSource):
         text_form: ``lc_tok`` for text that is lower-cased and tokenised, else ``plain``.
 
     Raises:
-        ConfigError: only one column is a number, a digest is none, or an address has none.
+        ConfigError: only one column is a number, a digest is not one, or an address has no digest.
     """
 
     train: str | Path
@@ -119,7 +119,7 @@ def files_of_rows(
         cache_dir: folder for the files.
 
     Raises:
-        CorpusError: there are no rows, or those of ``rows``.
+        CorpusError: there are no rows, or ``rows`` raises one.
     """
 
     def write(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Translation units of TMX files, streamed: what is not text of a unit is read over and not kept."""
+"""Translation units of TMX files, streamed: anything but the text of units is skipped."""
 
 import codecs
 import re
@@ -19,7 +19,7 @@ _MAX_DEPTH = 1000
 _CODES = ("bpt", "ept", "it", "ph", "ut")
 _DECLARED = re.compile(rb"""\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]+)["']""")
 _ASCII = bytes(range(0x20, 0x7F))
-_NOT_OF_FILES = ("idna", "punycode", "raw_unicode_escape", "undefined", "unicode_escape")
+_UNUSABLE_ENCODINGS = ("idna", "punycode", "raw_unicode_escape", "undefined", "unicode_escape")
 # What these labels mean in practice, as in the WHATWG's Encoding Standard: supersets, which Windows writes.
 _SUPERSETS = {"shift_jis": "cp932", "gb2312": "gb18030", "gbk": "gb18030", "euc_kr": "cp949", "big5": "cp950"}
 
@@ -89,7 +89,7 @@ class _Collector:
         return parser
 
     def check(self, size: int) -> None:
-        """Refuses a token that ends in none of the last bytes; ``size`` were read."""
+        """Refuses a token that is still open after too many bytes; ``size`` more were read."""
         self._quiet = 0 if self._found else self._quiet + size
         self._found = False
         if self._quiet > _MAX_TOKEN:
@@ -184,7 +184,7 @@ def _encoding(head: bytes, path: Path) -> str:
         return "utf-8-sig"
     try:
         codec = codecs.lookup(name.lower().removeprefix("x-")).name
-        is_text = codec not in _NOT_OF_FILES and _ASCII.decode(codec) == _ASCII.decode()
+        is_text = codec not in _UNUSABLE_ENCODINGS and _ASCII.decode(codec) == _ASCII.decode()
     except (LookupError, ValueError):
         is_text = False
     if not is_text:

@@ -24,8 +24,8 @@ except ImportError:  # Windows
     fcntl = None
 
 INDEX = "files.json"
-OLD = 86_400.0  # seconds without a change after which another host's unfinished folder counts as abandoned
-_WHOLE = 64 << 20  # bytes up to which a file is hashed as a whole
+ABANDONED_AFTER = 86_400.0  # seconds without a change after which another host's unfinished folder counts as abandoned
+_MAX_HASHED_BYTES = 64 << 20  # bytes up to which a file is hashed as a whole
 _BLOCK, _BLOCKS = 64 << 10, 64  # of a larger file: bytes of a block, and the number of blocks hashed
 log = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ def make_folder(folder: Path, write: Callable[[Path], None]) -> None:
 
 
 def damage(folder: Path) -> str | None:
-    """Returns the fault of a folder made by :func:`make_folder`; None if it is whole.
+    """Describes the damage to a folder made by :func:`make_folder`; None if it is intact.
 
     Detects missing, additional and resized files, and every change in files of up to 64 MiB. Of larger files it reads
     64 blocks of 64 KiB at equal distances, the first and the last bytes among them. Hidden files, which file systems
@@ -111,7 +111,7 @@ def _describe_files(folder: Path) -> dict[str, str]:
 def _describe(path: Path) -> str:
     with open_file(path) as file:
         size = os.fstat(file.fileno()).st_size
-        if size <= _WHOLE:
+        if size <= _MAX_HASHED_BYTES:
             digest = hashlib.file_digest(file, "sha256")
         else:
             digest = hashlib.sha256()
@@ -130,7 +130,7 @@ def lock(path: Path, *, busy: Callable[[], object], missing: Callable[[OSError],
     the wait for another process, and ``missing`` if the file system has no locks.
 
     Raises:
-        ConfigError: there is something else of this name, which may keep us waiting.
+        ConfigError: the path is not a regular file, so that opening it could block.
     """
     if fcntl is None:
         yield False
@@ -185,7 +185,7 @@ def _remove_leftovers(parent: Path, own: str | None) -> None:
     On this host only the holder of the lock can be writing.
     """
     for path in parent.glob(".unfinished-*"):
-        if (own and path.name.startswith(own)) or time.time() - _last_change(path) > OLD:
+        if (own and path.name.startswith(own)) or time.time() - _last_change(path) > ABANDONED_AFTER:
             log.info("removing %s, left by a killed process", path)
             shutil.rmtree(path, ignore_errors=True)
 

@@ -1,4 +1,4 @@
-"""Cleaning: pairs to keep, written to files so that memory does not grow with the corpus, and those among them to drop.
+"""Cleaning: pairs are written to files, so that memory does not grow with the corpus, and repeated ones are marked.
 
 Repeated pairs are found by hashes of 64 bits: among n different pairs, about n^2 / 2^65 are mistaken for others, which
 is 3 in a million corpora of 10 million pairs, and 3 in a hundred of a billion.
@@ -99,13 +99,13 @@ class CleanedCorpus:
             self.words.append((set(chunk.src.split()), set(chunk.tgt.split())))
 
     def drop_repeated(self) -> None:
-        """Leaves out pairs that have come before, and counts them."""
+        """Drops repeated pairs, and counts them."""
         before = self.sizes()
         mark_repeated(self._hashes(), self._marks())
         self._count("repeated", before)
 
     def drop_unusual(self, most: float) -> None:
-        """Leaves out pairs of unusual lengths (:func:`mark_unusual`), and counts them."""
+        """Drops pairs of unusual lengths (:func:`mark_unusual`), and counts them."""
         before, dropped = self.sizes(), self._marks()
         lengths = read_array(self._folder / "lengths", np.uint16).reshape(-1, 2)
         for begin, end in pairwise(np.cumsum([0, *self.written])):
@@ -147,7 +147,7 @@ class CleanedCorpus:
                 yield line.rstrip(b"\n").decode()
 
     def _marks(self) -> NDArray[np.bool_]:
-        """Returns for each pair whether it is left out; what is set in it stays."""
+        """Returns the marks of dropped pairs, one for each pair; changes to them are kept."""
         if self._dropped is None:
             pairs = sum(self.written)
             self._dropped = (

@@ -36,7 +36,7 @@ def id_type(vocab_size: int) -> type[np.integer]:
 
 
 def flat(sentences: Sequence[Sequence[int]], vocab_size: int) -> Tokens:
-    """Returns all ids in one row, and the lengths of the sentences."""
+    """Joins the ids of sentences into one row; returns it with their lengths."""
     lengths = np.fromiter(map(len, sentences), np.int32, len(sentences))
     return np.fromiter(chain.from_iterable(sentences), id_type(vocab_size), int(lengths.sum())), lengths
 

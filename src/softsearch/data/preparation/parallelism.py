@@ -35,7 +35,7 @@ class Mismatch(NamedTuple):
     shift: int | None
 
     def __str__(self) -> str:
-        """What was found, in words."""
+        """Describes the mismatch in words."""
         found = "lengths, numbers and punctuation are as unlike as by chance"
         if self.shift:
             found = f"source line n goes with target line n {'+' if self.shift > 0 else '-'} {abs(self.shift)}"
@@ -45,7 +45,7 @@ class Mismatch(NamedTuple):
 def mismatches(src: Sequence[str], tgt: Sequence[str], numbers: Sequence[int]) -> list[Mismatch]:
     """Returns the stretches of consecutive pairs that do not seem to be translations.
 
-    Nothing is said of text whose lines say too little: words alone, lines of one length, the same line again and again.
+    Text whose lines cannot show it is not judged: single words, lines of one length, one line repeated.
 
     Args:
         src: lines.
@@ -74,7 +74,7 @@ def _features(lines: Sequence[str]) -> _Array:
 
 
 def _mismatch(src: _Array, tgt: _Array) -> tuple[float, int | None] | None:
-    """The highest correlation of a stretch and the shift that is better; None where it seems to be parallel."""
+    """The highest correlation of a stretch, and a better shift if any; None if it seems to be parallel."""
     ranks = [(_ranks(one), _ranks(other)) for one, other in zip(src, tgt, strict=True)]
     size = src.shape[1]
     shifts = [*range(-_MAX_SHIFT, _MAX_SHIFT + 1)]

@@ -76,7 +76,7 @@ def prepare(
 
 
 def text_problems(source: ParallelSource, tokenizer: SentencePieceTokenizer, cache_dir: Path) -> list[str]:
-    """Warnings of text that is not of the form that the options say, from the start of each file.
+    """Warnings about text that does not have the form that the options declare, from the start of each file.
 
     ``tokenizer`` is that of the target.
     """
@@ -211,7 +211,7 @@ class _Preparation:
 
 
 def warn_of_mismatches(files: str, found: Sequence[Mismatch]) -> None:
-    """Warns of stretches that do not seem to be translations, by the first."""
+    """Warns of stretches that do not seem to be translations, and shows the first."""
     if found:
         others = f", and {len(found) - 1:,} stretches more" if len(found) > 1 else ""
         log.warning("%s do not seem to be parallel: %s%s; check the order of their lines", files, found[0], others)

@@ -12,7 +12,7 @@ from softsearch.errors import CorpusError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-_WAITING = 4  # items in progress per process
+_ITEMS_PER_PROCESS = 4  # items in progress per process
 _task: list[Callable[[Any], Any]] = []  # the task of a worker process
 
 
@@ -35,7 +35,7 @@ def ordered_map(task: Callable[[Item], Result], items: Iterable[Item], processes
         try:
             for item in items:
                 waiting.append(pool.submit(_work, item))
-                if len(waiting) > _WAITING * processes:
+                if len(waiting) > _ITEMS_PER_PROCESS * processes:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()

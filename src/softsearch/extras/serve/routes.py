@@ -16,7 +16,7 @@ from softsearch.extras.serve.access import Served, Service
 from softsearch.extras.serve.languages import name_of
 from softsearch.extras.serve.models import ModelFacts
 from softsearch.extras.serve.web.site import site_json
-from softsearch.runtime.paragraphs import Paragraph, join_paragraphs, refuse_beside_paragraphs
+from softsearch.runtime.paragraphs import Paragraph, join_paragraphs, refuse_with_paragraphs
 from softsearch.runtime.translation import Translation
 
 CLIENT_GONE = 499  # nginx's number; nobody reads this answer, it is for the log
@@ -61,7 +61,7 @@ async def translate(
     facts = service.model(body.model)
     paragraphs: list[Paragraph] = []
     if body.paragraphs:
-        refuse_beside_paragraphs(prefix=prefixes, alignments=body.alignments)
+        refuse_with_paragraphs(prefix=prefixes, alignments=body.alignments)
         paragraphs = await _unless_gone(request, service.paragraphs(facts.name, texts, "text"))
         texts = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
     service.check_texts(text=texts, prefix=prefixes)

@@ -145,7 +145,7 @@ def test_a_whole_folder_is_left_alone_and_hidden_files_do_not_count(folder: Path
 
 
 def test_of_large_files_blocks_are_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache_folder, "_WHOLE", 4000)
+    monkeypatch.setattr(cache_folder, "_MAX_HASHED_BYTES", 4000)
     monkeypatch.setattr(cache_folder, "_BLOCK", 10)
     monkeypatch.setattr(cache_folder, "_BLOCKS", 5)
     make_folder(folder, lambda new: (new / "large").write_bytes(bytes(4010)) and None)
@@ -228,7 +228,7 @@ def test_what_another_process_is_writing_stays(
     assert damage(folder) is None
     now = (elsewhere / "new").stat().st_mtime
     for path in (elsewhere / "new", elsewhere):
-        os.utime(path, (0, now - 1.1 * cache_folder.OLD))
+        os.utime(path, (0, now - 1.1 * cache_folder.ABANDONED_AFTER))
     make_folder(folder.with_name("third"), write)
     assert not elsewhere.exists()
 
