@@ -62,7 +62,7 @@ def parse(value: Any, hint: Any, path: str = "", check: Callable[[str, Any], Non
     """A plain value as its annotation says: a dataclass, or lists, mappings and options of it and of numbers and text.
 
     Args:
-        value: as JSON has it.
+        value: a value read from JSON.
         hint: the annotation.
         path: of the value in its file, for messages.
         check: refuses single values that fit their annotations, given with their paths.
