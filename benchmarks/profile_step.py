@@ -34,10 +34,10 @@ from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import read_options
 from softsearch.app.environment import describe_machine
-from softsearch.app.train.train import build_training, describe_model
+from softsearch.app.train.parts import build_training, describe_model
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.dataset import Batch
-from softsearch.search.batching import peak_memory
+from softsearch.machine import peak_memory
 from softsearch.training.module import make_optimizer
 from softsearch.training.optimizer.lazy_adam import clip_by_norm
 

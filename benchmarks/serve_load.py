@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 from softsearch import Translator
 from softsearch.app.environment import describe_machine
-from softsearch.search.batching import cores
+from softsearch.machine import cores
 from softsearch.text.corpus import read_lines
 
 RSS_EVERY = 5  # seconds

@@ -64,7 +64,7 @@ def test_20_24_one_faulty_step_is_skipped_and_counted(
     assert trainer.global_step == 6
     assert all(bool(tensor.isfinite().all()) for tensor in record.weights[5])
     counts = (0, 1) if kind in MEMORY else (1, 0)
-    assert tuple(faulty.summary.values()) == counts
+    assert tuple(faulty.summary().values()) == counts
     [warning] = [r.getMessage() for r in quiet.records if "skipped" in r.getMessage()]
     assert "step 4 is skipped" in warning
     assert "batch 3" in warning
@@ -79,7 +79,7 @@ def test_a_fault_drops_its_whole_window_of_accumulation(kind: str, place: int, t
     fit(tmp_path, tmp_path / "run", record, faulty, Inject({place: kind}), batches=12, accumulate=3)
     assert [record.moved(end - 3, end) for end in (2, 5, 8, 11)] == [True, False, True, True]
     assert not record.moved(5, 7), "the third window goes over the end of the epoch, which has 7 batches"
-    assert sum(faulty.summary.values()) == 1
+    assert sum(faulty.summary().values()) == 1
 
 
 @pytest.mark.parametrize("kill", [2, 3, 4])
@@ -93,7 +93,7 @@ def test_a_resumed_run_skips_and_counts_the_same(kill: int, tmp_path: Path) -> N
     assert load_checkpoint(last)["global_step"] == kill + 1
     fit(tmp_path, tmp_path / "run", resumed, Inject(faults), resume=last)
     assert_same_bits(last, tmp_path / "whole" / "checkpoints" / "last.ckpt")
-    assert resumed.summary == whole.summary == {"train/nonfinite_steps": 2, "train/out_of_memory_steps": 1}
+    assert resumed.summary() == whole.summary() == {"train/nonfinite_steps": 2, "train/out_of_memory_steps": 1}
 
 
 def test_21_five_in_a_row_end_the_run_and_leave_the_batch(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_fewer_in_a_row_do_not_end_it(kind: str, tmp_path: Path) -> None:
     faults = {batch: kind for batch in range(12) if batch % most}
     faulty = FaultySteps(folder=tmp_path)
     assert fit(tmp_path, tmp_path / "run", faulty, Inject(faults)).global_step == 12
-    assert sum(faulty.summary.values()) == len(faults)
+    assert sum(faulty.summary().values()) == len(faults)
 
 
 def test_24_three_without_memory_end_the_run(tmp_path: Path) -> None:

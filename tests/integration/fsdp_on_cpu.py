@@ -14,7 +14,7 @@ import torch.distributed.fsdp
 from lightning.pytorch.strategies import FSDPStrategy
 
 from softsearch.app.start import start
-from softsearch.app.train.init import freeze
+from softsearch.app.train.parts import freeze
 from softsearch.search.greedy import Greedy
 from softsearch.training.callbacks.checkpoints import FinalValidation
 from softsearch.training.callbacks.dashboard import Dashboard
@@ -56,7 +56,7 @@ def main(folder: Path, *model: str) -> None:
     module = small_module(data, *model)
     freeze(module.model, ["embeddings"])
     small_trainer(STEPS, callbacks, **options).fit(module, datamodule=data)
-    assert throughput.summary["train/steps"] == STEPS
+    assert throughput.summary()["train/steps"] == STEPS
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import torch
 from softsearch.app.config.composition import composed, contents_of_init, with_model_of_init
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import plain, read_options
-from softsearch.app.train.init import read_init
+from softsearch.app.train.init import Adapted
 from softsearch.app.train.train import train
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.training.checkpoints.checkpoint_contents import read_contents
@@ -57,7 +57,7 @@ def test_a_run_starts_from_the_weights_alone_and_resumes_without_them(trained: P
 
 def test_the_model_is_that_of_the_run_unless_one_is_typed(trained: Path) -> None:
     config = composed("train", f"init={trained}", "model.encoder.dropout=0.25", "run_dir=run", "cache_dir=cache")
-    assert read_init(read_options(config, Train)) is contents_of_init(trained)  # of the file that was read once
+    assert Adapted(read_options(config, Train)).contents is contents_of_init(trained)  # of the file that was read once
     there = read_contents(trained / "checkpoints" / "best.ckpt").config
     assert config.name == there["name"] == "nematus"
     assert plain(config.model) == there["model"] | {"encoder": there["model"]["encoder"] | {"dropout": 0.25}}

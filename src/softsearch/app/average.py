@@ -3,10 +3,9 @@
 from softsearch.app.config.options import Average
 from softsearch.app.console import echo, progress
 from softsearch.errors import ConfigError
-from softsearch.training.checkpoints.average import average as average_checkpoints
-from softsearch.training.checkpoints.average import newest_steps
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
-from softsearch.training.checkpoints.folder import checkpoint_file
+from softsearch.training.checkpoints.folder import average as average_checkpoints
+from softsearch.training.checkpoints.folder import checkpoint_file, newest_steps
 
 
 def average(options: Average) -> None:

@@ -12,7 +12,7 @@ import softsearch
 from softsearch.app.cache import cache_folder
 from softsearch.app.process import how_to_install
 from softsearch.errors import ConfigError
-from softsearch.search.batching import cores
+from softsearch.machine import cores
 
 _VERSIONS = (
     "numpy",

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from softsearch.search.batching import cores
+from softsearch.machine import cores
 
 log = logging.getLogger(__name__)
 _MAX_DIFF_STAT = 10_000  # characters

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig
 
-from softsearch.app.config.build import rebuild_model, rebuild_source
+from softsearch.app.config.build import needs_tokenizers, rebuild_model, rebuild_source
 from softsearch.app.config.options import Export
 from softsearch.app.config.validation import build
 from softsearch.app.console import echo, print_rows, progress
 from softsearch.app.results import read_metrics
-from softsearch.app.systems.search import is_mbr, is_rerank
 from softsearch.app.systems.texts import read_files, read_split, training_shortlist
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.sentencepiece_file import kind_of
@@ -23,9 +22,8 @@ from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.evaluation.schema import read_report
 from softsearch.models.interface import Seq2Seq
 from softsearch.runtime.options import Strategy, search_facts
-from softsearch.training.checkpoints.average import read_weights
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents
-from softsearch.training.checkpoints.folder import checkpoint_file
+from softsearch.training.checkpoints.folder import checkpoint_file, read_weights
 
 if TYPE_CHECKING:
     from softsearch.export.format import ExportFormat, ExportSummary
@@ -126,16 +124,8 @@ def recommended_search(node: DictConfig) -> Strategy:
     Raises:
         ConfigError: an option is wrong, or a bundle cannot recommend this search.
     """
-    if is_rerank(node):
-        raise ConfigError(
-            "a bundle cannot recommend search=rerank, which needs other models; set search=beam, and rerank with "
-            "softsearch translate --search rerank --rescore BUNDLE"
-        )
-    if is_mbr(node):
-        raise ConfigError(
-            "a bundle cannot recommend search=mbr, which needs the lab's chrF; set search=beam, and translate with "
-            "softsearch evaluate bundle=FOLDER search=mbr"
-        )
+    if (needs := needs_tokenizers(node)) is not None:
+        raise ConfigError(needs.in_bundles)
     search: Strategy = build(node)
     search_facts(search)
     return search

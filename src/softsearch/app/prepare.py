@@ -20,7 +20,7 @@ def prepare(options: Prepare) -> None:
     Raises:
         SoftsearchError: an option is wrong, or the data cannot be read or written.
     """
-    source, tokenizer, noise = build(options.data), tokenizer_maker(options, None, None), build(options.noise)
+    source, tokenizer, noise = build(options.data), tokenizer_maker(options), build(options.noise)
     processes = options.processes or os.cpu_count() or 1
     console = plain_console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()

@@ -24,6 +24,7 @@ from softsearch.errors import CheckpointError, ConfigError, CorpusError
 from softsearch.text.corpus import read_lines
 from softsearch.text.noise import NO_NOISE, Noise
 from softsearch.text.subword_sampling import SubwordSampler
+from softsearch.text.tokenizer import Tokenizers
 from softsearch.text.vocabulary import SOURCE_SEPARATOR
 
 log = logging.getLogger(__name__)
@@ -63,6 +64,11 @@ class ParallelDataModule(LightningDataModule):
     def prepared(self) -> PreparedData:
         """Tokenizers and token ids."""
         return prepare(self.source, self.tokenizer_trainer, self.cache_dir, noise=self.noise)
+
+    @property
+    def tokenizers(self) -> Tokenizers:
+        """The tokenizers of source and target."""
+        return self.prepared.src_tokenizer, self.prepared.tgt_tokenizer
 
     def lines(self, split: str) -> tuple[list[str], list[str]]:
         """Returns the source and target text of ``split``, line by line as in the files.
@@ -219,7 +225,7 @@ class ParallelDataModule(LightningDataModule):
 
     def _redraw(self) -> Redraw | None:
         """Returns the function that draws noise and new segmentations in every epoch; None if neither is on."""
-        trainer, tokenizers = self.tokenizer_trainer, (self.prepared.src_tokenizer, self.prepared.tgt_tokenizer)
+        trainer, tokenizers = self.tokenizer_trainer, self.tokenizers
         tokens, sampler = self.batching.tokens, None
         if trainer.sampling:
             sides = zip(tokenizers, trainer.kinds, strict=True)

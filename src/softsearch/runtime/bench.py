@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from softsearch.errors import CorpusError
+from softsearch.machine import peak_memory
 from softsearch.runtime.providers import Provider
 from softsearch.runtime.translator import Translator
-from softsearch.search.batching import peak_memory
 from softsearch.text.corpus import is_blank, read_lines
 
 _SENTENCES, _SINGLES, _ROUNDS = 1000, 200, 3

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from softsearch.errors import ConfigError, InputError
+from softsearch.machine import cores
 from softsearch.runtime.bundle import Bundle, open_shortlist
 from softsearch.runtime.line_encoder import LineEncoder
 from softsearch.runtime.options import (
@@ -31,7 +32,7 @@ from softsearch.runtime.system import (
     without_alignments,
 )
 from softsearch.runtime.translation import Candidate, Part, Translation, feature_parts, join, source_lines, text_lines
-from softsearch.search.batching import cores, translate_ids
+from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
 from softsearch.search.ensemble import Average
 from softsearch.search.forced_decoding import PairScore

@@ -1,7 +1,5 @@
 """Batched translation: sentences sorted by length, cut into batches by a token budget, and put back in order."""
 
-import os
-import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -65,11 +63,6 @@ def translate_ids(
     return results
 
 
-def cores() -> int:
-    """The number of processor cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def plan_batches(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
     """Cuts sentences of these lengths, longest first, into batches with ``sentences * longest <= batch_tokens``.
 
@@ -84,13 +77,3 @@ def plan_batches(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
         else:
             batches.append([index])
     return batches
-
-
-def peak_memory() -> int:
-    """The most memory that this process has held, in bytes; 0 where the system does not say."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return 0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else 1024 * peak

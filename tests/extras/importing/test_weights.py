@@ -1,4 +1,4 @@
-"""Archives of arrays: see also tests/unit/training/checkpoints/test_stored_archive.py."""
+"""Archives of arrays: see also tests/unit/training/checkpoints/test_checkpoint_io.py."""
 
 from pathlib import Path
 

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
-from softsearch.app.config.build import build_data
+from softsearch.app.config.build import build_data, search_maker
 from softsearch.app.config.composition import CONFIGS, composed
 from softsearch.app.config.options import OPTIONS, Train
 from softsearch.app.config.validation import build, check, plain, read_options
 from softsearch.app.results import build_metrics
-from softsearch.app.systems.search import needs_tokenizers
-from softsearch.app.train.train import RUNTIME_ARGUMENTS, build_callbacks, build_training, describe_model
+from softsearch.app.train.parts import GIVEN, build_callbacks, build_training, describe_model
 from softsearch.errors import SoftsearchError
 
 VALUES = [-1, 0, 10**20, "text", ["text"], None, True]
@@ -46,7 +45,7 @@ GROUPS = (
 BUILT = {
     "metric": lambda options: build_metrics(options.metric),
     "callbacks": build_callbacks,
-    "search": lambda options: needs_tokenizers(options.search) or build(options.search),
+    "search": lambda options: search_maker(options.search),
     "trainer": lambda options: build(options.trainer, logger=False),
 }
 

@@ -8,9 +8,8 @@ import torch
 
 from softsearch.app.train.resume import check_unchanged
 from softsearch.errors import CheckpointError
-from softsearch.training.checkpoints.average import average
 from softsearch.training.checkpoints.checkpoint_contents import ORIGIN
-from softsearch.training.checkpoints.folder import load_resumable
+from softsearch.training.checkpoints.folder import average, load_resumable
 from tests.unit.app.opening import Home, make_home
 
 Checkpoint = dict[str, Any]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from softsearch.machine import peak_memory
 from softsearch.runtime.cli import main
-from softsearch.search.batching import peak_memory
 
 
 def test_it_prints_what_it_measured(bundle_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

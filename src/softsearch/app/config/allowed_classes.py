@@ -103,7 +103,7 @@ def build_from_file(path: Path, key: _Key, node: dict[str, Any], kind: type, **g
         UntrustedClassError: the node names a class that needs ``trust``.
         CheckpointError: the node names something else that no file may name, or does not fit this version's classes.
     """
-    check_allowed(path, key, node, given)
+    _admit_names(path, key, node)
     with _built_from(path, key):
         built = construct(_without_paths(node, _belongs_to_run(path)), key, **given)
     if not isinstance(built, kind):
@@ -113,6 +113,13 @@ def build_from_file(path: Path, key: _Key, node: dict[str, Any], kind: type, **g
 
 def check_allowed(path: Path, key: _Key, node: dict[str, Any], given: Collection[str]) -> None:
     """Checks a node without building it; raises as :func:`build_from_file`."""
+    _admit_names(path, key, node)
+    with _built_from(path, key):
+        check(node, key, given=given)
+
+
+def _admit_names(path: Path, key: _Key, node: dict[str, Any]) -> None:
+    """Refuses a node that names what no file may name; only then are the classes imported, to see whose they are."""
     names = dict(_names_in(path, key, node))
     allowed = (*_OWN[key], *_TRUSTED.get())
     if not all(_allows(allowed, name) for name in names):
@@ -122,7 +129,6 @@ def check_allowed(path: Path, key: _Key, node: dict[str, Any], given: Collection
     with _built_from(path, key):
         for name in names:
             _check_home(name, homes)
-        check(node, key, given=given)
 
 
 @contextmanager

@@ -1,18 +1,19 @@
-"""Data and models built from a config or a checkpoint."""
+"""Data, models and searches built from a config or a checkpoint."""
 
 import logging
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.config.allowed_classes import UntrustedClassError, build_from_file
 from softsearch.app.config.options import Train, Vectors
-from softsearch.app.config.validation import build
+from softsearch.app.config.validation import build, check, target_of
 from softsearch.data.corpora.base import ParallelSource, UnbuiltSource
 from softsearch.data.datamodule import ParallelDataModule
-from softsearch.data.existing_tokenizers import TokenizerMaker
-from softsearch.data.pretrained_embeddings import fill_vectors
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.interface import CountedDecoder, Seq2Seq
 from softsearch.search.interface import SearchStrategy
@@ -24,8 +25,8 @@ from softsearch.training.checkpoints.checkpoint_contents import CheckpointConten
 log = logging.getLogger(__name__)
 
 
-def build_data(options: Train, tokenizer: TokenizerMaker | None = None) -> ParallelDataModule:
-    """Builds the datamodule of ``data``, ``noise``, ``batching``, and ``tokenizer`` if no other is given.
+def data_maker(options: Train) -> Callable[..., ParallelDataModule]:
+    """Builds ``data``, ``noise`` and ``batching``; what is returned takes the ``tokenizer`` and makes the datamodule.
 
     Raises:
         ConfigError: an option is wrong, or a language is neither given nor in the names of the files.
@@ -37,14 +38,19 @@ def build_data(options: Train, tokenizer: TokenizerMaker | None = None) -> Paral
                 f"data.{key} is empty, and the name of the training file has no language, as in text.en; set "
                 f"data.{key}=CODE"
             )
-    return ParallelDataModule(
+    return partial(
+        ParallelDataModule,
         source=source,
-        tokenizer=tokenizer or build(options.tokenizer),
         batching=build(options.batching),
         cache_dir=Path(options.cache_dir),
         seed=options.seed,
         noise=build(options.noise),
     )
+
+
+def build_data(options: Train) -> ParallelDataModule:
+    """Builds the datamodule with the trainer of ``tokenizer``; raises as :func:`data_maker`."""
+    return data_maker(options)(tokenizer=build(options.tokenizer))
 
 
 def build_model(model: DictConfig, tokenizers: Tokenizers) -> Seq2Seq:
@@ -85,6 +91,10 @@ def load_vectors(vectors: Vectors, model: Seq2Seq, tokenizers: Tokenizers) -> No
         ConfigError: the model has no such matrix, or one for both sides and there are two files.
         CorpusError: a file cannot be read as vectors (see :func:`fill_vectors`).
     """
+    if vectors.src is None and vectors.tgt is None:
+        return
+    from softsearch.data.pretrained_embeddings import fill_vectors
+
     is_shared = model.encoder.embedding is not None and model.encoder.embedding is model.decoder.embedding
     if vectors.src is not None and vectors.tgt is not None and is_shared:
         raise ConfigError(
@@ -99,6 +109,35 @@ def load_vectors(vectors: Vectors, model: Seq2Seq, tokenizers: Tokenizers) -> No
             raise ConfigError(f"vectors.{side} is set, but the model has no such embeddings; set vectors.{side}=null")
         matrix = embedding.weight.detach().numpy()
         log.info("vectors.%s: %s", side, fill_vectors(matrix, tokenizer.names(), path))
+
+
+class NeedsTokenizers(NamedTuple):
+    """What a strategy of the config group ``search`` says of itself that needs the tokenizers of the searching model.
+
+    Its function has this as its attribute ``needs_tokenizers``, and takes ``tokenizers=``.
+    """
+
+    candidates: str  # its option with the search that finds the translations to choose from
+    in_bundles: str  # why a bundle cannot recommend it, and what to do
+
+
+def needs_tokenizers(node: DictConfig) -> NeedsTokenizers | None:
+    """What the strategy of a ``search`` says of the tokenizers that it needs; None if it needs none."""
+    return getattr(target_of(node, "search"), "needs_tokenizers", None)
+
+
+def search_maker(node: DictConfig) -> Callable[[Tokenizers], SearchStrategy]:
+    """Checks a ``search``, and returns what makes its strategy for a system with given tokenizers.
+
+    Raises:
+        ConfigError: an option is wrong. What is returned may raise a SoftsearchError: a model cannot be opened.
+    """
+    if (needs := needs_tokenizers(node)) is not None:
+        check(OmegaConf.to_container(node, resolve=True), "search", given=("tokenizers",))
+        build(node.get(needs.candidates))
+        return lambda tokenizers: build(node, tokenizers=tokenizers)
+    search = build(node)
+    return lambda _: search
 
 
 def check_attention(search: SearchStrategy, model: Seq2Seq) -> SearchStrategy:

@@ -173,3 +173,13 @@ def value_of(word: str) -> Any:
     """Returns the value of a word such as ``key=value``, as Hydra reads it."""
     (override,) = OverridesParser.create().parse_overrides([word])
     return override.value()
+
+
+def typed_options() -> list[str]:
+    """Returns the options typed after the command's name, as in ``search.beam=10``; none outside a command."""
+    return list(HydraConfig.get().overrides.task) if HydraConfig.initialized() else []
+
+
+def option_key(typed: str) -> str:
+    """Returns the key of a typed option."""
+    return typed.partition("=")[0].lstrip("+~")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, TypeVar, Union
+from typing import Any, TypeVar, Union, cast
 
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
@@ -36,7 +36,7 @@ _EXAMPLES = {  # of keys that newcomers meet
     "data.src": "for example data.src=1 data.tgt=2 for the first two columns, or the columns' names",
     "data.tgt": "for example data.src=1 data.tgt=2 for the first two columns, or the columns' names",
 }
-_Options = TypeVar("_Options")
+_Options, _Made = TypeVar("_Options"), TypeVar("_Made")
 
 
 def plain(config: DictConfig, unresolved: Collection[str] = ()) -> dict[str, Any]:
@@ -104,6 +104,33 @@ def check(node: Any, path: str, given: Iterable[str] = ()) -> None:
             check(value, f"{path}[{index}]")
 
 
+class Mistakes:
+    """The mistakes in several parts of a config, to be reported together."""
+
+    def __init__(self) -> None:
+        self._errors: list[ConfigError] = []
+
+    def attempt(self, make: Callable[..., _Made], *arguments: Any) -> _Made:
+        """What ``make`` returns. Where it refuses its arguments there is nothing yet, and :meth:`report` raises."""
+        try:
+            return make(*arguments)
+        except ConfigError as error:
+            self._errors.append(error)
+            return cast(_Made, None)
+
+    def report(self) -> None:
+        """Goes on if there were no mistakes.
+
+        Raises:
+            ConfigError: with all of them.
+        """
+        messages = [*dict.fromkeys(map(str, self._errors))]
+        if len(messages) == 1:
+            raise self._errors[0]
+        if messages:
+            raise ConfigError("\n  ".join([f"{len(messages)} options are wrong:", *messages]))
+
+
 def build(node: DictConfig | None, **extra: Any) -> Any:
     """Builds the object that a config node describes; ``extra`` are arguments that YAML cannot hold.
 
@@ -111,32 +138,32 @@ def build(node: DictConfig | None, **extra: Any) -> Any:
     :mod:`softsearch.app.config.allowed_classes` instead.
 
     Raises:
-        ConfigError: the node does not fit its constructor (see :func:`check`).
+        ConfigError: the node does not fit its constructor (see :func:`check`), or that refuses its options.
     """
     if node is None:
         return None
-    path, values = str(node._get_full_key(None)), OmegaConf.to_container(node, resolve=True)
-    check(values, path, given=extra)
-    return construct(values, path, **extra)
+    return construct(OmegaConf.to_container(node, resolve=True), str(node._get_full_key(None)), **extra)
 
 
 def construct(node: Any, path: str, **extra: Any) -> Any:
-    """Builds the objects that a checked node describes, inner ones first.
+    """Checks and builds the objects that a node of plain values describes: a node is bound before what is in it.
 
     Hydra's ``instantiate`` checks its targets again at every call of a partial, wraps all errors, and its list of
     allowed targets could only repeat the names that the node has.
 
     Raises:
-        ConfigError: a constructor refuses its options.
+        ConfigError: as :func:`build`.
     """
     if isinstance(node, list):
         return [construct(value, f"{path}[{index}]") for index, value in enumerate(node)]
     if not isinstance(node, Mapping):
         return node
+    target = target_of(node, path) if "_target_" in node else None
+    if target is not None:
+        _bind(target, node, path, extra)
     options = {key: construct(node[key], f"{path}.{key}") for key in node if key not in _MARKS} | extra
-    if "_target_" not in node:
+    if target is None:
         return options
-    target = target_of(node, path)
     if node.get("_partial_"):
         return partial(target, **options)
     try:

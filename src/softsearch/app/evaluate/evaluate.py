@@ -8,7 +8,8 @@ from pathlib import Path
 from omegaconf import DictConfig, OmegaConf
 
 import softsearch
-from softsearch.app.config.composition import composed
+from softsearch.app.config.build import search_maker
+from softsearch.app.config.composition import composed, option_key, typed_options
 from softsearch.app.config.options import Evaluate
 from softsearch.app.config.validation import build, check, read_options
 from softsearch.app.console import echo, progress
@@ -18,9 +19,8 @@ from softsearch.app.evaluate.guard import ABOVE, WITHIN, guard, read_guarded
 from softsearch.app.evaluate.searches import curve_options, curve_searches, describe_search
 from softsearch.app.results import build_metrics, show_report, write_hypotheses, write_metrics
 from softsearch.app.systems.open import open_any, open_systems, trained_metrics
-from softsearch.app.systems.search import build_search
 from softsearch.app.systems.texts import read_test_set, training_shortlist
-from softsearch.app.systems.weights_file import option_key, typed_options, with_tuned
+from softsearch.app.systems.weights_file import with_tuned
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.evaluation.bootstrap import Resamples, paired_bootstrap
 from softsearch.evaluation.inference import TorchStepFunction
@@ -71,10 +71,10 @@ def evaluate(config: DictConfig) -> None:
     warnings += text_problems(text, members, bound)
     measured, alignments = [], {}
     for system in systems:
-        strategy = build_search(options.search, system.tokenizers)
+        strategy = search_maker(options.search)(system.tokenizers)
         report, hypotheses, problems, resampled = evaluator.measure(system, strategy, _describe(system, options))
         if curve:
-            searches = {name: build_search(node, system.tokenizers) for name, node in curve.items()}
+            searches = {name: search_maker(node)(system.tokenizers) for name, node in curve.items()}
             first = resampled[next(iter(bound))]
             points, unproven = search_curve(evaluator, system, searches, curve_options(options.search), first)
             report = replace(report, search_curve=points)

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from softsearch.app.config.build import search_maker
 from softsearch.app.config.options import Evaluate
-from softsearch.app.console import echo, progress
-from softsearch.app.systems.search import build_search
+from softsearch.app.console import progress, say
 from softsearch.app.systems.texts import read_test_set
 from softsearch.errors import ConfigError
 from softsearch.evaluation.bootstrap import RESAMPLES, resample
@@ -53,11 +53,12 @@ def guard(
     """
     name, metric = next(iter(for_text(metrics, text.text_form, text.tgt_lang).items()))
     evaluator = Evaluator(text=text, progress=progress)
-    echo(f"guard: translating {len(text.sources):,} sentences of {text.name} with both")
+    say(f"guard: translating {len(text.sources):,} sentences of {text.name} with both")
+    make_search = search_maker(options.search)
     new, old = (
         resample(metric, metric.table(evaluator.translate(system, strategy).texts, text.references, text.sources))
         for system in systems
-        for strategy in [build_search(options.search, system.tokenizers)]
+        for strategy in [make_search(system.tokenizers)]
     )
     sign = 1 if metric.higher_is_better else -1
     losses, tail = np.sort(sign * (old.resamples - new.resamples)), RESAMPLES // 40

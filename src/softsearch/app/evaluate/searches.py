@@ -2,18 +2,18 @@
 
 import inspect
 from collections.abc import Mapping, Sequence
-from pkgutil import resolve_name
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from softsearch.app.config.validation import build, plain
-from softsearch.app.systems.search import is_mbr, is_rerank, mbr
+from softsearch.app.config.build import needs_tokenizers
+from softsearch.app.config.validation import plain, target_of
+from softsearch.app.systems.search import mbr
 from softsearch.errors import ConfigError
 from softsearch.runtime.options import STRATEGIES
 from softsearch.search.options import SearchOptions
 
-_SEARCHES = {kind: f"{strategy.__module__}.{strategy.__name__}" for kind, strategy in STRATEGIES.items()}
+_KINDS: dict[Any, str] = {strategy: kind for kind, strategy in STRATEGIES.items()}
 _MBR_SAMPLES = 64  # of a curve, as in configs/search/mbr.yaml
 
 
@@ -21,7 +21,7 @@ def curve_searches(curve: Sequence[str | int], search: DictConfig) -> dict[str, 
     """The searches of ``curve`` by name, as configs with the options of ``search``; ``mbr`` chooses from samples.
 
     Raises:
-        ConfigError: an entry is not a search, or an option does not fit it.
+        ConfigError: an entry is not a search.
     """
     searches = {}
     for entry in curve:
@@ -31,20 +31,20 @@ def curve_searches(curve: Sequence[str | int], search: DictConfig) -> dict[str, 
                 f"curve has {entry!r}, expected greedy, sample, mbr, exact or a beam width, as in '[greedy,2,5,exact]'"
             )
         if entry == "mbr":
-            node = search if is_mbr(search) else _mbr_of(_search_node("sample", search, n_best=_MBR_SAMPLES))
+            is_mbr = target_of(search, "search") is mbr
+            node = search if is_mbr else _mbr_of(_search_node("sample", search, n_best=_MBR_SAMPLES))
         else:
             node = _search_node("beam", search, beam=entry) if is_beam else _search_node(str(entry), search)
-        build(node.candidates if is_mbr(node) else node)  # so that a wrong option is found before hours of translating
         searches[f"beam {entry}" if is_beam else str(entry)] = node
     return searches
 
 
 def _search_node(kind: str, search: DictConfig, **own: Any) -> DictConfig:
     """A kind of search with those options of ``search`` that it has, except ``n_best``, and with its ``own``."""
-    target = _SEARCHES[kind]
-    parameters = inspect.signature(resolve_name(target)).parameters
+    strategy = STRATEGIES[kind]
+    parameters = inspect.signature(strategy).parameters
     shared = {key: value for key, value in _beam_options(search).items() if key in parameters and key != "n_best"}
-    return OmegaConf.create({**shared, **own, "_target_": target})
+    return OmegaConf.create({**shared, **own, "_target_": f"{strategy.__module__}.{strategy.__name__}"})
 
 
 def _mbr_of(candidates: DictConfig) -> DictConfig:
@@ -61,14 +61,15 @@ def curve_options(search: DictConfig) -> SearchOptions:
 
 def _beam_options(search: DictConfig) -> dict[str, Any]:
     """The options of the search, or of the one that finds the translations that a reranker or MBR chooses from."""
-    return plain(search.search if is_rerank(search) else search.candidates if is_mbr(search) else search)
+    needs = needs_tokenizers(search)
+    return plain(search if needs is None else search[needs.candidates])
 
 
 def describe_search(search: DictConfig) -> str:
     """A description of a search's config, such as "beam 5, length penalty 1.0", without limits and defaults."""
-    target = str(search["_target_"])
-    kind = next((name for name, path in _SEARCHES.items() if path == target), target.rpartition(".")[2])
-    parameters = inspect.signature(resolve_name(target)).parameters
+    strategy = target_of(search, "search")
+    kind = _KINDS.get(strategy) or str(search["_target_"]).rpartition(".")[2]
+    parameters = inspect.signature(strategy).parameters
     words = [f"{kind} {search['beam']}" if kind == "beam" else kind]
     for key, value in search.items():
         if key in ("candidates", "references") and isinstance(value, DictConfig):  # of MBR

@@ -13,8 +13,7 @@ from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.evaluation.metrics import Metric, needs_download
 from softsearch.runtime.bundle import MANIFEST
 from softsearch.runtime.system import System, open_bundle
-from softsearch.training.checkpoints.average import read_weights
-from softsearch.training.checkpoints.folder import checkpoint_file
+from softsearch.training.checkpoints.folder import checkpoint_file, read_weights
 
 Paths = str | Path | list[str] | list[Path] | None
 

@@ -1,5 +1,6 @@
 """Reranking (``search=rerank``) with models that are opened from their paths."""
 
+from softsearch.app.config.build import NeedsTokenizers
 from softsearch.app.systems.open import open_any
 from softsearch.errors import ConfigError
 from softsearch.runtime.system import rescoring_model
@@ -41,3 +42,10 @@ def rerank(
         n_best=n_best,
         proposers=[by_path[path] for path in proposers or []],
     )
+
+
+rerank.needs_tokenizers = NeedsTokenizers(  # type: ignore[attr-defined]  # what search_maker asks for
+    candidates="search",
+    in_bundles="a bundle cannot recommend search=rerank, which needs other models; set search=beam, and rerank with "
+    "softsearch translate --search rerank --rescore BUNDLE",
+)

@@ -1,25 +1,14 @@
-"""Search strategies of the config group ``search``, minimum Bayes risk decoding among them."""
+"""Minimum Bayes risk decoding of the config group ``search``."""
 
-from omegaconf import DictConfig
 from sacrebleu.metrics import CHRF
 
-from softsearch.app.config.validation import build
-from softsearch.app.systems.reranking import rerank
+from softsearch.app.config.build import NeedsTokenizers
 from softsearch.errors import ConfigError
 from softsearch.evaluation.sentence_scores import PairwiseCHRF
 from softsearch.search.interface import SearchStrategy
 from softsearch.search.mbr import MinimumBayesRisk
 from softsearch.search.options import NBest
 from softsearch.text.tokenizer import Tokenizers
-
-
-def build_search(node: DictConfig, tokenizers: Tokenizers) -> SearchStrategy:
-    """Builds the strategy of the config group ``search`` for a system with these tokenizers.
-
-    Raises:
-        SoftsearchError: an option is wrong, or a model to rerank with cannot be opened.
-    """
-    return build(node, **({"tokenizers": tokenizers} if needs_tokenizers(node) else {}))
 
 
 def mbr(
@@ -42,16 +31,8 @@ def mbr(
     return MinimumBayesRisk(candidates, PairwiseCHRF(utility, tokenizers[1]), references=references, n_best=n_best)
 
 
-def needs_tokenizers(node: DictConfig) -> bool:
-    """Whether only :func:`build_search` can build the strategy, because it needs the searching model's tokenizers."""
-    return is_rerank(node) or is_mbr(node)
-
-
-def is_rerank(node: DictConfig) -> bool:
-    """Whether the node is ``search=rerank``."""
-    return node.get("_target_") == f"{rerank.__module__}.{rerank.__name__}"
-
-
-def is_mbr(node: DictConfig) -> bool:
-    """Whether the node is ``search=mbr``."""
-    return node.get("_target_") == f"{mbr.__module__}.{mbr.__name__}"
+mbr.needs_tokenizers = NeedsTokenizers(  # type: ignore[attr-defined]  # what search_maker asks for
+    candidates="candidates",
+    in_bundles="a bundle cannot recommend search=mbr, which needs the lab's chrF; set search=beam, and translate with "
+    "softsearch evaluate bundle=FOLDER search=mbr",
+)

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
+from softsearch.app.config.composition import option_key
 from softsearch.errors import ConfigError
 from softsearch.text.plain_values import read_json
 
@@ -61,16 +61,6 @@ def read_tuned(path: Path) -> TunedWeights:
                 "lists of them; write it again with softsearch tune"
             )
     return TunedWeights(**values)
-
-
-def typed_options() -> list[str]:
-    """Returns the options typed after the command's name, as in ``search.beam=10``; none outside a command."""
-    return list(HydraConfig.get().overrides.task) if HydraConfig.initialized() else []
-
-
-def option_key(typed: str) -> str:
-    """Returns the key of a typed option."""
-    return typed.partition("=")[0].lstrip("+~")
 
 
 def with_tuned(config: DictConfig, typed: Sequence[str]) -> DictConfig:

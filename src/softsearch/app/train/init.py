@@ -1,20 +1,22 @@
-"""Starting weights of a new run, and what of them is trained: ``init=RUN``, its options, and ``freeze``."""
+"""Starting weights of a new run from another one: ``init=RUN`` and its options."""
 
 import inspect
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from softsearch.app.config.build import with_weights
 from softsearch.app.config.composition import contents_of_init
 from softsearch.app.config.options import Init, Train
 from softsearch.app.config.validation import build, nearest, target_of
-from softsearch.data.existing_tokenizers import ExistingTokenizers, TokenizerMaker, sources_of_rows
+from softsearch.app.train.parts import describe_model
+from softsearch.app.train.start import Fresh
+from softsearch.data.datamodule import ParallelDataModule
+from softsearch.data.given_tokenizers import GivenTokenizers, TokenizerMaker, sources_of_rows
 from softsearch.data.tokenizer_files import from_files
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.interface import Seq2Seq
@@ -27,37 +29,45 @@ _TRAINING_ONLY = {"init", "dropout", "sparse"}  # words in names of a model's op
 Describe = Callable[[int, int], Seq2Seq]  # the model on the meta device, by sizes of both vocabularies
 
 
-def read_init(options: Train, *, resumes: bool = False, is_counted: bool = False) -> CheckpointContents | None:
-    """The checkpoint whose weights a new run starts from; None without one, or if the run ``resumes``.
+class Adapted(Fresh):
+    """A new run that starts from the weights of another one, ``init``."""
+
+    def __init__(self, options: Train) -> None:
+        super().__init__(options)
+        assert options.init.ckpt is not None
+        self.contents = contents_of_init(options.init.ckpt)
+
+    def tokenizers(self) -> TokenizerMaker:
+        """Those of the other run, grown or not, or own ones."""
+        return tokenizer_maker(self.options, self.contents)
+
+    def _fill(self, model: Seq2Seq, data: ParallelDataModule, node: Mapping[str, Any]) -> None:
+        describe = partial(describe_model, self.options)
+        start_from(self.contents, model, node, data.tokenizers, options=self.options.init, describe=describe)
+
+
+def check_init(options: Train) -> None:
+    """Checks that weights may come from ``init``.
 
     Raises:
-        ConfigError: the run continues another, its embeddings come from elsewhere, or the model is counted.
-        CheckpointError: the checkpoint cannot be read.
+        ConfigError: the run continues another, or its embeddings come from elsewhere.
     """
-    path = options.init.ckpt
-    if path is None:
-        if options.init.vocabulary != "keep" or options.init.parts is not None:
-            raise ConfigError("init.vocabulary and init.parts say what is taken of a run; set init=RUN, too")
-        return None
-    if is_counted:
-        raise ConfigError(
-            f"init={path} gives a training its first weights, but model.decoder is counted from the data; "
-            "expected init=null, leave it out"
-        )
     if isinstance(options.resume, Path):
         raise ConfigError(
-            f"init={path} starts a new run, but resume={options.resume} continues one with that one's weights; "
-            "leave one of them out (resume=auto continues the new run)"
+            f"init={options.init.ckpt} starts a new run, but resume={options.resume} continues one with that one's "
+            "weights; leave one of them out (resume=auto continues the new run)"
         )
     for side in ("src", "tgt"):
         if (vectors := getattr(options.vectors, side)) is not None:
             raise ConfigError(
-                f"init={path} has embeddings, but vectors.{side}={vectors} would replace them; leave one out"
+                f"init={options.init.ckpt} has embeddings, but vectors.{side}={vectors} would replace them; leave one "
+                "out"
             )
-    return None if resumes else contents_of_init(path)
 
 
-def tokenizer_maker(options: Train, init: CheckpointContents | None, resumed: Path | None) -> TokenizerMaker:
+def tokenizer_maker(
+    options: Train, init: CheckpointContents | None = None, resumed: Path | None = None
+) -> TokenizerMaker:
     """What the run's tokenizers come from: a trainer, or the checkpoint that it starts from.
 
     A run that goes on from ``resumed`` has those to keep there; to grow again it needs the first checkpoint.
@@ -208,34 +218,6 @@ def _sides(describe: Describe, tokenizers: Tokenizers) -> dict[str, int]:
 
 def _shapes(model: Seq2Seq) -> dict[str, torch.Size]:
     return {name: weight.shape for name, weight in model.state_dict().items()}
-
-
-def freeze(model: Seq2Seq, what: Sequence[str]) -> None:
-    """Excludes weights from training.
-
-    Args:
-        model: the model.
-        what: names of its parts, and patterns of names of its weights, as ``encoder.layers.0.*``.
-
-    Raises:
-        ConfigError: one fits nothing, or nothing is left to train.
-    """
-    parts, names = model.parts(), dict(model.named_parameters(remove_duplicate=False))
-    for pattern in what:
-        chosen: list[Tensor] = [*parts.get(pattern, ())] or [p for n, p in names.items() if fnmatchcase(n, pattern)]
-        if not chosen:
-            raise ConfigError(
-                f"freeze has {pattern!r}, which is not a part of this model and fits no name of a weight; "
-                f"{nearest(pattern, [*parts, *names])}"
-            )
-        for parameter in chosen:
-            parameter.requires_grad_(False)
-    every = list(model.parameters())
-    trained = sum(p.numel() for p in every if p.requires_grad)
-    if what and not trained:
-        raise ConfigError(f"freeze={list(what)} leaves nothing to train; leave a part out")
-    if what and not every[0].is_meta:
-        log.info("%s of %s parameters are trained", f"{trained:,}", f"{sum(p.numel() for p in every):,}")
 
 
 def differences(there: Any, here: Any, path: str) -> Iterator[str]:

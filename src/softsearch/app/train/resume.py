@@ -4,94 +4,62 @@ import logging
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import flatten
-from softsearch.app.results import METRICS
-from softsearch.data.preparation.cache_folder import lock
-from softsearch.errors import CheckpointError, ConfigError, SoftsearchError, summarize
+from softsearch.app.train.start import Fresh
+from softsearch.data.given_tokenizers import TokenizerMaker
+from softsearch.errors import CheckpointError, SoftsearchError, in_short
 from softsearch.training.checkpoints.checkpoint_contents import to_contents
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from softsearch.training.checkpoints.folder import load_resumable, newest_resumable
+from softsearch.training.checkpoints.training_state import state_misfit
 from softsearch.training.lightning_internals import RESTORING_FILE
+from softsearch.training.module import TranslationModule
 
 log = logging.getLogger(__name__)
 # What does not change training.
 _PATHS = ("resume", "init", "overwrite", "test", "run_dir", "cache_dir", "callbacks", "logger", "metric")
-_RESULTS = (
-    "config.yaml metrics.csv metrics.json curves.png *.hypotheses.txt samples/step-*.txt tensorboard/events.* bundle/*"
-)
-_CHECKPOINTS = "checkpoints/*.ckpt"
 
 
-def check_folder(options: Train) -> None:
-    """Refuses a folder that has another run, unless this run resumes or overwrites it.
+class Resumed(Fresh):
+    """A run that continues from a checkpoint, whose weights come with the state of its training."""
 
-    Raises:
-        ConfigError: there is such a run, or the options to continue and to replace it contradict each other.
-    """
-    folder = options.run_dir
-    if options.overwrite and options.resume is not None:
-        raise ConfigError(
-            f"overwrite=true removes the run that resume={options.resume} continues; leave one of them out"
-        )
-    needed = [path for path in (options.resume, options.init.ckpt) if isinstance(path, Path)]
-    is_inside = any(path.resolve().is_relative_to(folder.resolve()) for path in needed)
-    if options.overwrite and is_inside:
-        raise ConfigError(
-            f"init={options.init.ckpt} is in the run that overwrite=true removes; set another hydra.run.dir"
-        )
-    continues = options.resume == "auto" or (options.resume is not None and is_inside)
-    left = [path for pattern in (_CHECKPOINTS, METRICS) for path in sorted(folder.glob(pattern))]
-    if left and not options.overwrite and not continues:
-        raise ConfigError(
-            f"{folder} has a run already ({left[0].relative_to(folder)}); set hydra.run.dir=FOLDER to a new folder, "
-            "resume=auto to continue that run, or overwrite=true to remove it"
-        )
+    def __init__(self, options: Train, checkpoint: Path) -> None:
+        super().__init__(options)
+        self.checkpoint = checkpoint
+
+    def tokenizers(self) -> TokenizerMaker:
+        """Those of the checkpoint, if the run has begun with those of ``init``."""
+        if self.options.init.ckpt is None:
+            return super().tokenizers()
+        from softsearch.app.train.init import tokenizer_maker
+
+        return tokenizer_maker(self.options, resumed=self.checkpoint)
+
+    def _fill(self, *_: object) -> None:
+        """Leaves the weights as they are drawn, because the trainer restores them."""
+
+    @contextmanager
+    def fitting(self, module: TranslationModule, record: Mapping[str, Any]) -> Iterator[None]:
+        """Compares the checkpoint with this run, and blames the file for what Lightning raises while it restores it."""
+        check_unchanged(self.checkpoint, record, partial(state_misfit, module=module))
+        with restoring(self.checkpoint):
+            yield
+
+    def clear(self) -> None:
+        """Leaves the folder as it is."""
 
 
-@contextmanager
-def only_run(folder: Path) -> Iterator[None]:
-    """Keeps other trainings out of a run's folder until this one ends; without locks nothing does.
+def checkpoint_to_resume(resume: Path | Literal["auto"], run_dir: Path) -> Path | None:
+    """The checkpoint that ``resume`` asks for; None if the folder of ``auto`` has none yet.
 
     Raises:
-        ConfigError: another training writes there.
-    """
-
-    def refuse() -> NoReturn:
-        raise ConfigError(
-            f"another training writes to {folder}; wait until it ends, or set hydra.run.dir=FOLDER to a new folder"
-        )
-
-    folder.mkdir(parents=True, exist_ok=True)
-    with lock(folder / ".lock", busy=refuse, missing=log.debug):
-        yield
-
-
-def remove_run(folder: Path) -> None:
-    """Removes what an earlier run has written, and nothing else."""
-    for path in (
-        path for pattern in (_CHECKPOINTS, *_RESULTS.split()) for path in folder.glob(pattern) if path.is_file()
-    ):
-        path.unlink()
-
-
-def checkpoint_to_resume(resume: Path | Literal["auto"] | None, run_dir: Path, *, is_counted: bool) -> Path | None:
-    """The checkpoint that ``resume`` asks for; None for a model that is counted, which has no training to continue.
-
-    Raises:
-        ConfigError: ``resume`` names a checkpoint, but the model is counted.
         CheckpointError: it does not exist, or none can be read.
     """
-    if is_counted and isinstance(resume, Path):
-        raise ConfigError(
-            f"resume={resume} continues a training, but model.decoder is counted from the data, all of it in every "
-            "run; expected resume=null or resume=auto, change it"
-        )
-    if resume is None or is_counted:
-        return None
     if isinstance(resume, str):
         return newest_resumable(run_dir / "checkpoints")
     if resume.is_dir():
@@ -141,7 +109,7 @@ def check_unchanged(path: Path, config: Mapping[str, Any], mismatch: Callable[[d
 
 
 @contextmanager
-def restoring(path: Path | None) -> Iterator[None]:
+def restoring(path: Path) -> Iterator[None]:
     """Around ``trainer.fit``: blames the file for what Lightning raises while it restores the state of training.
 
     Raises:
@@ -151,7 +119,7 @@ def restoring(path: Path | None) -> Iterator[None]:
         yield
     except Exception as error:
         calls = [call.name for call in traceback.extract_tb(error.__traceback__) if call.filename == RESTORING_FILE]
-        if path is None or isinstance(error, SoftsearchError) or not any("restore" in name for name in calls):
+        if isinstance(error, SoftsearchError) or not any("restore" in name for name in calls):
             raise
         raise _damaged(path, error) from error
 

@@ -1,22 +1,29 @@
-"""What a training says of itself: in the log before it begins, and on the terminal when it has ended."""
+"""Reports of a training: in the log before it begins, the test that ends it, and what the terminal shows then."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import lightning
 import torch
 from hydra.core.hydra_config import HydraConfig
-from lightning.pytorch.callbacks import ModelCheckpoint
 
 from softsearch.app.config.allowed_classes import to_be_trusted
 from softsearch.app.config.composition import quoted
 from softsearch.app.config.options import Train
 from softsearch.app.config.shorthands import shell_command
-from softsearch.app.console import echo
+from softsearch.app.console import say
+from softsearch.app.results import print_test, write_hypotheses, write_metrics
+from softsearch.app.systems.texts import read_split
+from softsearch.app.train.parts import TrainParts
+from softsearch.data.datamodule import ParallelDataModule
+from softsearch.evaluation.inference import evaluate
+from softsearch.evaluation.test_set import HeldOutText
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.recurrent import NoSource
+from softsearch.search.interface import SearchStrategy
 from softsearch.training.checkpoints.folder import BEST, LAST
 
 log = logging.getLogger(__name__)
@@ -54,11 +61,49 @@ def log_start(options: Train, trainer: lightning.Trainer, model: Seq2Seq) -> Non
     )
 
 
+def best_saver(trainer: lightning.Trainer) -> Any:
+    """The callback that keeps the best checkpoint by a metric, if there is one."""
+    return next((saver for saver in trainer.checkpoint_callbacks if getattr(saver, "monitor", None)), None)
+
+
+def final_test(
+    parts: TrainParts, data: ParallelDataModule, model: Seq2Seq, search: SearchStrategy
+) -> Callable[[], None]:
+    """Tests a model with its search on all processes, and writes scores and translations to the run's folder.
+
+    Returns a function that prints them, for the end: W&B prints a summary before.
+    """
+    options, trainer = parts.options, parts.trainer
+    if not options.test:
+        return lambda: None
+    split, text = _test_text(data, options.test)
+    hypotheses, scores = evaluate(model, data.tokenizers, search, text, parts.metrics)
+    for logger in trainer.loggers:
+        logger.log_metrics(scores.prefixed(split).values, trainer.global_step)
+        logger.finalize("success")
+    counted = {"model/parameters": float(sum(w.numel() for w in model.weights()))}
+    for callback in parts.callbacks:
+        if hasattr(callback, "summary"):
+            counted |= callback.summary()
+    if trainer.is_global_zero:
+        write_hypotheses(options.run_dir, split, hypotheses)  # before what says that the run has ended
+        write_metrics(options.run_dir, scores.prefixed(split), counted, model=options.name, text=text)
+    return partial(print_test, options.run_dir, split, scores, counted)
+
+
+def _test_text(data: ParallelDataModule, count: bool | int) -> tuple[str, HeldOutText]:
+    """The test set, or the validation set of data that have none: the split and its first ``count`` sentences."""
+    split = "test" if "test" in data.prepared.splits else "val"
+    text = read_split(data.source, split, data.cache_dir, f"set data.{split}")
+    text = text if count is True else text.select(range(min(count, len(text.sources))))
+    return split, text.joined(data.prepared.tgt_tokenizer)
+
+
 def print_end(options: Train, config: Mapping[str, Any], model: Seq2Seq, trainer: lightning.Trainer) -> None:
     """Prints the best checkpoint and, unless this is a ``debug`` run, the commands that a model is for."""
     best, last = (options.run_dir / "checkpoints" / name for name in (BEST, LAST))
     if best.is_file():
-        saver = next((c for c in trainer.checkpoint_callbacks if isinstance(c, ModelCheckpoint)), None)
+        saver = best_saver(trainer)
         score = None if saver is None else saver.best_model_score
         echo(f"best checkpoint: {best}" + ("" if saver is None or score is None else f" ({saver.monitor} {score:.4g})"))
     elif last.is_file():

@@ -11,7 +11,7 @@ import torch
 from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import build, read_options
-from softsearch.app.train.train import build_training
+from softsearch.app.train.parts import build_training
 from softsearch.data.dataset import Batch
 from softsearch.extras.claims.measures import Runs
 from softsearch.extras.claims.verdict import Row

@@ -15,8 +15,7 @@ from softsearch.errors import CheckpointError, summarize
 from softsearch.extras.importing.config_json import refuse_other_kind
 from softsearch.files import open_file
 from softsearch.training.checkpoints.checkpoint_contents import is_weight
-from softsearch.training.checkpoints.checkpoint_io import load_plain
-from softsearch.training.checkpoints.stored_archive import check_archive
+from softsearch.training.checkpoints.checkpoint_io import check_archive, load_plain
 
 Array = NDArray[np.generic]
 _SUFFIX = ".npy"

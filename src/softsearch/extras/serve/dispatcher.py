@@ -31,10 +31,10 @@ from softsearch.extras.serve.monitoring import Metrics
 from softsearch.extras.serve.pool import Pool
 from softsearch.extras.serve.settings import Settings
 from softsearch.extras.serve.workers import Failure, Job, Worker, WorkerDiedError
+from softsearch.machine import cores
 from softsearch.runtime.line_encoder import LineEncoder
 from softsearch.runtime.paragraphs import Paragraph
 from softsearch.runtime.translation import Translation
-from softsearch.search.batching import cores
 from softsearch.search.forced_decoding import PairScore
 
 _RETRY_AFTER = {"Retry-After": "5"}  # seconds, where the queue does not tell

@@ -14,15 +14,16 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution
 from optuna.samplers import BruteForceSampler
 from optuna.trial import TrialState
 
-from softsearch.app.config.composition import quoted
+from softsearch.app.config.build import search_maker
+from softsearch.app.config.composition import option_key, quoted, typed_options
 from softsearch.app.config.options import Tune
 from softsearch.app.config.shorthands import shell_command
-from softsearch.app.config.validation import build, check, flatten, nearest, plain
-from softsearch.app.console import echo, progress
+from softsearch.app.config.validation import build, check, flatten, nearest, plain, target_of
+from softsearch.app.console import progress, say
 from softsearch.app.systems.open import open_any, open_systems, path_list
-from softsearch.app.systems.search import build_search, is_rerank
+from softsearch.app.systems.reranking import rerank
 from softsearch.app.systems.texts import read_test_set
-from softsearch.app.systems.weights_file import TunedWeights, option_key, typed_options
+from softsearch.app.systems.weights_file import Tuned
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import BATCH_TOKENS
 from softsearch.evaluation.measure import Evaluator
@@ -57,7 +58,7 @@ class Models:
         """The options that can be tuned, as they are given."""
         options = self.options
         point = {f"search.{key}": v for key, v in flatten(plain(options.search)) if isinstance(v, str | int | float)}
-        if is_rerank(options.search):
+        if _is_rerank(options.search):
             return point | _numbered("search.weights", self.numbers("search.weights", {}))
         if len(self.systems) > 1:
             point |= {"ensemble": options.ensemble, **_numbered("weights", self.numbers("weights", {}))}
@@ -89,17 +90,17 @@ class Models:
         """The translations of the text with the options of a point."""
         system, node = self.combined(point), DictConfig({"search": self.options.search})
         changes = {key: value for key, value in point.items() if key.startswith("search.") and "[" not in key}
-        if not is_rerank(self.options.search):
+        if not _is_rerank(self.options.search):
             for key, value in changes.items():
                 OmegaConf.update(node, key, value)
-            strategy = build_search(node.search, system.tokenizers)
+            strategy = search_maker(node.search)(system.tokenizers)
             return Evaluator(text=self.text, progress=progress).translate(system, strategy).texts
         weights, length_penalty = self.numbers("search.weights", point), changes.pop("search.length_penalty")
         for key, value in changes.items():
             OmegaConf.update(node, key, value)
         if (same := tuple(changes.items())) not in self.lists:
             self.lists.clear()
-            search = cast(SearchStrategy, cast(Rerank, build_search(node.search, system.tokenizers)).candidates)
+            search = cast(SearchStrategy, cast(Rerank, search_maker(node.search)(system.tokenizers)).candidates)
             ids, _ = self.text.encode(system.tokenizers)
             self.lists[same] = translate_ids(system.step_fn, search, ids, batch_tokens=BATCH_TOKENS)
         return best_texts(self.lists[same], weights, length_penalty, system.tokenizers[1].decode)
@@ -150,8 +151,8 @@ def tune(options: Tune) -> None:
     typed = {option: option_key(option) for option in typed_options()}
     rest = [option for option, key in typed.items() if key.split(".")[0] == "search" and key not in tuned.options]
     command = shell_command(["softsearch", "evaluate", f"weights={quoted(str(out))}", *rest])
-    echo(f"weights: {out}\nnext: {command}")
-    if not is_rerank(options.search):
+    say(f"weights: {out}\nnext: {command}")
+    if not _is_rerank(options.search):
         words = [override(key, value) for key, value in tuned.options.items() if key.startswith("search.")]
         echo(f"a bundle recommends the same search with: softsearch export {shell_command(words)} ...")
 
@@ -178,7 +179,7 @@ def _grids(options: Tune, start: Point) -> dict[str, list[Any]]:
 
 def _plan(options: Tune, grids: Mapping[str, list[Any]]) -> Plan:
     """The sweep over all points of the grids if they are few, or else over the whole ranges of numbers."""
-    most = _RERANKINGS if is_rerank(options.search) else options.searches
+    most = _RERANKINGS if _is_rerank(options.search) else options.searches
     points = math.prod(map(len, grids.values()))
     space: dict[str, Any] = {name: CategoricalDistribution(grid) for name, grid in grids.items()}
     if points > most:
@@ -220,7 +221,7 @@ def _tuned(models: Models, best: Point, validation: dict[str, Any]) -> TunedWeig
         "language_model_weight": fused,
         **{key: best[key] for key, value in flatten(options.space) if isinstance(value, list) and key in searched},
     }
-    if is_rerank(options.search):
+    if _is_rerank(options.search):
         found |= {f"search.{name}": list(options.search[name]) for name in ("models", "proposers")}
         found["search.weights"] = models.numbers("search.weights", best)
     return TunedWeights(options.search["_target_"], found, validation)
@@ -228,3 +229,7 @@ def _tuned(models: Models, best: Point, validation: dict[str, Any]) -> TunedWeig
 
 def _numbered(name: str, values: Sequence[float]) -> dict[str, Any]:
     return {f"{name}[{index}]": value for index, value in enumerate(values)}
+
+
+def _is_rerank(search: DictConfig) -> bool:
+    return target_of(search, "search") is rerank

@@ -8,19 +8,19 @@ import torch
 from lightning.pytorch.callbacks import Callback
 
 from softsearch.data.dataset import Batch
-from softsearch.search.batching import peak_memory
+from softsearch.machine import peak_memory
 from softsearch.training.lightning_internals import is_accumulating
 
 
 class Throughput(Callback):
-    """Logs loss, rate, real target tokens per second, padding and memory; :attr:`summary` has those of the whole run.
+    """Logs loss, rate, real target tokens per second, padding and memory, which :meth:`summary` has of the whole run.
 
     Validation counts as elapsed time, not as training time. The outside share is the part of training outside of the
     forward pass, the backward pass and the optimizer's step. This callback comes first, so that it times no other.
     """
 
     def __init__(self) -> None:
-        self.summary: dict[str, float] = {}
+        self.totals: dict[str, float] = {}
         # Of the first process, in the whole run; "busy" is seconds too.
         self.counts: dict[str, float] = dict.fromkeys(("tokens", "padded", "steps", "seconds", "busy", "elapsed"), 0.0)
         self.logged = dict(self.counts)  # the counts when metrics were logged last
@@ -83,7 +83,7 @@ class Throughput(Callback):
         if not self.counts["steps"]:
             return
         seconds = self.counts["seconds"]
-        self.summary = {
+        self.totals = {
             "train/tokens_per_second": tokens / seconds,
             "train/padding_efficiency": tokens / padded,
             "train/outside_share": 1 - self.counts["busy"] / seconds,
@@ -92,6 +92,10 @@ class Throughput(Callback):
             "train/elapsed_seconds": self.counts["elapsed"],
             "train/steps": trainer.global_step,
         }
+
+    def summary(self) -> dict[str, float]:
+        """Rate, padding, memory and times of the whole run."""
+        return self.totals
 
     def _log(self, trainer: lightning.Trainer, pl_module: Any) -> None:
         tokens, padded, seconds = (self.counts[name] - self.logged[name] for name in ("tokens", "padded", "seconds"))

@@ -14,6 +14,7 @@ from torch.distributed.fsdp import FullyShardedDataParallel
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.evaluation.inference import translate_sources
 from softsearch.evaluation.metrics import Metric, corpus_scores, facts, for_text
+from softsearch.evaluation.text_checks import without_scores
 from softsearch.ranges import AtLeastOne
 from softsearch.search.interface import SearchStrategy
 from softsearch.text.features import with_features
@@ -72,6 +73,17 @@ class TranslateValidation(Callback):
         """The metrics, made for the data's text, and the references of the validation set as translations are."""
         references = [*map(data.prepared.tgt_tokenizer.normalize_like_decode, data.lines("val")[1][: self.sentences])]
         return for_text(self.metrics, data.source.text_form, data.source.tgt_lang), references
+
+    def monitor_for(self, monitor: str, data: ParallelDataModule) -> str:
+        """The metric to monitor: another one, with a warning, if this one is the same for any translations."""
+        metrics, references = self.metrics_for(data)
+        problems = without_scores(metrics, references)
+        able = [f"val/{n}" for n, m in metrics.items() if m.can_score(references) and m.higher_is_better is not None]
+        if not problems or monitor not in {f"val/{name}" for name in metrics} - {*able}:
+            return monitor
+        other = next(iter(able), "val/loss")
+        log.warning("%s; %s is monitored in place of %s", problems[0], other, monitor)
+        return other
 
     def on_validation_end(self, trainer: lightning.Trainer, *_: Any) -> None:
         """Writes the samples and reports the metrics, now that all are computed."""

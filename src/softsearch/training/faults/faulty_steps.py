@@ -36,7 +36,6 @@ class FaultySteps(Callback):
         self.nonfinite_in_a_row = self.exhausted_in_a_row = 0
         self.position = self.exploded = 0  # logged steps in a row whose loss is far above that of a uniform guess
 
-    @property
     def summary(self) -> dict[str, float]:
         """The counts, by the names of their metrics."""
         return {"train/nonfinite_steps": self.nonfinite, "train/out_of_memory_steps": self.exhausted}
@@ -64,7 +63,7 @@ class FaultySteps(Callback):
             self.exhausted_in_a_row += fault.exhausted
             self._report(trainer, fault, pl_module.guard.records)
         if trainer.global_step % trainer.log_every_n_steps == 0:  # type: ignore[attr-defined]  # set by a connector
-            pl_module.log_dict(self.summary, rank_zero_only=True)
+            pl_module.log_dict(self.summary(), rank_zero_only=True)
             self._warn_of_explosion(trainer, pl_module, batch)
 
     def state_dict(self) -> dict[str, Any]:

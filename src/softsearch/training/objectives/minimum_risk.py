@@ -1,6 +1,7 @@
 """Minimum risk training (Shen et al. 2016, arXiv:1512.02433)."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -9,14 +10,18 @@ from torch import Tensor
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
+from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.dataset import Batch, pad
-from softsearch.evaluation.inference import evaluating
+from softsearch.evaluation.inference import SentenceScore, evaluating
+from softsearch.evaluation.metrics import bleu_for
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy, Loss
 from softsearch.models.output_layers import LOGITS, accumulation_dtype
 from softsearch.ranges import AtLeastOne, Positive
 from softsearch.search.options import OutputOptions
+from softsearch.text.tokenizer import Tokenizers
 from softsearch.text.vocabulary import BOS, EOS, PAD
+from softsearch.training.objectives.teacher_forcing import TrainingMethod
 
 Tokens = tuple[int, ...]
 Utility = Callable[[Tokens, Tokens], float]  # of a translation and its reference, as token ids without EOS
@@ -65,6 +70,18 @@ def minimum_risk(
         both = checkpoint(_risk, model, *source, pad(rows, bos=True).to(device), costs, alpha, use_reentrant=False)
         risk, nll = risk + both[0], nll + both[1]
     return Loss(risk, nll.detach()), (batch.tgt_tokens[:, 1:] != PAD).sum()
+
+
+class MinimumRisk:
+    """Options of :func:`minimum_risk`, whose utility is sentence BLEU on the data's text."""
+
+    def __init__(self, *, samples: AtLeastOne = 10, alpha: Positive = 5e-3) -> None:
+        self.options = {"samples": samples, "alpha": alpha}
+
+    def for_data(self, source: ParallelSource, tokenizers: Tokenizers) -> TrainingMethod:
+        """The method for data of these languages and tokenizers."""
+        utility = SentenceScore(bleu_for(source.text_form, source.tgt_lang), tokenizers[1])
+        return partial(minimum_risk, utility=utility, **self.options)
 
 
 def _risk(

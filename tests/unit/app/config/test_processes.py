@@ -6,7 +6,7 @@ from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Train
 from softsearch.app.config.processes import launched_rank, run_name
 from softsearch.app.config.validation import build, read_options
-from softsearch.app.train.nodes import check_start
+from softsearch.app.train.devices import check_start
 from softsearch.errors import ConfigError
 
 JOB = {"SLURM_JOB_ID": "4242", "SLURM_JOB_NAME": "train", "SLURM_NTASKS": "1"}

@@ -3,10 +3,10 @@
 import pytest
 from omegaconf import DictConfig
 
+from softsearch.app.config.build import needs_tokenizers, search_maker
 from softsearch.app.config.composition import composed
 from softsearch.app.config.validation import build
 from softsearch.app.export import recommended_search
-from softsearch.app.systems.search import build_search, needs_tokenizers
 from softsearch.errors import ConfigError
 from softsearch.search.beam import BeamSearch
 from softsearch.search.mbr import MinimumBayesRisk
@@ -21,7 +21,7 @@ def search(*options: str) -> DictConfig:
 
 
 def test_minimum_bayes_risk_is_built_for_the_tokenizers() -> None:
-    built = build_search(search("search=mbr", "search.utility.word_order=2"), (TOKENIZER, TOKENIZER))
+    built = search_maker(search("search=mbr", "search.utility.word_order=2"))((TOKENIZER, TOKENIZER))
     assert isinstance(built, MinimumBayesRisk)
     assert isinstance(built.candidates, Sampling)
     assert (built.candidates.n_best, built.references) == (64, None)
@@ -35,7 +35,7 @@ def test_minimum_bayes_risk_is_built_for_the_tokenizers() -> None:
 def test_candidates_and_references_are_any_searches() -> None:
     beam = ("search@search.candidates=beam", "search.candidates.n_best=4")
     node = search("search=mbr", *beam, "+search@search.references=sample", "search.references.n_best=9")
-    built = build_search(node, (TOKENIZER, TOKENIZER))
+    built = search_maker(node)((TOKENIZER, TOKENIZER))
     assert isinstance(built, MinimumBayesRisk)
     assert isinstance(built.candidates, BeamSearch)
     assert isinstance(built.references, Sampling)
@@ -54,6 +54,6 @@ def test_without_a_system_they_are_refused(name: str) -> None:
 
 def test_a_beam_of_one_translation_is_refused_where_it_is_set() -> None:
     with pytest.raises(ConfigError, match=r"search\.candidates\.n_best is 1, expected at least 2 to choose from"):
-        build_search(
-            search("search=mbr", "search@search.candidates=beam", "search.candidates.n_best=1"), (TOKENIZER,) * 2
+        search_maker(search("search=mbr", "search@search.candidates=beam", "search.candidates.n_best=1"))(
+            (TOKENIZER,) * 2
         )

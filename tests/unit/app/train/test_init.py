@@ -1,6 +1,7 @@
 """A new run starts from a checkpoint's weights, and only from those of its own model and vocabularies."""
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from softsearch.app.config.build import build_model
 from softsearch.app.config.composition import contents_of_init, with_model_of_init
 from softsearch.app.config.options import Init, Train, Vectors
 from softsearch.app.config.validation import build
-from softsearch.app.train.init import differences, freeze, read_init, start_from, tokenizer_maker
+from softsearch.app.train.init import differences, start_from, tokenizer_maker
+from softsearch.app.train.parts import freeze
+from softsearch.app.train.start import Fresh, choose_start
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.interface import Seq2Seq
 from softsearch.testing.models import model_config, small_model
@@ -139,21 +142,24 @@ def test_another_vocabulary_is_refused(tokenizers: Tokenizers, expected: str) ->
 
 
 def options(**given: Any) -> Train:
-    """Those that ``read_init`` reads."""
+    """Those that :func:`choose_start` reads."""
     usual = dict.fromkeys(Train.__dataclass_fields__) | {"vectors": Vectors(src=None, tgt=None), "init": Init()}
     return Train(**usual | given)
 
 
-def test_what_contradicts_it_is_refused_before_anything_is_read() -> None:
-    assert read_init(options()) is None
+def test_what_contradicts_it_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    def choose(given: Train) -> None:
+        choose_start(replace(given, run_dir=tmp_path))
+
+    assert type(choose_start(options(run_dir=tmp_path))) is Fresh
     with pytest.raises(ConfigError, match=r"init=a\.ckpt starts a new run, but resume=b\.ckpt continues one"):
-        read_init(options(init=Init(ckpt=Path("a.ckpt")), resume=Path("b.ckpt")))
+        choose(options(init=Init(ckpt=Path("a.ckpt")), resume=Path("b.ckpt")))
     with pytest.raises(ConfigError, match=r"init=a\.ckpt has embeddings, but vectors\.tgt=v\.vec would replace them"):
-        read_init(options(init=Init(ckpt=Path("a.ckpt")), vectors=Vectors(src=None, tgt=Path("v.vec"))))
+        choose(options(init=Init(ckpt=Path("a.ckpt")), vectors=Vectors(src=None, tgt=Path("v.vec"))))
     with pytest.raises(CheckpointError, match=r"a\.ckpt does not exist"):
-        read_init(options(init=Init(ckpt=Path("a.ckpt")), resume="auto"))
+        choose(options(init=Init(ckpt=Path("a.ckpt")), resume="auto"))
     with pytest.raises(ConfigError, match=r"set init=RUN, too"):
-        read_init(options(init=Init(vocabulary="grow")))
+        choose(options(init=Init(vocabulary="grow")))
 
 
 def trained() -> CheckpointContents:

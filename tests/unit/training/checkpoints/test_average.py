@@ -8,9 +8,9 @@ import torch
 
 from softsearch.errors import CheckpointError
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
-from softsearch.training.checkpoints.average import average, newest_steps, read_weights
 from softsearch.training.checkpoints.checkpoint_contents import SaveOrigin, read_contents
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
+from softsearch.training.checkpoints.folder import average, newest_steps, read_weights
 from tests.unit.training.checkpoints.written import CONFIG
 
 Tokenizers = tuple[SentencePieceTokenizer, SentencePieceTokenizer]

@@ -5,7 +5,7 @@ import pytest
 from softsearch.app.config.command import share
 from softsearch.app.config.composition import composed
 from softsearch.app.config.validation import plain
-from softsearch.app.train.limits import check_limits
+from softsearch.app.train.parts import check_limits
 from softsearch.errors import ConfigError
 
 

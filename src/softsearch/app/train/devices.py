@@ -1,5 +1,6 @@
-"""A training of several processes on one or more machines: how they were started, their folder, and lost ones."""
+"""The trainer with its devices, and its processes on one or more machines: their start, their folder, and lost ones."""
 
+import logging
 import os
 import re
 import time
@@ -9,15 +10,62 @@ from pathlib import Path
 from typing import Any
 
 import lightning
+import torch
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
 from lightning.fabric.plugins.environments.lightning import LightningEnvironment
+from lightning.pytorch.accelerators import CUDAAccelerator, MPSAccelerator
 from lightning.pytorch.callbacks import Callback
 from torch.distributed import DistError
 
-from softsearch.errors import ConfigError, SoftsearchError, summarize
+from softsearch.app.config.command import fast_bfloat16
+from softsearch.app.config.options import Train
+from softsearch.app.config.validation import build
+from softsearch.errors import ConfigError, SoftsearchError, in_short
+from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
 from softsearch.training.lightning_internals import cluster_environment
 
+log = logging.getLogger(__name__)
 _VARIABLES = ("NODE_RANK", "MASTER_ADDR", "MASTER_PORT")
 _DELAY = 60.0  # seconds after which network file systems show what another node has written
+
+
+def build_trainer(options: Train, callbacks: list[Callback]) -> lightning.Trainer:
+    """The trainer, without loggers.
+
+    Raises:
+        ConfigError: an option is wrong, a job of a sweep (-m) would have several processes, or the device cannot
+            compute what is asked for.
+    """
+    accelerator = options.trainer.accelerator
+    if accelerator in ("gpu", "cuda", "mps") and not (CUDAAccelerator.is_available() or MPSAccelerator.is_available()):
+        raise ConfigError(
+            f"trainer.accelerator is {accelerator!r}, but PyTorch finds no GPU here; set trainer=cpu (softsearch "
+            "doctor prints the devices)"
+        )
+    trainer: lightning.Trainer = build(
+        options.trainer,
+        callbacks=[OneFolder(options.run_dir), *callbacks],
+        logger=False,
+        plugins=[AtomicCheckpointIO()],
+    )
+    if trainer.world_size > 1 and HydraConfig.get().mode == RunMode.MULTIRUN:
+        raise ConfigError(
+            f"a sweep (-m) with {trainer.world_size} processes for each job: Lightning's processes would each run the "
+            "whole sweep; use softsearch sweep, whose trials are commands of their own, or sweep with trainer.devices=1"
+        )
+    check_start(trainer)
+    device = trainer.strategy.root_device.type
+    if device == "mps" and str(trainer.precision).startswith("64"):
+        raise ConfigError(
+            f"trainer.precision={trainer.precision} needs float64, which Apple's GPUs do not have; set trainer=cpu or "
+            "a lower precision"
+        )
+    if device == "cpu" and str(trainer.precision).startswith("bf16") and not fast_bfloat16("cpu"):
+        log.warning("this processor has no bfloat16 and emulates it slowly; leave trainer.precision out for float32")
+    if device == "cuda":
+        torch.set_float32_matmul_precision("high")  # TF32, for products in float32
+    return trainer
 
 
 def check_start(trainer: lightning.Trainer) -> None:

@@ -1,0 +1,239 @@
+"""Parts of a training that need no data: checked and built once, with all mistakes reported together."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+import lightning
+import torch
+from lightning.pytorch.callbacks import Callback
+from omegaconf import DictConfig, OmegaConf
+from torch import Tensor, nn
+
+from softsearch.app.config.build import data_maker, search_maker
+from softsearch.app.config.composition import typed_options
+from softsearch.app.config.options import Train
+from softsearch.app.config.shorthands import shell_command
+from softsearch.app.config.validation import Mistakes, build, check, nearest, plain, read_options
+from softsearch.app.results import build_metrics
+from softsearch.app.train.devices import build_trainer
+from softsearch.data.datamodule import ParallelDataModule
+from softsearch.errors import ConfigError
+from softsearch.evaluation.metrics import Metric
+from softsearch.models.interface import CountedDecoder, Seq2Seq
+from softsearch.models.loss import NoiseContrastive, SampledSoftmax
+from softsearch.search.interface import SearchStrategy
+from softsearch.text.tokenizer import Tokenizers
+from softsearch.training.module import TranslationModule, make_optimizer
+
+log = logging.getLogger(__name__)
+GIVEN = {"model": ("src_vocab_size", "tgt_vocab_size")}  # arguments that come from the data, not from YAML
+_TRAINING = ("loss", "method", "optimizer", "scheduler")
+_METRICS = ("val/loss", "val/perplexity")  # of every validation
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainParts:
+    """The parts of a training."""
+
+    options: Train
+    record: dict[str, Any]  # the resolved config that the run's files keep
+    training: Mapping[str, Any]  # arguments of TranslationModule beside the model
+    metrics: Mapping[str, Metric]
+    callbacks: list[Callback]
+    trainer: lightning.Trainer
+    loggers: list[DictConfig]  # built when the run begins
+    make_data: Callable[..., ParallelDataModule]
+    make_search: Callable[[Tokenizers], SearchStrategy]
+    exports_bundle: bool
+
+    def module(self, model: Seq2Seq, data: ParallelDataModule) -> TranslationModule:
+        """What Lightning trains; a method that scores translations learns the data's languages and tokenizers."""
+        method = self.training["method"]
+        if hasattr(method, "for_data"):
+            method = method.for_data(data.source, data.tokenizers)
+        return TranslationModule(model=model, **{**self.training, "method": method})
+
+    def monitoring(self, data: ParallelDataModule, config: DictConfig) -> "TrainParts":
+        """The parts for these data: they monitor another metric if theirs is the same for any translations of them."""
+        monitor = self.options.monitor
+        for callback in self.callbacks:
+            if hasattr(callback, "monitor_for"):
+                monitor = callback.monitor_for(monitor, data)
+        if monitor == self.options.monitor:
+            return self
+        config.monitor = monitor
+        options = read_options(config, Train)
+        callbacks = build_callbacks(options)
+        record = recorded(config) | {"data": self.record["data"]}
+        trainer = build_trainer(options, callbacks)
+        return replace(self, options=options, record=record, callbacks=callbacks, trainer=trainer)
+
+    def rehearse_export(self, model: Seq2Seq, data: ParallelDataModule) -> None:
+        """Exports the untrained model, so that what cannot be exported fails before training; raises ConfigError."""
+        from softsearch.app.train.bundle import rehearse_export
+
+        rehearse_export(self.options, self.record, model, data.source, data.tokenizers)
+
+    def log_bundle(self, data: ParallelDataModule) -> None:
+        """Exports the trained model to the run's folder and the loggers."""
+        from softsearch.app.train.bundle import log_bundle
+
+        log_bundle(self.options, data.source, self.trainer.loggers)
+
+
+def build_parts(config: DictConfig) -> TrainParts:
+    """Checks and builds all parts.
+
+    Raises:
+        ConfigError: with all mistakes.
+    """
+    options, record, mistakes = read_options(config, Train), recorded(config), Mistakes()
+    attempt = mistakes.attempt
+    attempt(check_limits, record)
+    model = attempt(describe_model, options)
+    training = {name: attempt(build, getattr(options, name)) for name in _TRAINING}
+    metrics, loggers = attempt(build_metrics, options.metric), attempt(_checked_loggers, options)
+    callbacks = attempt(build_callbacks, options) or []
+    trainer = attempt(build_trainer, options, callbacks)
+    data, search = attempt(data_maker, options), attempt(search_maker, options.search)
+    attempt(build, options.tokenizer)
+    mistakes.report()
+    exports_bundle = any(getattr(callback, "bundle", False) for callback in callbacks)
+    if exports_bundle:
+        from softsearch.app.train.bundle import check_bundle
+
+        check_bundle(options)
+    return TrainParts(
+        options=options,
+        record=record,
+        training=fit_together(options, training, model),
+        metrics=metrics,
+        callbacks=callbacks,
+        trainer=trainer,
+        loggers=loggers,
+        make_data=data,
+        make_search=search,
+        exports_bundle=exports_bundle,
+    )
+
+
+def recorded(config: DictConfig) -> dict[str, Any]:
+    """The resolved config that the run's files keep: without ``trust``, which is given for one call."""
+    return {key: value for key, value in plain(config).items() if key != "trust"}
+
+
+def build_training(options: Train, model: Seq2Seq) -> dict[str, Any]:
+    """The arguments of the TranslationModule beside its model, which they fit.
+
+    ``model`` is that of :func:`describe_model`.
+
+    Raises:
+        ConfigError: an option is out of range, or the parts do not fit together.
+    """
+    return fit_together(options, {name: build(getattr(options, name)) for name in _TRAINING}, model)
+
+
+def fit_together(options: Train, training: dict[str, Any], model: Seq2Seq) -> dict[str, Any]:
+    """Checks that loss, optimizer and schedule are for the model; raises as :func:`build_training`."""
+    if isinstance(model.decoder, CountedDecoder):
+        words = [word for word in typed_options() if not word.startswith(("resume=", "init=", "init."))]
+        raise ConfigError(
+            f"{type(model.decoder).__name__} is counted from the data, not trained; type "
+            f"{shell_command(('softsearch', 'count', *words))}"
+        )
+    if isinstance(training["loss"], SampledSoftmax | NoiseContrastive):
+        training["loss"].check(model.decoder.output_projection)
+    training["scheduler"](make_optimizer(training["optimizer"], model, nn.Linear(1, 1).parameters()))
+    return training | {"compiles": options.compile}
+
+
+def describe_model(options: Train, src_size: int = 0, tgt_size: int = 0) -> Seq2Seq:
+    """The model, without memory for its weights, with vocabularies of these sizes or as large as is asked for."""
+    tgt_size = tgt_size or options.tokenizer.vocab_size
+    with torch.device("meta"):
+        src_size = src_size or options.tokenizer.get("src_vocab_size") or tgt_size
+        model: Seq2Seq = build(options.model, src_vocab_size=src_size, tgt_vocab_size=tgt_size)
+    freeze(model, options.freeze)
+    return model
+
+
+def build_callbacks(options: Train) -> list[Callback]:
+    """The callbacks; the metrics that they and the schedule monitor exist.
+
+    Raises:
+        ConfigError: an option is out of range, or no validation has such a metric.
+    """
+    nodes = {f"callbacks.{name}": node for name, node in options.callbacks.items() if node is not None}
+    callbacks = [build(node) for node in nodes.values()]
+    metrics = [*_METRICS, *(f"val/{name}" for c in callbacks if hasattr(c, "monitor_for") for name in c.metrics)]
+    for key, node in {"scheduler": options.scheduler, **nodes}.items():
+        if "monitor" in node and node.monitor not in metrics:
+            expected = ", ".join(sorted(metrics))
+            raise ConfigError(f"{key}.monitor is {node.monitor!r}, expected one of {expected}; change it")
+    return callbacks
+
+
+def _checked_loggers(options: Train) -> list[DictConfig]:
+    """The loggers to build; W&B's, which alone has ``offline``, only if it begins a run."""
+    nodes = {name: node for name, node in options.logger.items() if node is not None}
+    for name, node in nodes.items():
+        check(OmegaConf.to_container(node, resolve=True), f"logger.{name}")
+    return [node for node in nodes.values() if "offline" not in node or _starts_wandb(node)]
+
+
+def _starts_wandb(node: DictConfig) -> bool:
+    from softsearch.training.loggers.wandb_run import starts_run
+
+    return starts_run(offline=bool(node.offline))
+
+
+def freeze(model: Seq2Seq, what: Sequence[str]) -> None:
+    """Excludes weights from training.
+
+    Args:
+        model: the model.
+        what: names of its parts, and patterns of names of its weights, as ``encoder.layers.0.*``.
+
+    Raises:
+        ConfigError: one fits nothing, or nothing is left to train.
+    """
+    parts, names = model.parts(), dict(model.named_parameters(remove_duplicate=False))
+    for pattern in what:
+        chosen: list[Tensor] = [*parts.get(pattern, ())] or [p for n, p in names.items() if fnmatchcase(n, pattern)]
+        if not chosen:
+            raise ConfigError(
+                f"freeze has {pattern!r}, which is not a part of this model and fits no name of a weight; "
+                f"{nearest(pattern, [*parts, *names])}"
+            )
+        for parameter in chosen:
+            parameter.requires_grad_(False)
+    every = list(model.parameters())
+    trained = sum(p.numel() for p in every if p.requires_grad)
+    if what and not trained:
+        raise ConfigError(f"freeze={list(what)} leaves nothing to train; leave a part out")
+    if what and not every[0].is_meta:
+        log.info("%s of %s parameters are trained", f"{trained:,}", f"{sum(p.numel() for p in every):,}")
+
+
+def check_limits(config: Mapping[str, Any]) -> None:
+    """Checks the limits of a resolved config that need no data.
+
+    Raises:
+        ConfigError: there is nothing to train, the schedule has no end, or Lightning's overfit_batches is set.
+    """
+    trainer, steps = config["trainer"], config["trainer"].get("max_steps")
+    if trainer.get("overfit_batches"):
+        raise ConfigError(
+            f"trainer.overfit_batches={trainer['overfit_batches']} would not take our batches; set debug=overfit "
+            "batching.batches=N, which trains on the same N batches again and again"
+        )
+    if steps == 0:
+        raise ConfigError("trainer.max_steps is 0, so that nothing is trained; set trainer.max_steps=N, at least 1")
+    if steps == -1 and (config["scheduler"] or {}).get("total_steps") == -1:
+        raise ConfigError(
+            "trainer.max_steps is -1, but the learning rate's schedule ends at the last step; set trainer.max_steps=N, "
+            "or scheduler=inverse_sqrt, plateau or constant, which have no end"
+        )

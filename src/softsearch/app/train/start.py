@@ -1,0 +1,137 @@
+"""Start of a training: from new weights, from those of another run, or from a checkpoint of its own."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, NoReturn
+
+from softsearch.app.config.build import build_model, load_vectors
+from softsearch.app.config.options import Train
+from softsearch.app.config.validation import build
+from softsearch.app.results import METRICS
+from softsearch.app.train.parts import freeze
+from softsearch.data.datamodule import ParallelDataModule
+from softsearch.data.given_tokenizers import TokenizerMaker
+from softsearch.data.preparation.cache_folder import lock
+from softsearch.data.tokenizer_files import from_files
+from softsearch.errors import ConfigError
+from softsearch.models.interface import Seq2Seq
+from softsearch.training.module import TranslationModule
+
+log = logging.getLogger(__name__)
+_RESULTS = (
+    "config.yaml metrics.csv metrics.json curves.png *.hypotheses.txt samples/step-*.txt tensorboard/events.* bundle/*"
+)
+_CHECKPOINTS = "checkpoints/*.ckpt"
+
+
+class Fresh:
+    """A new run, whose weights are drawn or pretrained embeddings."""
+
+    checkpoint: Path | None = None  # to continue from
+
+    def __init__(self, options: Train) -> None:
+        self.options = options
+
+    def tokenizers(self) -> TokenizerMaker:
+        """What the run's tokenizers come from.
+
+        Raises:
+            SoftsearchError: a file is missing, or has no tokenizers for this run.
+        """
+        return from_files(build(self.options.tokenizer))
+
+    def model(self, data: ParallelDataModule, node: Mapping[str, Any]) -> Seq2Seq:
+        """The model before its first step; ``node`` is its resolved config.
+
+        Raises:
+            SoftsearchError: it does not fit the data, or what it starts from.
+        """
+        model = build_model(self.options.model, data.tokenizers)
+        self._fill(model, data, node)
+        freeze(model, self.options.freeze)
+        return model
+
+    def _fill(self, model: Seq2Seq, data: ParallelDataModule, node: Mapping[str, Any]) -> None:
+        """Gives a model the weights to start from."""
+        del node
+        load_vectors(self.options.vectors, model, data.tokenizers)
+
+    def fitting(self, module: TranslationModule, record: Mapping[str, Any]) -> AbstractContextManager[None]:
+        """Around ``trainer.fit``: what a run that continues checks before, and says of errors."""
+        del module, record
+        return nullcontext()
+
+    def clear(self) -> None:
+        """Removes from the run's folder what an earlier run has written, and nothing else."""
+        folder = self.options.run_dir
+        for path in (path for pattern in (_CHECKPOINTS, *_RESULTS.split()) for path in folder.glob(pattern)):
+            if path.is_file():
+                path.unlink()
+
+
+def choose_start(options: Train) -> Fresh:
+    """How the run of these options starts: Fresh, Adapted or Resumed.
+
+    Raises:
+        ConfigError: the options contradict each other, or the folder has another run.
+        CheckpointError: a checkpoint cannot be read.
+    """
+    check_folder(options)
+    if options.init.ckpt is not None:
+        from softsearch.app.train.init import Adapted, check_init
+
+        check_init(options)
+    elif options.init.vocabulary != "keep" or options.init.parts is not None:
+        raise ConfigError("init.vocabulary and init.parts say what is taken of a run; set init=RUN, too")
+    if options.resume is not None:
+        from softsearch.app.train.resume import Resumed, checkpoint_to_resume
+
+        if (checkpoint := checkpoint_to_resume(options.resume, options.run_dir)) is not None:
+            return Resumed(options, checkpoint)
+    return Fresh(options) if options.init.ckpt is None else Adapted(options)
+
+
+def check_folder(options: Train) -> None:
+    """Refuses a folder that has another run, unless this run resumes or overwrites it.
+
+    Raises:
+        ConfigError: there is such a run, or the options to continue and to replace it contradict each other.
+    """
+    folder = options.run_dir
+    if options.overwrite and options.resume is not None:
+        raise ConfigError(
+            f"overwrite=true removes the run that resume={options.resume} continues; leave one of them out"
+        )
+    needed = [path for path in (options.resume, options.init.ckpt) if isinstance(path, Path)]
+    is_inside = any(path.resolve().is_relative_to(folder.resolve()) for path in needed)
+    if options.overwrite and is_inside:
+        raise ConfigError(
+            f"init={options.init.ckpt} is in the run that overwrite=true removes; set another hydra.run.dir"
+        )
+    continues = options.resume == "auto" or (options.resume is not None and is_inside)
+    left = [path for pattern in (_CHECKPOINTS, METRICS) for path in sorted(folder.glob(pattern))]
+    if left and not options.overwrite and not continues:
+        raise ConfigError(
+            f"{folder} has a run already ({left[0].relative_to(folder)}); set hydra.run.dir=FOLDER to a new folder, "
+            "resume=auto to continue that run, or overwrite=true to remove it"
+        )
+
+
+@contextmanager
+def only_run(folder: Path) -> Iterator[None]:
+    """Keeps other trainings out of a run's folder until this one ends; without locks nothing does.
+
+    Raises:
+        ConfigError: another training writes there.
+    """
+
+    def refuse() -> NoReturn:
+        raise ConfigError(
+            f"another training writes to {folder}; wait until it ends, or set hydra.run.dir=FOLDER to a new folder"
+        )
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with lock(folder / ".lock", busy=refuse, missing=log.debug):
+        yield
