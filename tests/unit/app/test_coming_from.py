@@ -9,7 +9,7 @@ import pytest
 from softsearch.app.config.composition import CONFIGS, composed
 from softsearch.app.config.validation import check, plain
 from softsearch.app.start import COMMANDS
-from softsearch.app.train.parts import GIVEN
+from softsearch.app.train.parts import RUNTIME_ARGUMENTS
 from softsearch.runtime import cli
 
 PAGE = Path(__file__).parents[3] / "docs" / "coming-from.md"

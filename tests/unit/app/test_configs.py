@@ -7,7 +7,7 @@ import torch
 
 from softsearch.app.config.composition import CONFIGS, composed
 from softsearch.app.config.validation import check, plain
-from softsearch.app.train.parts import GIVEN
+from softsearch.app.train.parts import RUNTIME_ARGUMENTS
 from tests.unit.app.test_every_leaf import NEEDED
 
 CHOICES = [

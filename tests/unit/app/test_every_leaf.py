@@ -15,7 +15,7 @@ from softsearch.app.config.composition import CONFIGS, composed
 from softsearch.app.config.options import OPTIONS, Train
 from softsearch.app.config.validation import build, check, plain, read_options
 from softsearch.app.results import build_metrics
-from softsearch.app.train.parts import GIVEN, build_callbacks, build_training, describe_model
+from softsearch.app.train.parts import RUNTIME_ARGUMENTS, build_callbacks, build_training, describe_model
 from softsearch.errors import SoftsearchError
 
 VALUES = [-1, 0, 10**20, "text", ["text"], None, True]

@@ -76,7 +76,7 @@ def test_every_experiment_builds(experiment: str) -> None:
     import torch
 
     from softsearch.app.config.validation import build, check, plain
-    from softsearch.app.train.parts import GIVEN
+    from softsearch.app.train.parts import RUNTIME_ARGUMENTS
 
     config = config_of(experiment)
     for name, node in plain(config).items():

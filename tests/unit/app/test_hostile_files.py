@@ -36,7 +36,7 @@ from softsearch.extras.sweep.compare import read_runs
 from softsearch.models.interface import Seq2Seq
 from softsearch.runtime.bundle import write_bundle
 from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB, model_config
-from softsearch.training.checkpoints.checkpoint_contents import ORIGIN, misfit
+from softsearch.training.checkpoints.checkpoint_contents import ORIGIN, describe_mismatch
 from softsearch.training.checkpoints.folder import average, load_resumable
 from tests.unit.app.opening import Home, composed, make_home
 from tests.unit.runtime.bundles import bundle_parts, make_bundle
@@ -196,7 +196,7 @@ def test_a_hostile_config_is_refused_by_every_command_and_nothing_runs(name: str
         assert not canary.exists(), command
     # What builds nothing of the config passes it on, or names what differs.
     checkpoint = load_resumable(home.other)
-    check_unchanged(home.other, {}, lambda found: misfit(found["state_dict"], checkpoint["state_dict"]))
+    check_unchanged(home.other, {}, lambda found: describe_mismatch(found["state_dict"], checkpoint["state_dict"]))
     average([home.other])
     assert {path for path in home.folder.rglob("*") if path.is_file()} == before
 
@@ -275,7 +275,7 @@ def test_every_class_of_our_yaml_may_be_named_by_a_file(part: Literal["model", "
         found |= set(targets(content if path.parent.name == part else content.get(part)))
     assert len(found) > 5
     for name in sorted(found):
-        with pytest.raises(CheckpointError, match=r"cannot be built \(ConfigError: "):  # it is admitted and bound
+        with pytest.raises(CheckpointError, match=r"cannot be built \(ConfigError: "):  # it is allowed and bound
             build_from_file(tmp_path, part, {"_target_": name, "nonsense": 1}, kinds[part])
 
 

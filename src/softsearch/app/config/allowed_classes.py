@@ -103,7 +103,7 @@ def build_from_file(path: Path, key: _Key, node: dict[str, Any], kind: type, **g
         UntrustedClassError: the node names a class that needs ``trust``.
         CheckpointError: the node names something else that no file may name, or does not fit this version's classes.
     """
-    _admit_names(path, key, node)
+    _check_names(path, key, node)
     with _built_from(path, key):
         built = construct(_without_paths(node, _belongs_to_run(path)), key, **given)
     if not isinstance(built, kind):
@@ -113,12 +113,12 @@ def build_from_file(path: Path, key: _Key, node: dict[str, Any], kind: type, **g
 
 def check_allowed(path: Path, key: _Key, node: dict[str, Any], given: Collection[str]) -> None:
     """Checks a node without building it; raises as :func:`build_from_file`."""
-    _admit_names(path, key, node)
+    _check_names(path, key, node)
     with _built_from(path, key):
         check(node, key, given=given)
 
 
-def _admit_names(path: Path, key: _Key, node: dict[str, Any]) -> None:
+def _check_names(path: Path, key: _Key, node: dict[str, Any]) -> None:
     """Refuses a node that names what no file may name; only then are the classes imported, to see whose they are."""
     names = dict(_names_in(path, key, node))
     allowed = (*_OWN[key], *_TRUSTED.get())
@@ -183,7 +183,7 @@ def _refuse_names(path: Path, names: Mapping[str, str], allowed: Sequence[str]) 
 
 
 def _check_home(name: str, homes: Iterable[str]) -> None:
-    """Refuses an admitted name unless its class is defined in one of the modules and packages ``homes``."""
+    """Refuses an allowed name unless its class is defined in one of the modules and packages ``homes``."""
     cls = imported(name)
     if not isinstance(cls, type) or not _allows(homes, name_of(cls)):
         raise TypeError(f"{name} is not a class of {name.partition('.')[0]}")

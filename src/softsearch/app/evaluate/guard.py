@@ -7,7 +7,7 @@ import numpy as np
 
 from softsearch.app.config.build import search_maker
 from softsearch.app.config.options import Evaluate
-from softsearch.app.console import progress, say
+from softsearch.app.console import echo, progress
 from softsearch.app.systems.texts import read_test_set
 from softsearch.errors import ConfigError
 from softsearch.evaluation.bootstrap import RESAMPLES, resample
@@ -53,7 +53,7 @@ def guard(
     """
     name, metric = next(iter(for_text(metrics, text.text_form, text.tgt_lang).items()))
     evaluator = Evaluator(text=text, progress=progress)
-    say(f"guard: translating {len(text.sources):,} sentences of {text.name} with both")
+    echo(f"guard: translating {len(text.sources):,} sentences of {text.name} with both")
     make_search = search_maker(options.search)
     new, old = (
         resample(metric, metric.table(evaluator.translate(system, strategy).texts, text.references, text.sources))

@@ -21,7 +21,7 @@ from torch.distributed import DistError
 from softsearch.app.config.command import fast_bfloat16
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import build
-from softsearch.errors import ConfigError, SoftsearchError, in_short
+from softsearch.errors import ConfigError, SoftsearchError, summarize
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
 from softsearch.training.lightning_internals import cluster_environment
 

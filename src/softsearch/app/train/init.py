@@ -16,7 +16,7 @@ from softsearch.app.config.validation import build, nearest, target_of
 from softsearch.app.train.parts import describe_model
 from softsearch.app.train.start import Fresh
 from softsearch.data.datamodule import ParallelDataModule
-from softsearch.data.given_tokenizers import GivenTokenizers, TokenizerMaker, sources_of_rows
+from softsearch.data.existing_tokenizers import ExistingTokenizers, TokenizerMaker, sources_of_rows
 from softsearch.data.tokenizer_files import from_files
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.interface import Seq2Seq

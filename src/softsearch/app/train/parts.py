@@ -29,7 +29,7 @@ from softsearch.text.tokenizer import Tokenizers
 from softsearch.training.module import TranslationModule, make_optimizer
 
 log = logging.getLogger(__name__)
-GIVEN = {"model": ("src_vocab_size", "tgt_vocab_size")}  # arguments that come from the data, not from YAML
+RUNTIME_ARGUMENTS = {"model": ("src_vocab_size", "tgt_vocab_size")}  # arguments that come from the data, not from YAML
 _TRAINING = ("loss", "method", "optimizer", "scheduler")
 _METRICS = ("val/loss", "val/perplexity")  # of every validation
 

@@ -11,12 +11,12 @@ from typing import Any, Literal
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import flatten
 from softsearch.app.train.start import Fresh
-from softsearch.data.given_tokenizers import TokenizerMaker
-from softsearch.errors import CheckpointError, SoftsearchError, in_short
+from softsearch.data.existing_tokenizers import TokenizerMaker
+from softsearch.errors import CheckpointError, SoftsearchError, summarize
 from softsearch.training.checkpoints.checkpoint_contents import to_contents
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from softsearch.training.checkpoints.folder import load_resumable, newest_resumable
-from softsearch.training.checkpoints.training_state import state_misfit
+from softsearch.training.checkpoints.training_state import state_mismatch
 from softsearch.training.lightning_internals import RESTORING_FILE
 from softsearch.training.module import TranslationModule
 
@@ -46,7 +46,7 @@ class Resumed(Fresh):
     @contextmanager
     def fitting(self, module: TranslationModule, record: Mapping[str, Any]) -> Iterator[None]:
         """Compares the checkpoint with this run, and blames the file for what Lightning raises while it restores it."""
-        check_unchanged(self.checkpoint, record, partial(state_misfit, module=module))
+        check_unchanged(self.checkpoint, record, partial(state_mismatch, module=module))
         with restoring(self.checkpoint):
             yield
 

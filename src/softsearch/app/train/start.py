@@ -12,7 +12,7 @@ from softsearch.app.config.validation import build
 from softsearch.app.results import METRICS
 from softsearch.app.train.parts import freeze
 from softsearch.data.datamodule import ParallelDataModule
-from softsearch.data.given_tokenizers import TokenizerMaker
+from softsearch.data.existing_tokenizers import TokenizerMaker
 from softsearch.data.preparation.cache_folder import lock
 from softsearch.data.tokenizer_files import from_files
 from softsearch.errors import ConfigError

@@ -14,7 +14,7 @@ from softsearch.app.config.allowed_classes import to_be_trusted
 from softsearch.app.config.composition import quoted
 from softsearch.app.config.options import Train
 from softsearch.app.config.shorthands import shell_command
-from softsearch.app.console import say
+from softsearch.app.console import echo
 from softsearch.app.results import print_test, write_hypotheses, write_metrics
 from softsearch.app.systems.texts import read_split
 from softsearch.app.train.parts import TrainParts

@@ -19,7 +19,7 @@ from softsearch.app.config.options import Trainings
 from softsearch.app.config.validation import check, flatten, plain
 from softsearch.app.console import progress
 from softsearch.app.results import METRICS, read_metrics
-from softsearch.app.train.parts import GIVEN
+from softsearch.app.train.parts import RUNTIME_ARGUMENTS
 from softsearch.app.train_process import OUTPUT, last_lines, logged_values, training
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.extras.claims.claim import Plan

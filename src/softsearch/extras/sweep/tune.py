@@ -19,7 +19,7 @@ from softsearch.app.config.composition import option_key, quoted, typed_options
 from softsearch.app.config.options import Tune
 from softsearch.app.config.shorthands import shell_command
 from softsearch.app.config.validation import build, check, flatten, nearest, plain, target_of
-from softsearch.app.console import progress, say
+from softsearch.app.console import echo, progress
 from softsearch.app.systems.open import open_any, open_systems, path_list
 from softsearch.app.systems.reranking import rerank
 from softsearch.app.systems.texts import read_test_set
@@ -151,7 +151,7 @@ def tune(options: Tune) -> None:
     typed = {option: option_key(option) for option in typed_options()}
     rest = [option for option, key in typed.items() if key.split(".")[0] == "search" and key not in tuned.options]
     command = shell_command(["softsearch", "evaluate", f"weights={quoted(str(out))}", *rest])
-    say(f"weights: {out}\nnext: {command}")
+    echo(f"weights: {out}\nnext: {command}")
     if not _is_rerank(options.search):
         words = [override(key, value) for key, value in tuned.options.items() if key.startswith("search.")]
         echo(f"a bundle recommends the same search with: softsearch export {shell_command(words)} ...")

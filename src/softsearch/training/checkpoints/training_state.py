@@ -18,7 +18,7 @@ from softsearch.training.module import TranslationModule, make_optimizer
 _WORDS = "loss.recent_words"  # indices of weights
 
 
-def state_misfit(checkpoint: Mapping[str, Any], module: TranslationModule) -> str | None:
+def state_mismatch(checkpoint: Mapping[str, Any], module: TranslationModule) -> str | None:
     """Describes the first weight or moment of a checkpoint that this run cannot continue from; None if there is none.
 
     It raises any error if parts of the checkpoint are something else altogether.
@@ -45,7 +45,7 @@ def _problems(checkpoint: Mapping[str, Any], module: TranslationModule) -> Itera
             return
         for name, value in found.items():
             if not _is_alike(value, like[name]):
-                shape = tuple(value.shape) if isinstance(value, Tensor) else say(value)
+                shape = tuple(value.shape) if isinstance(value, Tensor) else shorten(value)
                 expected = (
                     f"{tuple(like[name].shape)} with all its values" if isinstance(like[name], Tensor) else "a number"
                 )

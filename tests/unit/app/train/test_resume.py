@@ -22,7 +22,7 @@ from softsearch.training.callbacks.ema import Ema
 from softsearch.training.callbacks.throughput import Throughput
 from softsearch.training.checkpoints.checkpoint_contents import SaveOrigin
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
-from softsearch.training.checkpoints.training_state import state_misfit
+from softsearch.training.checkpoints.training_state import state_mismatch
 from softsearch.training.faults.faulty_steps import FaultySteps
 from softsearch.training.optimizer.lazy_adam import LazyAdam
 from softsearch.training.optimizer.muon import Muon
@@ -78,7 +78,7 @@ def trained(folder: Path, optimizer: Any) -> tuple[dict[str, Any], Misfit]:
     trainer, module = build(4)
     trainer.fit(module, datamodule=data)
     trainer, module = build(8)
-    return load_checkpoint(folder / "last.ckpt"), partial(state_misfit, module=module)
+    return load_checkpoint(folder / "last.ckpt"), partial(state_mismatch, module=module)
 
 
 def changed(checkpoint: dict[str, Any], place: tuple[Any, ...], value: Any) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def test_a_run_that_early_stopping_has_ended_is_resumed(tmp_path: Path) -> None:
     assert fit(tmp_path, tmp_path / "run", *stopping(1), batches=40).global_step == 8
     path, data = tmp_path / "run" / "checkpoints" / "last.ckpt", small_data(tmp_path)
     module = small_module(data)
-    check_unchanged(path, CONFIG, partial(state_misfit, module=module))
+    check_unchanged(path, CONFIG, partial(state_mismatch, module=module))
     for patience, steps in ((1, 8), (2, 12)):
         assert fit(tmp_path, tmp_path / "on", *stopping(patience), batches=40, resume=path).global_step == steps
 
