@@ -15,6 +15,7 @@ from softsearch.runtime.completion import LAB
 COMMANDS = {  # with configs of the same names, and the functions that do the work
     "train": "softsearch.app.train.train.train",
     "prepare": "softsearch.app.prepare.prepare",
+    "count": "softsearch.app.count.count",
     "evaluate": "softsearch.app.evaluate.evaluate.evaluate",
     "score": "softsearch.app.score.score",
     "average": "softsearch.app.average.average",

@@ -19,23 +19,26 @@ from softsearch.files import open_file
 
 log = logging.getLogger(__name__)
 TRAIN: Sequence[str] = ("-m", "softsearch", "train")
+COUNT: Sequence[str] = ("-m", "softsearch", "count")
 LOGGED = "metrics.csv"
 OUTPUT = "output.log"
 _GRACE = 60.0  # seconds that a run has for its last checkpoint
 
 
-def train_command(folder: Path, overrides: Sequence[str], *, resume: bool) -> list[str]:
+def train_command(folder: Path, overrides: Sequence[str], *, resume: bool, program: Sequence[str] = ()) -> list[str]:
     """The command of a run in ``folder`` that ends when this process does; on Windows it may live longer."""
     run_dir = f"hydra.run.dir={quoted(str(folder.absolute()))}"
     options = [*overrides, run_dir, "resume=auto" if resume else "overwrite=true"]
     # On Windows exec begins another process, of which nobody here would know.
     guard = (sys.executable, die_with_parent.__file__, str(os.getpid())) if hasattr(os, "killpg") else ()
-    return [*guard, sys.executable, *TRAIN, *options]
+    return [*guard, sys.executable, *(program or TRAIN), *options]
 
 
 @contextmanager
-def training(folder: Path, overrides: Sequence[str], *, resume: bool) -> Iterator[subprocess.Popen[bytes]]:
-    """Runs ``softsearch train`` in a process group of its own, which is ended when the block is left.
+def training(
+    folder: Path, overrides: Sequence[str], *, resume: bool, program: Sequence[str] = ()
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Runs ``softsearch train``, or another ``program``, in a process group that is ended when the block is left.
 
     Windows has no such groups: there the process alone is ended, at once.
 
@@ -46,7 +49,7 @@ def training(folder: Path, overrides: Sequence[str], *, resume: bool) -> Iterato
         (folder / name).unlink(missing_ok=True)
     with (folder / OUTPUT).open("ab") as output:
         process = subprocess.Popen(
-            train_command(folder, overrides, resume=resume),
+            train_command(folder, overrides, resume=resume, program=program),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

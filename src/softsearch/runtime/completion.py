@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 LAB = {  # command -> what it does
     "train": "Trains a model, tests its best checkpoint, and keeps everything in a run folder",
     "prepare": "Prepares the data of a training, which then finds them in the cache",
+    "count": "Counts an n-gram language model, for fusion and reranking",
     "evaluate": "Translates a test set, scores one or several systems, and writes a report",
     "score": "Writes the log probabilities that models give to translations",
     "average": "Averages checkpoints of a run",

@@ -9,7 +9,6 @@ import lightning
 import pytest
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import OmegaConf
-from tests.unit.app.placeholder_batch import install, plan
 
 from softsearch.app import prepare as prepare_command
 from softsearch.app.config.composition import CONFIGS, composed
@@ -28,6 +27,7 @@ from softsearch.extras.sweep.study import open_study
 from softsearch.extras.sweep.sweep import Worker
 from softsearch.text.tokenizer import TokenizerTrainer
 from tests.extras.sweep.test_compare import trained
+from tests.unit.app.stand_in import install, plan
 from tests.unit.data.pairs import write_pair
 from tests.unit.report.page.pages import whole_report
 

@@ -180,7 +180,7 @@ class CommandLine:
             return f"write {word}=NAME, one of {', '.join(self.choices(word))}"
         if word in self._keys():
             return f"write {word}=true, or another value"
-        if self.command in ("train", "prepare") and Path(word).exists():
+        if self.command in ("train", "prepare", "count") and Path(word).exists():
             return (
                 f"write init={word} to start from a trained run, or data=parallel data.train='[FILE.en,FILE.de]' for "
                 "your own text"

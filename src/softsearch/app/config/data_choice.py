@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 
 from softsearch.app.config.composition import composed, value_of
 
-_COMMANDS = ("train", "prepare")
+_COMMANDS = ("train", "prepare", "count")
 _CHOOSES = re.compile(r"[+~]*data(@\S*)?=")
 _OPTION = re.compile(r"[+~]*[^=]*\.|-")
 

@@ -76,6 +76,11 @@ class Train:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CountNGrams(Train):
+    """Options of ``count``."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Prepare(Train):
     """Options of ``prepare``."""
 
@@ -270,9 +275,24 @@ class History(Trainings):
     out: Path
 
 
-OPTIONS: Mapping[str, type] = {  # of softsearch sweep: softsearch.extras.sweep.study.Plan, which its config names
+OPTIONS: Mapping[str, type] = {
+    "count": CountNGrams
+} | {  # of softsearch sweep: softsearch.extras.sweep.study.Plan, which its config names
     options.__name__.lower(): options
-    for options in (Train, Prepare, Evaluate, Score, Tune, Export, Dictionary, Average, Compare, Reproduce, History)
+    for options in (
+        Train,
+        Prepare,
+        Count,
+        Evaluate,
+        Score,
+        Tune,
+        Export,
+        Dictionary,
+        Average,
+        Compare,
+        Reproduce,
+        History,
+    )
 }
 
 _AtLeastMinusOne = Annotated[int, Range(-1)]  # -1 is "without end" or "all"

@@ -36,7 +36,8 @@ _EXAMPLES = {  # of keys that newcomers meet
     "data.src": "for example data.src=1 data.tgt=2 for the first two columns, or the columns' names",
     "data.tgt": "for example data.src=1 data.tgt=2 for the first two columns, or the columns' names",
 }
-_Options, _Made = TypeVar("_Options"), TypeVar("_Made")
+_Options = TypeVar("_Options")
+_Made = TypeVar("_Made")
 
 
 def plain(config: DictConfig, unresolved: Collection[str] = ()) -> dict[str, Any]:

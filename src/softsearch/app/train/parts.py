@@ -16,7 +16,7 @@ from softsearch.app.config.build import data_maker, search_maker
 from softsearch.app.config.composition import typed_options
 from softsearch.app.config.options import Train
 from softsearch.app.config.shorthands import shell_command
-from softsearch.app.config.validation import Mistakes, build, check, nearest, plain, read_options
+from softsearch.app.config.validation import Mistakes, build, check, nearest, plain, read_options, target_of
 from softsearch.app.results import build_metrics
 from softsearch.app.train.devices import build_trainer
 from softsearch.data.datamodule import ParallelDataModule
@@ -92,6 +92,7 @@ def build_parts(config: DictConfig) -> TrainParts:
     """
     options, record, mistakes = read_options(config, Train), recorded(config), Mistakes()
     attempt = mistakes.attempt
+    check_trained(options)
     attempt(check_limits, record)
     model = attempt(describe_model, options)
     training = {name: attempt(build, getattr(options, name)) for name in _TRAINING}
@@ -125,6 +126,18 @@ def recorded(config: DictConfig) -> dict[str, Any]:
     return {key: value for key, value in plain(config).items() if key != "trust"}
 
 
+def check_trained(options: Train) -> None:
+    """Refuses a model that is counted.
+
+    Raises:
+        ConfigError: with the line to type instead.
+    """
+    if is_counted(options.model):
+        words = [word for word in typed_options() if not word.startswith(("resume=", "init=", "init."))]
+        line = shell_command(("softsearch", "count", *words))
+        raise ConfigError(f"model.decoder is counted from the data, not trained; type {line}")
+
+
 def build_training(options: Train, model: Seq2Seq) -> dict[str, Any]:
     """The arguments of the TranslationModule beside its model, which they fit.
 
@@ -136,14 +149,14 @@ def build_training(options: Train, model: Seq2Seq) -> dict[str, Any]:
     return fit_together(options, {name: build(getattr(options, name)) for name in _TRAINING}, model)
 
 
+def is_counted(model: DictConfig) -> bool:
+    """Whether ``softsearch count`` makes the model of a config, because its decoder is counted, not trained."""
+    decoder = target_of(model.decoder, "model.decoder") if "decoder" in model else None
+    return isinstance(decoder, type) and issubclass(decoder, CountedDecoder)
+
+
 def fit_together(options: Train, training: dict[str, Any], model: Seq2Seq) -> dict[str, Any]:
     """Checks that loss, optimizer and schedule are for the model; raises as :func:`build_training`."""
-    if isinstance(model.decoder, CountedDecoder):
-        words = [word for word in typed_options() if not word.startswith(("resume=", "init=", "init."))]
-        raise ConfigError(
-            f"{type(model.decoder).__name__} is counted from the data, not trained; type "
-            f"{shell_command(('softsearch', 'count', *words))}"
-        )
     if isinstance(training["loss"], SampledSoftmax | NoiseContrastive):
         training["loss"].check(model.decoder.output_projection)
     training["scheduler"](make_optimizer(training["optimizer"], model, nn.Linear(1, 1).parameters()))

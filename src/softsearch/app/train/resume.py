@@ -28,6 +28,8 @@ _PATHS = ("resume", "init", "overwrite", "test", "run_dir", "cache_dir", "callba
 class Resumed(Fresh):
     """A run that continues from a checkpoint, whose weights come with the state of its training."""
 
+    checkpoint: Path
+
     def __init__(self, options: Train, checkpoint: Path) -> None:
         super().__init__(options)
         self.checkpoint = checkpoint

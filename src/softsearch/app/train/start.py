@@ -14,8 +14,10 @@ from softsearch.app.train.parts import freeze
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.existing_tokenizers import TokenizerMaker
 from softsearch.data.preparation.cache_folder import lock
+from softsearch.data.preparation.prepare import text_problems
 from softsearch.data.tokenizer_files import from_files
 from softsearch.errors import ConfigError
+from softsearch.evaluation.text_checks import unsegmented
 from softsearch.models.interface import Seq2Seq
 from softsearch.training.module import TranslationModule
 
@@ -91,6 +93,23 @@ def choose_start(options: Train) -> Fresh:
         if (checkpoint := checkpoint_to_resume(options.resume, options.run_dir)) is not None:
             return Resumed(options, checkpoint)
     return Fresh(options) if options.init.ckpt is None else Adapted(options)
+
+
+def prepare_data(data: ParallelDataModule, node: dict[str, Any], world_size: int = 1) -> ParallelDataModule:
+    """Prepares the data, writes the languages that it has into its config ``node``, and warns of its text.
+
+    Raises:
+        SoftsearchError: the data cannot be read, or are too few for all processes.
+    """
+    data.prepare_data()
+    data.check(world_size)
+    source = data.source
+    node |= {key: getattr(source, key) for key in ("src_lang", "tgt_lang") if key in node}
+    for warning in text_problems(source, data.prepared.tgt_tokenizer, data.cache_dir):
+        log.warning(warning)
+    if problem := unsegmented(data.lines("val")[1], text_form=source.text_form, tgt_lang=source.tgt_lang):
+        log.warning("%s; set data.tgt_lang=CODE", problem)
+    return data
 
 
 def check_folder(options: Train) -> None:

@@ -76,7 +76,7 @@ def final_test(
     options, trainer = parts.options, parts.trainer
     if not options.test:
         return lambda: None
-    split, text = _test_text(data, options.test)
+    split, text = test_text(data, options.test)
     hypotheses, scores = evaluate(model, data.tokenizers, search, text, parts.metrics)
     for logger in trainer.loggers:
         logger.log_metrics(scores.prefixed(split).values, trainer.global_step)
@@ -91,7 +91,7 @@ def final_test(
     return partial(print_test, options.run_dir, split, scores, counted)
 
 
-def _test_text(data: ParallelDataModule, count: bool | int) -> tuple[str, HeldOutText]:
+def test_text(data: ParallelDataModule, count: bool | int) -> tuple[str, HeldOutText]:
     """The test set, or the validation set of data that have none: the split and its first ``count`` sentences."""
     split = "test" if "test" in data.prepared.splits else "val"
     text = read_split(data.source, split, data.cache_dir, f"set data.{split}")

@@ -18,11 +18,9 @@ from softsearch.app.config.validation import build
 from softsearch.app.environment import git_state
 from softsearch.app.train.devices import naming_lost_processes
 from softsearch.app.train.parts import TrainParts, build_parts
-from softsearch.app.train.start import Fresh, choose_start, only_run
+from softsearch.app.train.start import Fresh, choose_start, only_run, prepare_data
 from softsearch.app.train.summary import best_saver, final_test, log_start, print_end
 from softsearch.data.datamodule import ParallelDataModule
-from softsearch.data.preparation.prepare import text_problems
-from softsearch.evaluation.text_checks import unsegmented
 from softsearch.models.interface import Seq2Seq
 from softsearch.training.checkpoints.checkpoint_contents import SaveOrigin, read_contents
 from softsearch.training.checkpoints.folder import BEST
@@ -43,7 +41,7 @@ def train(config: DictConfig) -> None:
     parts = build_parts(config)
     start = choose_start(parts.options)
     lightning.seed_everything(parts.options.seed, verbose=False)
-    data = _prepare_data(parts, start)
+    data = prepare_data(parts.make_data(tokenizer=start.tokenizers()), parts.record["data"], parts.trainer.world_size)
     parts = parts.monitoring(data, config)
     model = start.model(data, parts.record["model"])
     module = parts.module(model, data)
@@ -63,20 +61,6 @@ def train(config: DictConfig) -> None:
             show()
             print_end(parts.options, parts.record, model, trainer)
         trainer.strategy.barrier()
-
-
-def _prepare_data(parts: TrainParts, start: Fresh) -> ParallelDataModule:
-    """The prepared data; writes the languages that it found into its config, and warns where BLEU needs another."""
-    data = parts.make_data(tokenizer=start.tokenizers())
-    data.prepare_data()
-    data.check(parts.trainer.world_size)
-    source, node = data.source, parts.record["data"]
-    node |= {key: getattr(source, key) for key in ("src_lang", "tgt_lang") if key in node}
-    for warning in text_problems(source, data.prepared.tgt_tokenizer, data.cache_dir):
-        log.warning(warning)
-    if problem := unsegmented(data.lines("val")[1], text_form=source.text_form, tgt_lang=source.tgt_lang):
-        log.warning("%s; set data.tgt_lang=CODE", problem)
-    return data
 
 
 @contextmanager

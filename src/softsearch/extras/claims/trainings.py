@@ -19,8 +19,8 @@ from softsearch.app.config.options import Trainings
 from softsearch.app.config.validation import check, flatten, plain
 from softsearch.app.console import progress
 from softsearch.app.results import METRICS, read_metrics
-from softsearch.app.train.parts import RUNTIME_ARGUMENTS
-from softsearch.app.train_process import OUTPUT, last_lines, logged_values, training
+from softsearch.app.train.parts import RUNTIME_ARGUMENTS, is_counted
+from softsearch.app.train_process import COUNT, OUTPUT, last_lines, logged_values, training
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.extras.claims.claim import Plan
 from softsearch.extras.claims.measures import digest
@@ -40,6 +40,7 @@ class Training:
     overrides: tuple[str, ...]
     folder: Path
     steps: int
+    is_counted: bool = False  # by softsearch count
 
     @property
     def finished(self) -> bool:
@@ -49,8 +50,9 @@ class Training:
     @property
     def command(self) -> str:
         """What a user would type to train it alone."""
+        program, again = ("count", "overwrite=true") if self.is_counted else ("train", "resume=auto")
         folder = quoted(str(self.folder))
-        return shlex.join(["softsearch", "train", *self.overrides, f"hydra.run.dir={folder}", "resume=auto"])
+        return shlex.join(["softsearch", program, *self.overrides, f"hydra.run.dir={folder}", again])
 
 
 def trainings(claim: Plan, options: Trainings) -> list[Training]:
@@ -86,7 +88,9 @@ def _trainings(
                 check(node, name, given=RUNTIME_ARGUMENTS.get(name, ()))
             key = digest({name: node for name, node in values.items() if name not in _PLACES})
             own = [*overrides, *start, f"seed={seed}", f"name={run}", *_roots(values, options.multi30k), *further]
-            yield Training(run, seed, tuple(own), options.runs_dir / key, max(0, int(config.trainer.max_steps)))
+            counted = is_counted(config.model)
+            steps = 0 if counted else max(0, int(config.trainer.max_steps))
+            yield Training(run, seed, tuple(own), options.runs_dir / key, steps, counted)
     except (HydraException, OmegaConfBaseException, ConfigError) as error:
         raise ConfigError(f"runs.{run}: {CommandLine('train', overrides).explain(error)}") from error
 
@@ -115,7 +119,9 @@ def train_all(needed: Sequence[Training]) -> None:
 
 
 def _train(each: Training, name: str) -> None:
-    with training(each.folder, each.overrides, resume=True) as process, progress(name, each.steps) as advance:
+    program, resume = (COUNT, False) if each.is_counted else ((), True)
+    process_of_run = training(each.folder, each.overrides, resume=resume, program=program)
+    with process_of_run as process, progress(name, each.steps) as advance:
         shown = 0
         while (code := process.poll()) is None:
             reached = max((step for step, _ in logged_values(each.folder, "step")), default=0)
