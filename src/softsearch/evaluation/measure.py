@@ -18,7 +18,7 @@ from softsearch.evaluation.test_set import HeldOutText
 from softsearch.machine import cores
 from softsearch.runtime.system import System, translation_texts
 from softsearch.search.batching import translate_ids
-from softsearch.search.constraints import Banned
+from softsearch.search.constraints import BannedTokens
 from softsearch.search.ensemble import Ensemble
 from softsearch.search.forced_decoding import score_pairs
 from softsearch.search.interface import Hypothesis, SearchStrategy

@@ -275,25 +275,10 @@ class History(Trainings):
     out: Path
 
 
-OPTIONS: Mapping[str, type] = {
-    "count": CountNGrams
-} | {  # of softsearch sweep: softsearch.extras.sweep.study.Plan, which its config names
+OPTIONS: Mapping[str, type] = {  # of softsearch sweep: softsearch.extras.sweep.study.Plan, which its config names
     options.__name__.lower(): options
-    for options in (
-        Train,
-        Prepare,
-        Count,
-        Evaluate,
-        Score,
-        Tune,
-        Export,
-        Dictionary,
-        Average,
-        Compare,
-        Reproduce,
-        History,
-    )
-}
+    for options in (Train, Prepare, Evaluate, Score, Tune, Export, Dictionary, Average, Compare, Reproduce, History)
+} | {"count": CountNGrams}
 
 _AtLeastMinusOne = Annotated[int, Range(-1)]  # -1 is "without end" or "all"
 _Limit = Count | Annotated[float, Range(0, 1)] | None

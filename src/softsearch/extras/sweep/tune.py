@@ -23,7 +23,7 @@ from softsearch.app.console import echo, progress
 from softsearch.app.systems.open import open_any, open_systems, path_list
 from softsearch.app.systems.reranking import rerank
 from softsearch.app.systems.texts import read_test_set
-from softsearch.app.systems.weights_file import Tuned
+from softsearch.app.systems.weights_file import TunedWeights
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import BATCH_TOKENS
 from softsearch.evaluation.measure import Evaluator
