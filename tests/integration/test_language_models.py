@@ -11,6 +11,7 @@ import torch
 from softsearch.app.config.build import rebuild_model
 from softsearch.app.config.options import Export
 from softsearch.app.config.validation import read_options
+from softsearch.app.count import count
 from softsearch.app.export import export
 from softsearch.app.train.train import train
 from softsearch.errors import CheckpointError, ConfigError
@@ -30,7 +31,7 @@ def run(home: Path, name: str, *options: str) -> dict[str, Any]:
     config = configure_run(home, name, f"model={name}", *options)
     if name in LANGUAGE_MODELS:
         config.model.decoder.order = ORDER
-    train(config)
+    (count if name == "ngram" else train)(config)
     metrics: dict[str, Any] = json.loads((home / name / "metrics.json").read_text())
     return metrics
 
@@ -63,9 +64,18 @@ def test_the_loss_of_a_counted_model_is_that_of_the_training_text(home: Path) ->
     assert "val/perplexity" in (home / "ngram" / "metrics.csv").read_text()
 
 
-def test_a_counted_model_is_counted_again_where_others_would_resume(home: Path) -> None:
-    before = json.loads((home / "ngram" / "metrics.json").read_text())
-    assert run(home, "ngram", "resume=auto") == before
+def test_a_counted_model_replaces_another_only_if_it_may(home: Path) -> None:
+    metrics = json.loads((home / "ngram" / "metrics.json").read_text())
+    with pytest.raises(ConfigError, match=r"ngram has a run already .*overwrite=true to remove it"):
+        run(home, "ngram")
+    assert run(home, "ngram", "overwrite=true") == metrics
+
+
+def test_each_command_names_the_line_of_the_other(home: Path) -> None:
+    with pytest.raises(ConfigError, match="model.decoder is counted from the data, not trained; type softsearch count"):
+        train(configure_run(home, "no", "model=ngram"))
+    with pytest.raises(ConfigError, match="is trained, not counted; type softsearch train"):
+        count(configure_run(home, "no", "model=gru"))
 
 
 @pytest.mark.parametrize("name", LANGUAGE_MODELS)

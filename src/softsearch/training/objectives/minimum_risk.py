@@ -76,12 +76,12 @@ class MinimumRisk:
     """Options of :func:`minimum_risk`, whose utility is sentence BLEU on the data's text."""
 
     def __init__(self, *, samples: AtLeastOne = 10, alpha: Positive = 5e-3) -> None:
-        self.options = {"samples": samples, "alpha": alpha}
+        self.samples, self.alpha = samples, alpha
 
     def for_data(self, source: ParallelSource, tokenizers: Tokenizers) -> TrainingMethod:
         """The method for data of these languages and tokenizers."""
         utility = SentenceScore(bleu_for(source.text_form, source.tgt_lang), tokenizers[1])
-        return partial(minimum_risk, utility=utility, **self.options)
+        return partial(minimum_risk, utility=utility, samples=self.samples, alpha=self.alpha)
 
 
 def _risk(
