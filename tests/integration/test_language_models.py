@@ -72,7 +72,7 @@ def test_a_counted_model_replaces_another_only_if_it_may(home: Path) -> None:
 
 
 def test_each_command_names_the_line_of_the_other(home: Path) -> None:
-    with pytest.raises(ConfigError, match="model.decoder is counted from the data, not trained; type softsearch count"):
+    with pytest.raises(ConfigError, match="is counted from the data, not trained; type softsearch count"):
         train(configure_run(home, "no", "model=ngram"))
     with pytest.raises(ConfigError, match="is trained, not counted; type softsearch train"):
         count(configure_run(home, "no", "model=gru"))

@@ -24,6 +24,7 @@ from softsearch.search.forced_decoding import score_pairs
 from softsearch.search.interface import Hypothesis, SearchStrategy
 from softsearch.text.vocabulary import UNK
 
+EarlierSystem = tuple[SystemReport, dict[str, Resamples]]  # of another report, with its resampled scores
 ProgressBar = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]  # takes a name and a total
 
 
@@ -178,9 +179,7 @@ class Evaluator:
         return mean_nll(scores), ""
 
 
-def read_earlier(
-    against: Path, evaluator: Evaluator, names: Collection[str]
-) -> list[tuple[SystemReport, dict[str, Resamples]]]:
+def read_earlier(against: Path, evaluator: Evaluator, names: Collection[str]) -> list[EarlierSystem]:
     """The systems of the report in the folder ``against``, without their pictures, and their scores for paired tests.
 
     Their translations are scored again, so that all scores of a metric have one signature.

@@ -23,6 +23,7 @@ from softsearch.text.tokenizer import Tokenizers
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, describe_mismatch
 
 log = logging.getLogger(__name__)
+SearchMaker = Callable[[Tokenizers], SearchStrategy]  # for the searching system's tokenizers
 
 
 def data_maker(options: Train) -> Callable[..., ParallelDataModule]:
@@ -126,7 +127,7 @@ def needs_tokenizers(node: DictConfig) -> NeedsTokenizers | None:
     return getattr(target_of(node, "search"), "needs_tokenizers", None)
 
 
-def search_maker(node: DictConfig) -> Callable[[Tokenizers], SearchStrategy]:
+def search_maker(node: DictConfig) -> SearchMaker:
     """Checks a ``search``, and returns what makes its strategy for a system with given tokenizers.
 
     Raises:

@@ -12,7 +12,7 @@ from lightning.pytorch.callbacks import Callback
 from omegaconf import DictConfig, OmegaConf
 from torch import Tensor, nn
 
-from softsearch.app.config.build import data_maker, search_maker
+from softsearch.app.config.build import SearchMaker, data_maker, search_maker
 from softsearch.app.config.composition import typed_options
 from softsearch.app.config.options import Train
 from softsearch.app.config.shorthands import shell_command
@@ -24,8 +24,6 @@ from softsearch.errors import ConfigError
 from softsearch.evaluation.metrics import Metric
 from softsearch.models.interface import CountedDecoder, Seq2Seq
 from softsearch.models.loss import NoiseContrastive, SampledSoftmax
-from softsearch.search.interface import SearchStrategy
-from softsearch.text.tokenizer import Tokenizers
 from softsearch.training.module import TranslationModule, make_optimizer
 
 log = logging.getLogger(__name__)
@@ -46,7 +44,7 @@ class TrainParts:
     trainer: lightning.Trainer
     loggers: list[DictConfig]  # built when the run begins
     make_data: Callable[..., ParallelDataModule]
-    make_search: Callable[[Tokenizers], SearchStrategy]
+    make_search: SearchMaker
     exports_bundle: bool
 
     def module(self, model: Seq2Seq, data: ParallelDataModule) -> TranslationModule:

@@ -1,0 +1,123 @@
+"""Plan of an evaluation: its systems, text, searches and metrics, all checked before hours of translating."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from omegaconf import DictConfig
+
+from softsearch.app.config.build import SearchMaker, search_maker
+from softsearch.app.config.composition import composed, option_key, typed_options
+from softsearch.app.config.options import Evaluate
+from softsearch.app.config.validation import read_options
+from softsearch.app.console import echo, progress
+from softsearch.app.evaluate.alignments import read_alignment_options
+from softsearch.app.evaluate.guard import read_guarded
+from softsearch.app.evaluate.searches import curve_searches, describe_search
+from softsearch.app.evaluate.systems import with_ensemble, with_shortlist
+from softsearch.app.results import build_metrics
+from softsearch.app.systems.open import open_systems, trained_metrics
+from softsearch.app.systems.texts import read_test_set
+from softsearch.app.systems.weights_file import with_tuned
+from softsearch.errors import ConfigError
+from softsearch.evaluation.alignment_error import Gold
+from softsearch.evaluation.measure import EarlierSystem, Evaluator, read_earlier
+from softsearch.evaluation.metrics import Metric, for_text
+from softsearch.evaluation.test_set import HeldOutText
+from softsearch.evaluation.text_checks import text_problems
+from softsearch.runtime.system import System, with_separate_inputs
+from softsearch.search.ensemble import Ensemble
+from softsearch.text.word_dictionary import read_dictionary
+
+_COPY = "copy"  # of replace_unknown; ./copy is a file
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What an evaluation does."""
+
+    options: Evaluate
+    members: list[System]  # those that are named
+    systems: list[System]  # those that are measured: the members, or their ensemble with or without them
+    metrics: Mapping[str, Metric]  # as they are configured
+    evaluator: Evaluator  # with the text, and the metrics for it
+    make_search: SearchMaker
+    curve: Mapping[str, SearchMaker]
+    gold: list[Gold] | None
+    guarded: HeldOutText | None
+    earlier: list[EarlierSystem]  # systems of another report
+    warnings: list[str]
+
+    def describe(self, system: System) -> str:
+        """A description of the search and its additions."""
+        options = self.options
+
+        frequent, unknown = options.shortlist.frequent, options.replace_unknown
+        words = [describe_search(options.search)]
+        words += [f"ensemble by {options.ensemble}"] if isinstance(system.step_fn, Ensemble) else []
+        words += [] if frequent is None else [f"shortlist {frequent}"]
+        if unknown is not None:
+            words.append("unknown words copied" if unknown == _COPY else f"unknown words from {Path(unknown).name}")
+        return ", ".join(words)
+
+
+def make_plan(config: DictConfig) -> Plan:
+    """Reads the options, and opens all that they name.
+
+    Raises:
+        SoftsearchError: a system or the text cannot be read, or an option is wrong.
+    """
+    options = read_options(with_tuned(config, typed_options()), Evaluate)
+    _check_options(options)
+    make_search = search_maker(options.search)
+    curve = {name: search_maker(node) for name, node in curve_searches(options.curve or [], options.search).items()}
+    metrics, warnings = build_metrics(options.metric), list[str]()
+    members = open_systems(options.ckpt, options.bundle, options.average)
+    if not _names_metrics(config):
+        own, warnings = trained_metrics(members)
+        metrics = own | {name: metric for name, metric in metrics.items() if name not in own}
+    text = read_test_set(options, options.test, members)
+    text = text.select(range(len(text.sources))[: options.sentences])
+    for system in members:
+        echo(f"translating {len(text.sources):,} sentences with {system.described}")
+    inputs = 1 if options.test is None else len(options.test) - 1
+    members = with_separate_inputs([with_shortlist(system, options) for system in members], inputs)
+    systems = with_ensemble(members, options)
+    gold, guarded = read_alignment_options(options, text), read_guarded(options, systems)
+    bound, dictionary = for_text(metrics, text.text_form, text.tgt_lang), _dictionary(options.replace_unknown)
+    evaluator = Evaluator(text=text, metrics=bound, dictionary=dictionary, progress=progress)
+    names = [system.name for system in systems]
+    return Plan(
+        options=options,
+        members=members,
+        systems=systems,
+        metrics=metrics,
+        evaluator=evaluator,
+        make_search=make_search,
+        curve=curve,
+        gold=gold,
+        guarded=guarded,
+        earlier=[] if options.against is None else read_earlier(options.against, evaluator, names),
+        warnings=warnings + text_problems(text, members, bound),
+    )
+
+
+def _check_options(options: Evaluate) -> None:
+    """Refuses options that do not go together."""
+    for key in ("weights", "language_model"):
+        if getattr(options, key) is not None and options.ensemble is None:
+            raise ConfigError(f"{key} is set, but ensemble is null; set ensemble=log_probs or ensemble=probs")
+    if options.gold is not None and options.test is not None and len(options.test) > 2:
+        raise ConfigError("gold aligns one source, and test names several; set gold=null, or name one in test")
+
+
+def _names_metrics(config: DictConfig) -> bool:
+    """Whether the user chose the metrics, by an option or in a config of their own."""
+    typed = any(option_key(option).partition(".")[0] == "metric" for option in typed_options())
+    return typed or bool(config.metric != composed("evaluate").metric)
+
+
+def _dictionary(replace_unknown: str | None) -> dict[str, str] | None:
+    if replace_unknown is None:
+        return None
+    return {} if replace_unknown == _COPY else read_dictionary(Path(replace_unknown))
