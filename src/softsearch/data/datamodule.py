@@ -14,9 +14,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from softsearch.data.corpora.base import ParallelSource
-from softsearch.data.dataset import Batch, ParallelDataset, Redraw, Resampler
+from softsearch.data.dataset import Batch, NoisyText, ParallelDataset, Redraw, Resampler
 from softsearch.data.existing_tokenizers import TokenizerMaker
-from softsearch.data.noisy_text import NoisyText
 from softsearch.data.preparation.prepare import prepare
 from softsearch.data.preparation.prepared import PreparedData
 from softsearch.data.sampler import Batching, BucketBatchSampler, Indices, Shard, divide, pairs_of_shard, shards_of

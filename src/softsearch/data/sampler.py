@@ -215,9 +215,9 @@ class BucketBatchSampler:
         """Yields the rest of the running epoch, and of those that are taken together with it."""
         epoch, start = divmod(self.position(), self.epoch)
         for number in range(epoch, epoch - epoch % self.epochs + self.epochs):
-            yield from self._rest(number, start if number == epoch else 0)
+            yield from self._remaining(number, start if number == epoch else 0)
 
-    def _rest(self, epoch: int, start: int) -> Iterator[list[int]]:
+    def _remaining(self, epoch: int, start: int) -> Iterator[list[int]]:
         for number in np.random.default_rng((self.seed, epoch)).permutation(len(self.sizes)).tolist():
             if start < self.sizes[number]:
                 shard, pairs = self._shard(number)

@@ -19,8 +19,8 @@ from softsearch.export.shortlist import add_shortlist
 from softsearch.models.interface import DecoderState, EncoderDescription, Memory, Seq2Seq, Tensors, over_tokens
 from softsearch.models.output_layers import linear_layer
 from softsearch.models.recurrence import Recurrence
-from softsearch.runtime.candidates import BLOCK
 from softsearch.runtime.manifest import DECODER_STEP, ENCODER, FEATURES
+from softsearch.runtime.onnx_state import BLOCK
 from softsearch.text.vocabulary import BOS, EOS, PAD
 
 SENTENCES, BEAMS, PREVIOUS_BEAMS, SRC_LEN, POSITIONS, SLOTS = (

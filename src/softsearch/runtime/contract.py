@@ -1,7 +1,19 @@
-"""The contract of a bundle's graphs: names, types and shapes of their inputs and outputs."""
+"""The contract of a bundle's graphs: names, types and shapes of their inputs and outputs.
+
+``decoder_block.onnx`` runs decoder steps with a beam's choice, one after the other: at most ``steps`` of them, fewer
+when every sentence is done. It reads the search's state: ``tokens`` and ``log_probs`` of the hypotheses, -inf where
+nothing may follow, ``[sentences, beams]``, the best scores of those that have ended, ``[sentences, n_best]``, and how
+many have. It returns the next state, and what each step chose. Its constants are those of ``decoder_step.onnx``.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from numpy.typing import NDArray
 
 from softsearch.errors import BundleError
-from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE, ENCODER, FEATURES
+from softsearch.runtime.graph_check import STEPS
+from softsearch.runtime.manifest import DECODER_BLOCK, DECODER_STEP, EMBEDDING_TABLE, ENCODER, FEATURES
 
 _ENCODER_INPUTS = {"src_tokens": "int64", "src_mask": "bool", EMBEDDING_TABLE: "float32", FEATURES: "float32"}
 _STEP_INPUTS = {
@@ -15,6 +27,19 @@ _STEP_INPUTS = {
 SHORTLIST_INPUTS = {"shortlist": "int64", "shortlist_bias": "float32"}
 STEP_OUTPUTS = {"log_probs": "float32", "candidates": "int64"}
 _OPTIONAL_OUTPUTS = {"alignments": "float32", "all_log_probs": "float32"}
+SETTINGS = {  # see softsearch.search.blocks
+    "limits": "int64",
+    "norms": "float64",
+    "limit_norms": "float64",
+    **dict.fromkeys(("size", "returned", "k", "twice"), "int64"),
+}
+STATE = {"log_probs": "float64", "best_scores": "float64", "ended": "int64"}
+HISTORY = {  # of each step, [steps, sentences, beams]
+    **dict.fromkeys(("all_parents", "all_tokens", "end_rows"), "int64"),
+    **dict.fromkeys(("survivors", "end_log_probs"), "float64"),
+}
+CHECKED = "checked"  # [steps] the sum of log probabilities: NaN or +inf where one is
+Ports = tuple[list[str], dict[str, str]]  # those that are needed, and the dtypes of all that may be
 
 
 def check_contract(
@@ -50,3 +75,48 @@ def check_shape(file: str, name: str, axes: tuple[int, ...], expected: tuple[int
         raise BundleError(
             f"{file}: {name} came with the axes {list(axes)}, expected {list(expected)}; export the bundle again"
         )
+
+
+def block_ports(encoded: dict[str, str], step_inputs: dict[str, str]) -> dict[str, Ports]:
+    """The ports that a block must and may have, by side, derived from those of the other graphs."""
+    inputs = {STEPS: "int64", "written": "int64", "tokens": "int64", **SETTINGS, **STATE}
+    caches = {name: dtype for name, dtype in encoded.items() if name.startswith(("cache.", "slots."))}
+    outputs = {**{f"next_{name}": dtype for name, dtype in (STATE | caches).items()}, **HISTORY, CHECKED: "float32"}
+    return {"input": ([*inputs, *caches], step_inputs | inputs), "output": (list(outputs), outputs)}
+
+
+def read_choices(
+    outputs: Mapping[str, NDArray[Any]], sizes: tuple[int, int, int, int], vocab_size: int
+) -> dict[str, NDArray[Any]]:
+    """Reads and checks the outputs of a block, without caches.
+
+    Args:
+        outputs: by name.
+        sizes: the most steps, the sentences, hypotheses of each, and the translations to return.
+        vocab_size: of the target.
+
+    Raises:
+        BundleError: an output has a wrong shape, or names a word or a hypothesis that does not exist.
+    """
+    most, sentences, beams, n_best = sizes
+    steps = len(outputs[CHECKED])
+    shapes = dict.fromkeys(HISTORY, (steps, sentences, beams)) | {
+        "next_log_probs": (sentences, beams),
+        "next_best_scores": (sentences, n_best),
+        "next_ended": (sentences, 1),
+        CHECKED: (steps,),
+    }
+    most_of = {"all_tokens": vocab_size, "all_parents": beams, "end_rows": beams}
+    for name, shape in shapes.items():
+        values = outputs[name]
+        if values.shape != shape or not 0 < steps <= most:
+            raise BundleError(
+                f"{DECODER_BLOCK}: {name} came with the axes {list(values.shape)}, expected {list(shape)} and at most "
+                f"{most} steps; export the bundle again"
+            )
+        if name in most_of and not 0 <= values.min() <= values.max() < most_of[name]:
+            raise BundleError(
+                f"{DECODER_BLOCK}: {name} holds numbers from {values.min()} to {values.max()}, expected 0 to "
+                f"{most_of[name] - 1}; export the bundle again"
+            )
+    return {name: outputs[name] for name in shapes}

@@ -14,7 +14,7 @@ The encoder of a model that reads feature vectors has an input ``src_features``,
 for each token, 0 at EOS and padding.
 
 ``decoder_block.onnx``, which older bundles lack, runs the step and the choice of a beam search several times, see
-:mod:`softsearch.runtime.onnx_block`.
+:mod:`softsearch.runtime.contract`.
 
 Where source and target share their embeddings, the encoder has an input ``embedding_table``, whose value is the
 constant of that name in ``decoder_step.onnx``.
@@ -32,12 +32,18 @@ from numpy.typing import NDArray
 
 from softsearch.errors import BundleError, InputError, SoftsearchError, printable
 from softsearch.runtime.bundle import Bundle
-from softsearch.runtime.candidates import read_candidates, read_words
-from softsearch.runtime.contract import SHORTLIST_INPUTS, STEP_OUTPUTS, check_contract, check_ports, check_shape
+from softsearch.runtime.contract import (
+    SHORTLIST_INPUTS,
+    STEP_OUTPUTS,
+    block_ports,
+    check_contract,
+    check_ports,
+    check_shape,
+    read_choices,
+)
 from softsearch.runtime.graph_check import STEPS, check_graph, embedding_table, has_wide_int8, with_constants
 from softsearch.runtime.manifest import DECODER_BLOCK, DECODER_STEP, EMBEDDING_TABLE, ENCODER, FEATURES, SINGLE
-from softsearch.runtime.onnx_block import block_ports, read_choices
-from softsearch.runtime.onnx_state import OnnxState
+from softsearch.runtime.onnx_state import OnnxState, read_candidates, read_words
 from softsearch.runtime.providers import Provider, check_provider, find_provider
 from softsearch.search.interface import Candidates, StepFunction
 from softsearch.search.shortlist import Shortlist, ShortlistStep
@@ -212,7 +218,7 @@ class OnnxStepFunction(StepFunction):
             steps: at least 1.
 
         Returns:
-            The choices, see :func:`~softsearch.runtime.onnx_block.read_choices`, and the next state.
+            The choices, see :func:`~softsearch.runtime.contract.read_choices`, and the next state.
 
         Raises:
             BundleError: the graph chose a word or a hypothesis that does not exist.

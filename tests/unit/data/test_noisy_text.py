@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from softsearch.data.datamodule import _check_noise
-from softsearch.data.dataset import MAX_GROWTH, Batch
-from softsearch.data.noisy_text import NoisyText
+from softsearch.data.dataset import MAX_GROWTH, Batch, NoisyText
 from softsearch.errors import ConfigError
 from softsearch.text.noise import NO_NOISE, Noise
 from softsearch.text.vocabulary import SOURCE_SEPARATOR, UNK

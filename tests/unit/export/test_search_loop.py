@@ -11,9 +11,9 @@ import pytest
 from softsearch.errors import BundleError, InputError
 from softsearch.export.search_loop import with_block
 from softsearch.runtime.bundle import Bundle, bundle_of, write_bundle
+from softsearch.runtime.contract import read_choices
 from softsearch.runtime.graph_check import check_graph
 from softsearch.runtime.manifest import DECODER_BLOCK, DECODER_STEP
-from softsearch.runtime.onnx_block import read_choices
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.search import blocks
 from softsearch.search.beam import BeamSearch

@@ -41,7 +41,7 @@ def run_name(now: str, nodes: int) -> str:
         ConfigError: the first process of several does not answer.
     """
     name = _slurm_job(os.environ) or now
-    return _told(name, nodes) if _are_several(os.environ, nodes) else name
+    return _first_process_name(name, nodes) if _are_several(os.environ, nodes) else name
 
 
 def _are_several(environment: Mapping[str, str], nodes: int) -> bool:
@@ -64,7 +64,7 @@ def _slurm_job(environment: Mapping[str, str]) -> str | None:
     return f"slurm-{job}" + (f"-{step}" if 0 < step < _STEPS else "")
 
 
-def _told(name: str, nodes: int) -> str:
+def _first_process_name(name: str, nodes: int) -> str:
     """The first process's name, by the store over which PyTorch will connect the processes too."""
     from lightning.fabric.plugins.environments.lightning import LightningEnvironment
     from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
@@ -84,7 +84,7 @@ def _told(name: str, nodes: int) -> str:
         if is_first:
             store.set(_KEY, name)
         _kept.append(store)
-        told: str = store.get(_KEY).decode()
+        received: str = store.get(_KEY).decode()
     except DistError as error:
         raise ConfigError(
             f"process {rank} cannot connect to the first one at {host}:{port} ({str(error).splitlines()[0]}); start "
@@ -92,4 +92,4 @@ def _told(name: str, nodes: int) -> str:
         ) from error
     finally:
         timer.cancel()
-    return told
+    return received

@@ -34,16 +34,16 @@ class FinalValidation(Checkpoint):
     def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
         """Asks Lightning to stop after the last step; all processes decide alike."""
         if is_accumulating(trainer):
-            self._put_off(trainer)
+            self._postpone(trainer)
         elif self.put_off or _at_limit(trainer):
             trainer.should_stop = True
 
     def on_validation_end(self, trainer: lightning.Trainer, *_: Any) -> None:
         """Puts off the end that early stopping has asked for."""
         if is_accumulating(trainer):
-            self._put_off(trainer)
+            self._postpone(trainer)
 
-    def _put_off(self, trainer: lightning.Trainer) -> None:
+    def _postpone(self, trainer: lightning.Trainer) -> None:
         self.put_off |= trainer.should_stop
         trainer.should_stop = False
 

@@ -55,7 +55,7 @@ class Progress(Callback):
         elif trainer.is_global_zero and monotonic() - self.last_line > _SECONDS:
             self.last_line = monotonic()
             of = f" of {self.total:,}" if self.total else ""
-            parts = (f"step {trainer.global_step}{of}", self._metrics(trainer), self._left(trainer.global_step))
+            parts = (f"step {trainer.global_step}{of}", self._metrics(trainer), self._time_left(trainer.global_step))
             log.info(", ".join(filter(None, parts)))
 
     def teardown(self, *_: Any, **__: Any) -> None:
@@ -64,7 +64,7 @@ class Progress(Callback):
             self.bar.stop()
             self.bar = None
 
-    def _left(self, step: int) -> str:
+    def _time_left(self, step: int) -> str:
         """The time to the last step, at the rate of this process, validations included."""
         if not self.total or step <= self.first:
             return ""
