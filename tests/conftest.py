@@ -17,7 +17,9 @@ import pytest
 from hypothesis import settings
 
 from softsearch.app.config.command import register_resolvers
-from tests.read_once import TRACES, flush_nothing, read_configs_once, read_torchlib_once, spell_once, trace_once
+from tests.costs import Costs
+from tests.read_once import SESSION, flush_nothing, read_configs_once, read_torchlib_once, spell_once
+from tests.traces import keep_traces, remove_old_traces
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -38,11 +40,13 @@ def is_fast(config: pytest.Config) -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Makes the folder of the graphs that all processes share, which ends with the session."""
-    if TRACES not in os.environ:
+    """Makes the folder that the processes of the session share, which ends with it."""
+    if SESSION not in os.environ:
         folder = TemporaryDirectory()
-        os.environ[TRACES] = folder.name
-        config.add_cleanup(lambda: (folder.cleanup(), os.environ.pop(TRACES)))
+        os.environ[SESSION] = folder.name
+        config.add_cleanup(lambda: (folder.cleanup(), os.environ.pop(SESSION)))
+        remove_old_traces()
+    config.pluginmanager.register(Costs(config))
     flush_nothing()
     read_configs_once()
 
@@ -71,7 +75,7 @@ def pytest_collection_finish() -> None:
     spell_once()
     if "softsearch.export.graphs" in sys.modules:
         read_torchlib_once()
-        trace_once()
+        keep_traces()
     gc.freeze()  # a million objects of modules and tests, which stay
 
 

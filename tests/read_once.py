@@ -1,7 +1,5 @@
-"""What libraries read or trace anew each time, done once in a process that composes, exports or forks many times."""
+"""What libraries read anew each time, done once in a process that composes, exports or forks many times."""
 
-import hashlib
-import io
 import logging
 import os
 import pickle
@@ -10,13 +8,11 @@ from contextlib import suppress
 from functools import cache
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from types import SimpleNamespace
 from typing import Any
 
 from softsearch.app.config.composition import CONFIGS
 
-TRACES = "SOFTSEARCH_TESTS_TRACES"  # a variable of the environment
+SESSION = "SOFTSEARCH_TESTS_SESSION"  # a variable of the environment: a folder
 
 
 def flush_nothing() -> None:
@@ -110,29 +106,3 @@ def spell_once() -> None:
             yield spelled[place]
 
     spellout._sentences = sentences
-
-
-def trace_once() -> None:
-    """Lets the processes of a session share the graphs of the modules that they export, in the folder :data:`TRACES`.
-
-    Two modules have one graph if they are equal in classes, attributes and weights, and are traced with equal examples.
-    """
-    import onnx
-    import torch
-
-    folder, trace = Path(os.environ[TRACES]), torch.onnx.export
-
-    def export(module: torch.nn.Module, **options: Any) -> Any:
-        examples, rest = options["kwargs"], {key: value for key, value in options.items() if key != "kwargs"}
-        if {type(part).__module__.partition(".")[0] for part in module.modules()} - {"softsearch", "tests", "torch"}:
-            return trace(module, **options)  # a test's own package: another test's may have the same name
-        torch.save((module, examples, repr(rest)), content := io.BytesIO())
-        kept = folder / f"{hashlib.sha256(content.getbuffer()).hexdigest()}.onnx"
-        if not kept.exists():
-            program = trace(module, **options)
-            with TemporaryDirectory(dir=folder) as place:
-                onnx.save(program.model_proto, f"{place}/new.onnx")
-                os.replace(f"{place}/new.onnx", kept)
-        return SimpleNamespace(model_proto=onnx.load(kept))
-
-    torch.onnx.export = export  # type: ignore[assignment]

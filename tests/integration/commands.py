@@ -15,7 +15,8 @@ from tempfile import TemporaryDirectory
 import pytest
 from filelock import FileLock
 
-from tests.read_once import TRACES
+from tests.costs import FORKED
+from tests.read_once import SESSION
 
 ROOT = Path(__file__).parents[2]
 SMALL = (
@@ -77,16 +78,17 @@ class ForkServer:
             }
             try:
                 connection.sendall(json.dumps(request).encode() + b"\n")
-                code = int(connection.recv(16))
+                code, seconds = connection.recv(64).split()
             except BaseException:  # such as pytest's timeout: the next command must not get this one's answer
                 self.stop()
                 raise
             texts = (path.read_text(encoding="utf-8") if path.exists() else "" for path in (output, errors))
-            return subprocess.CompletedProcess(argv, code, *texts)
+            FORKED.seconds += float(seconds)
+            return subprocess.CompletedProcess(argv, int(code), *texts)
 
     def _connect(self) -> socket.socket:
         """A connection to the session's server of this interpreter, or to a new one."""
-        place = os.path.join(os.environ[TRACES], hashlib.sha256(self.python.encode()).hexdigest()[:8])  # noqa: PTH118 short
+        place = os.path.join(os.environ[SESSION], hashlib.sha256(self.python.encode()).hexdigest()[:8])  # noqa: PTH118 short
         connection = socket.socket(socket.AF_UNIX)
         with FileLock(f"{place}.lock"):
             try:

@@ -1,7 +1,8 @@
 """Server that runs commands in processes forked from one that has imported the lab already.
 
 Importing PyTorch and Lightning takes longer than most of these commands do. All workers of a test session share one. It
-reads a request per line of a connection and answers with the exit code; ``tests.integration.commands`` is its client.
+reads a request per line of a connection and answers with the exit code and CPU seconds; its client is
+``tests.integration.commands``.
 """
 
 import atexit
@@ -30,7 +31,8 @@ from typing import IO, Any, NoReturn
 import numpy as np
 
 import softsearch
-from tests.read_once import TRACES, flush_nothing, read_configs_once, read_torchlib_once, spell_once, trace_once
+from tests.read_once import SESSION, flush_nothing, read_configs_once, read_torchlib_once, spell_once
+from tests.traces import keep_traces
 
 PRELOADED = (  # besides our modules: what these and libraries import when they need it
     "hydra._internal.logging_config",
@@ -53,7 +55,7 @@ PRELOADED = (  # besides our modules: what these and libraries import when they 
 def serve(listener: socket.socket) -> None:
     """Serves each client in a process of its own, until there are none left; on the CPU, as no GPU survives a fork."""
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    tempfile.tempdir = os.environ.get(TRACES)  # for folders that imports make, which end with the session
+    tempfile.tempdir = os.environ.get(SESSION)  # for folders that imports make, which end with the session
     for name in (*PRELOADED, *(module.name for module in pkgutil.walk_packages(softsearch.__path__, "softsearch."))):
         with suppress(ImportError):  # an extra that is not installed
             if not name.endswith("__main__"):
@@ -68,8 +70,7 @@ def serve(listener: socket.socket) -> None:
     read_torchlib_once()
     read_configs_once()
     warm_up()
-    if TRACES in os.environ:
-        trace_once()
+    keep_traces()
     gc.freeze()
     listener.settimeout(1)
     clients = set[int]()
@@ -94,7 +95,9 @@ def answer(connection: socket.socket) -> NoReturn:
             child = os.fork()
             if not child:
                 run_and_exit(**json.loads(line))
-            connection.sendall(b"%d\n" % os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+            _, status, used = os.wait4(child, 0)
+            code, seconds = os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime
+            connection.sendall(b"%d %f\n" % (code, seconds))
     os._exit(0)
 
 
