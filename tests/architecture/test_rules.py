@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture import rules
-from tests.architecture.simplicity import ADR, Graph, Tree, above, code_lines, limits
+from tests.architecture.simplicity import Graph, Tree, code_lines
 
 Rule = Callable[[str], list[str]]
 
@@ -138,13 +138,6 @@ def test_lines_of_code_are_counted_without_blanks_comments_and_docstrings() -> N
     docstrings, comments = '"""Title.\n\nMore.\n"""\n', "x = 1  # why\n\n# a comment\n"
     text = docstrings + comments + 'y = """\nvalue\n"""\n\n\ndef f():\n    """What."""\n    return x\n'
     assert code_lines(text) == 6
-
-
-@pytest.mark.slow
-def test_what_must_be_read_has_limits(repo_root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert above(repo_root) == [], capsys.readouterr().out
-    measured = dict(Tree(repo_root).measures())
-    assert set(measured) == set(limits((repo_root / ADR).read_text(encoding="utf-8")))
 
 
 def test_imports_and_circles_are_found(tmp_path: Path) -> None:

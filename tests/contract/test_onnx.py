@@ -119,35 +119,18 @@ ROTARY = "-".join(["transformer_tiny", *POSITIONS["transformer_tiny"][0]])
 DECODER_ONLY = "decoder_only-decoder.pre_norm=true"
 FAST = ("rnnsearch", "lstm", "ngram")
 OF_TWO_LAYERS = {"decoder_only", "luong2015", "lstm", "input_forget"}  # each kind of stack
-EVERY_PUSH = {  # in all forms and precisions; the other models, at night
-    *FAST, "luong2015", "nematus_deep", "pointer_generator", "multi_source", "lee2017", "chung2016", "show_attend_tell",
-    "rnnlm", DECODER_ONLY, "transformer_base-encoder.pre_norm=true-decoder.pre_norm=true",
-    "transformer_ssru-encoder.pre_norm=true-decoder.pre_norm=true", "rnnsearch-class_factored",
-    "rnn-cell._target_=tests.contract.models.OwnCell", ROTARY,
+BY_DAY = {  # one of each family of operators; the other models at night, and by day in test_models.py
+    *FAST, "rnn", "input_forget", "nematus_deep", "lee2017", "show_attend_tell", "multi_source", "rnnlm",
+    "pointer_generator", "rnnsearch-class_factored", "rnn-cell._target_=tests.contract.models.OwnCell",
+    "transformer_base-encoder.pre_norm=true-decoder.pre_norm=true", DECODER_ONLY, ROTARY,
 }  # fmt: skip
-
-VARIANTS = (  # of models whose other form, or whose parts, are exported at every push
-    "rnnsearch_paper", "transformer_rnn", "pre_norm=false", "luong2015-", "-class_factored", "-hierarchical_softmax",
-    "output_rank", "LSTMCell", "feature_dim", "positions=",
-)  # fmt: skip
-
-BY_COMMANDS = {"nematus", "gru", "rnn", "feed_forward_lm"}  # exported at every push by tests of commands, which compare
-
-
-def _marked(case: Any, *, nightly: bool) -> Any:
-    """``nightly`` for what only each kind of model goes through at every push."""
-    is_known = case.id in BY_COMMANDS or any(variant in case.id for variant in VARIANTS)
-    at_night = case.id not in EVERY_PUSH and (nightly or is_known)
-    mark = pytest.mark.nightly if at_night else pytest.mark.slow
-    return case if case.id in FAST else pytest.param(*case.values, id=case.id, marks=mark)
-
-
-every_case = pytest.mark.parametrize(
-    "exported", [_marked(case, nightly=False) for case in every_model()], indirect=True, scope="module"
-)
-each_kind = pytest.mark.parametrize(
-    "exported", [_marked(case, nightly=True) for case in every_model()], indirect=True, scope="module"
-)
+CASES = [
+    case if case.id in FAST else pytest.param(
+        *case.values, id=case.id, marks=pytest.mark.slow if case.id in BY_DAY else pytest.mark.nightly
+    )
+    for case in every_model()
+]  # fmt: skip
+every_case = pytest.mark.parametrize("exported", CASES, indirect=True, scope="module")
 
 
 @pytest.fixture(scope="module")
@@ -203,12 +186,12 @@ OPERATORS = ("GRU", "LSTM", "Scan")
 RECURRENCES = {
     "input_forget": is_lstm_that_gives_its_memory,
     "nematus_deep": is_scan_of_the_tokens,
-    "chorowski2015": partial(is_gru_that_resets, "before"),
+    "rnnsearch": partial(is_gru_that_resets, "before"),
     "pointer_generator": partial(is_gru_that_resets, "after"),
 }
 
 
-@each_kind
+@every_case
 def test_the_single_graph_translates_as_the_search_does(exported: Exported) -> None:
     model, bundle = exported.model, exported.bundle
     vocab_size = bundle.manifest.tgt_vocab_size
@@ -251,7 +234,7 @@ def test_a_single_graph_is_written_with_a_description(
         assert all(f"| `{name}` | {dtype} |" in bundle.files["README.md"].decode() for name, dtype, _ in actual)
 
 
-@each_kind
+@every_case
 def test_the_words_of_a_shortlist_have_the_probabilities_of_a_masked_model(exported: Exported) -> None:
     model, size = exported.model, exported.tokenizer.vocab_size
     tables = np.arange(4, size)[::-1], np.arange(size)[:, None] * [1, 0] - [0, 1]  # the word itself
@@ -277,7 +260,7 @@ def test_the_words_of_a_shortlist_have_the_probabilities_of_a_masked_model(expor
         assert {token for h in found for token in h.tokens} <= set(words([source]).tokens.tolist())
 
 
-@each_kind
+@every_case
 @pytest.mark.parametrize(("precision", "error"), [("fp16", 0.005), ("int8", 0.2)])
 def test_other_precisions_compute_nearly_the_same(precision: LowPrecision, error: float, exported: Exported) -> None:
     if not list(exported.model.parameters()):
@@ -289,7 +272,7 @@ def test_other_precisions_compute_nearly_the_same(precision: LowPrecision, error
     assert 0 < np.abs(actual - expected).mean() < error * expected.std()
 
 
-@each_kind
+@every_case
 def test_a_sentence_in_int8_does_not_depend_on_its_batch_mates(exported: Exported) -> None:
     if not list(exported.model.parameters()):
         pytest.skip("there is no int8 of counts")

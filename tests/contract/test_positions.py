@@ -40,7 +40,7 @@ SOURCES, TARGETS = [[4, 5, 6, 7, 8, 9], [7], [10, 11, 12]], [[5, 6], [8, 9, 10],
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.nightly] if n == "rnnencdec" else []) for n in DECODERS]
+    "name", [pytest.param(n, marks=[] if n == "transformer_tiny" else pytest.mark.nightly) for n in DECODERS]
 )
 def test_another_models_decoder_attends_to_segments(name: str, tmp_path: Path) -> None:
     tokenizer = train_tokenizer(["abcdefghij", "jihgfedcba"] * 3, kind="char", vocab_size=32)

@@ -16,7 +16,7 @@ from softsearch.training.objectives.scheduled_sampling import exponential, sched
 from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
 from softsearch.training.optimizer.lazy_adam import clip_by_norm
 from tests.contract.models import every_model
-from tests.contract.other_device import other_device
+from tests.contract.other_device import There, other_device
 from tests.contract.synchronisations import Synchronisations
 from tests.contract.test_other_device import SRC, TGT, moved
 
@@ -49,6 +49,8 @@ def step(
         value.backward()
         assert guard.may_step(clip_by_norm(model.parameters(), 1.0))
         optimizer.step()
+        assert isinstance(summed.nll, There)
+        assert all(isinstance(parameter.grad, There) for parameter in model.parameters())
         optimizer.zero_grad()
     return dict(counter.found)
 

@@ -60,7 +60,13 @@ def test_6_10_11_terminated_processes_save_end_and_resume(two_processes: TwoProc
 
 @pytest.mark.multiprocess
 @TWO_CPU_PROCESSES
-@pytest.mark.parametrize("faults", [{1: {2: "exit"}}, {0: {2: "exit"}, 1: {2: "hang"}}], ids=["second", "first"])
+@pytest.mark.parametrize(
+    "faults",
+    [
+        pytest.param({1: {2: "exit"}}, id="second", marks=pytest.mark.nightly),
+        pytest.param({0: {2: "exit"}, 1: {2: "hang"}}, id="first"),
+    ],
+)
 def test_26_a_process_that_dies_ends_the_other(faults: Faults, tmp_path: Path) -> None:
     command = [sys.executable, INJECTED, *arguments(tmp_path, "run", "trainer=ddp")]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "FAULTS": json.dumps(faults)}

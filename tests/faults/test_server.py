@@ -261,7 +261,9 @@ def test_without_file_handles_the_log_stays_short_and_clients_come_back() -> Non
 
 
 @pytest.mark.usefixtures("sigint")
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.nightly)]
+)
 def test_a_stop_lets_requests_in_flight_finish(number: signal.Signals, code: int) -> None:
     with serving(f"golden={BUNDLE}", "--workers", 1) as served:
         url = served.url

@@ -69,6 +69,7 @@ def test_evaluation_takes_the_file_or_averages_itself(averaged: Path, trained: P
     assert losses[0] == losses[1]
 
 
+@pytest.mark.nightly
 def test_export_averages(averaged: Path, tmp_path: Path) -> None:
     done = run("export.py", f"ckpt={averaged / 'checkpoints' / 'last.ckpt'}", "average=2", f"out={tmp_path / 'bundle'}",
                f"hydra.run.dir={tmp_path}")  # fmt: skip

@@ -81,6 +81,7 @@ def test_a_mixed_ensemble_equals_one_of_checkpoints(home: Path) -> None:
     np.testing.assert_allclose(*steps, atol=1e-5)
 
 
+@pytest.mark.nightly
 def test_a_right_to_left_model_gives_text_in_its_normal_order(home: Path) -> None:
     (system,) = open_systems(ckpt(home, "r2l"), None, None)
     assert system.tokenizers[1].reverse
@@ -96,6 +97,7 @@ def test_a_right_to_left_model_gives_text_in_its_normal_order(home: Path) -> Non
     assert sum(tokens[0] in endings for tokens in found if tokens) > 0.9 * len(found)
 
 
+@pytest.mark.nightly
 def test_what_tune_finds_for_an_ensemble_is_what_evaluate_gets(home: Path) -> None:
     models = (f"ckpt=[{ckpt(home, 'rnn')}]", f"bundle=[{bundle(home, 'transformer')}]")
     limits = ("search.max_length_factor=1", "search.beam=2")
@@ -129,6 +131,7 @@ def test_what_tune_finds_for_a_reranker_is_what_evaluate_gets(home: Path, monkey
         evaluated(home, f"weights={folder / 'weights.json'}", "search=greedy")
 
 
+@pytest.mark.nightly
 def test_an_ensemble_decodes_with_minimum_bayes_risk(home: Path) -> None:
     """Of sampled candidates, and of a beam's with sampled references; the report names the search."""
     both = (f"ckpt=[{ckpt(home, 'rnn')}]", f"bundle=[{bundle(home, 'transformer')}]", "ensemble=log_probs")

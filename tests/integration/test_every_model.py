@@ -16,9 +16,8 @@ from softsearch.runtime.translator import Translator
 from tests.integration.small_runs import configure, shrink
 from tests.unit.evaluation.default_metrics import corpus_scores
 
-EVERY_PUSH = {"lstm"}  # contract/test_training.py and test_onnx.py look at the gradients and the graphs of all
 MODELS = [
-    pytest.param(path.stem, marks=[] if path.stem in EVERY_PUSH else [pytest.mark.nightly, pytest.mark.timeout(1800)])
+    path.stem
     for path in sorted((CONFIGS / "model").glob("*.yaml"))
     if path.stem != "show_attend_tell"  # which reads no text: see test_captions.py
 ]
@@ -42,6 +41,8 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
+@pytest.mark.nightly  # by day contract/test_training.py and test_models.py look at the gradients and forms of all
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", MODELS)
 def test_learns_and_translates_the_same_in_the_runtime(name: str, cache: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"

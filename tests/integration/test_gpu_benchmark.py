@@ -27,6 +27,7 @@ def test_says_that_there_is_no_gpu(script: str) -> None:
     assert "there is no GPU" in done.stderr
 
 
+@pytest.mark.nightly
 def test_measures_on_a_cpu() -> None:
     done = run("speed.py", "--device", "cpu", "--tiny", "--models", "transformer_base")
     assert done.returncode == 0, done.stderr

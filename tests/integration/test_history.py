@@ -15,7 +15,7 @@ from softsearch.runtime.manifest import Manifest
 from tests.integration.commands import SMALL, run
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.timeout(900)
 def test_two_models_come_to_a_page(page: Path, tmp_path: Path) -> None:
     del page

@@ -106,6 +106,7 @@ def test_with_the_lab_it_trains_in_any_folder_with_configs_of_the_users_own(
     assert "mine with" in done.stdout + done.stderr
 
 
+@pytest.mark.nightly
 def test_a_package_of_ones_own_goes_through_every_command(having: Callable[..., Path], tmp_path: Path) -> None:
     with_lab = having("lab")
     home, example = tmp_path / "my_attention", ROOT / "examples" / "my_attention"

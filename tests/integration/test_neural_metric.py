@@ -15,7 +15,7 @@ GOLDEN = ROOT / "tests" / "golden"
 SAVE = "import comet, torch; torch.save(comet.Scorer().state_dict(), 'model.ckpt')"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_its_own_tests_pass() -> None:
     command = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "tests")
     done = run_python(*command, cwd=EXAMPLE, PYTHONPATH=str(EXAMPLE))

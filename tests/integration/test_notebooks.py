@@ -17,7 +17,11 @@ from softsearch.extras.course import models, scores, words
 from tests.integration.commands import ROOT, made_once
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-SHORT = [path for path in NOTEBOOKS if path.stem != "10_deployment"]  # it runs seven commands
+SHORT = [  # by night, except one; 10_deployment runs seven commands
+    pytest.param(path, marks=[] if path.stem == "01_language_models" else pytest.mark.nightly, id=path.stem)
+    for path in NOTEBOOKS
+    if path.stem != "10_deployment"
+]
 EXERCISES = {**words.EXERCISES, **models.EXERCISES, **scores.EXERCISES}
 FEW = {"STEPS": 3, "LENGTH": 5, "MERGES": 20}  # in the place of the notebooks' own parameters
 
@@ -68,7 +72,7 @@ def test_notebook_is_stored_as_it_is_taught(path: Path) -> None:
     assert all(f"def {name}(" in solution.read_text(encoding="utf-8") for name in checked)
 
 
-@pytest.mark.parametrize("path", SHORT, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", SHORT)
 def test_notebook_runs(path: Path, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     execute(path, FEW)
     assert capsys.readouterr().out.count("not done yet") == 3
@@ -81,6 +85,7 @@ def test_notebook_runs_with_its_own_parameters(path: Path, place: Path, capsys: 
     assert capsys.readouterr().out.count("not done yet") == 3
 
 
+@pytest.mark.nightly
 def test_notebook_runs_in_a_kernel(place: Path) -> None:
     notebook = read(ROOT / "notebooks" / "04_rnnsearch.ipynb")
     (parameters,) = (cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", []))

@@ -57,6 +57,7 @@ def test_every_command_takes_it(int8: Bundle, tmp_path: Path) -> None:
     assert main(["bench", str(int8.path), str(text)]) == 0
 
 
+@pytest.mark.nightly
 def test_a_line_is_translated_alike_alone_and_beside_others(int8: Bundle) -> None:
     translator = Translator(int8)
     for together, line in zip(translator.translate(SOURCES), SOURCES, strict=True):

@@ -35,14 +35,14 @@ def carry_out_recipe(title: str, folder: Path) -> None:
             carry_out([line], folder, SMALL)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("title", "written", "run"),
     [
         ("Sequence-level knowledge distillation", ["train.distilled.de"], "student"),
         ("Another domain, a language more", [], "both"),
         ("Back-translation", ["mono.en", "mono.de"], "forward"),
-        pytest.param("Data diversification", ["train.translated.en", "train.translated.de"], "diversified",
-                     marks=pytest.mark.nightly),  # it types what the first and the third do
+        ("Data diversification", ["train.translated.en", "train.translated.de"], "diversified"),
     ],
 )  # fmt: skip
 def test_a_recipe(title: str, written: list[str], run: str, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import csv
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -56,8 +57,13 @@ def straight(folder: Path) -> dict[int, Path]:
     return {accumulate: fit(folder, f"straight-{accumulate}", accumulate=accumulate) for accumulate in (1, 3)}
 
 
-# At the first step, before and at a validation, around the end of an epoch, inside a later one, at the last step.
-@pytest.mark.parametrize("kill", [0, 2, 3, EPOCH - 2, EPOCH - 1, EPOCH, 2 * EPOCH + 3, BATCHES - 2])
+def at_night(kills: list[int]) -> list[Any]:
+    return [pytest.param(kill, marks=pytest.mark.nightly) for kill in kills]
+
+
+# Before a validation, at the end of an epoch, inside a later one; at the first step, at a validation, around the end of
+# an epoch, at the last step.
+@pytest.mark.parametrize("kill", [2, EPOCH - 1, 2 * EPOCH + 3, *at_night([0, 3, EPOCH - 2, EPOCH, BATCHES - 2])])
 def test_any_step(folder: Path, straight: dict[int, Path], kill: int) -> None:
     saved = fit(folder, f"kill-{kill}", kill=kill)
     assert load_checkpoint(saved)["ParallelDataModule"]["batches_trained"] == kill + 1
@@ -70,7 +76,7 @@ def test_two_interruptions(folder: Path, straight: dict[int, Path]) -> None:
     assert_same_bits(fit(folder, "third", resume=second), straight[1])
 
 
-@pytest.mark.parametrize("kill", [0, 4, EPOCH - 1, EPOCH + 2])
+@pytest.mark.parametrize("kill", [4, EPOCH + 2, *at_night([0, EPOCH - 1])])
 def test_gradients_in_accumulation_are_not_lost(folder: Path, straight: dict[int, Path], kill: int) -> None:
     saved = fit(folder, f"kill-3-{kill}", accumulate=3, kill=kill)
     assert_same_bits(fit(folder, f"resumed-3-{kill}", resume=saved, accumulate=3), straight[3])
@@ -127,7 +133,7 @@ def uninterrupted(folder: Path) -> Path:
     return folder / "uninterrupted"
 
 
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("workers", [*at_night([0]), 1])
 def test_the_command_resumes_in_the_middle_of_an_epoch(folder: Path, uninterrupted: Path, workers: int) -> None:
     run, option = folder / f"workers-{workers}", f"batching.num_workers={workers}"
     killed = train(run, folder / "cache", option, kill=KILL)

@@ -4,6 +4,8 @@ import json
 import random
 from pathlib import Path
 
+import pytest
+
 from softsearch.runtime.translator import Translator
 from tests.integration.small_runs import SIZES, evaluate_in, export_in, train_in
 
@@ -17,6 +19,7 @@ def write_table(path: Path, size: int, rng: random.Random) -> None:
     path.write_text("".join(f"{json.dumps({'translation': row})}\n" for row in rows))
 
 
+@pytest.mark.nightly
 def test_from_training_to_translations(tmp_path: Path) -> None:
     rng = random.Random(1)
     for split, size in {"train": 800, "val": 20, "test": 20}.items():

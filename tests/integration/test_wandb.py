@@ -29,6 +29,7 @@ def offline_runs(folder: Path) -> list[OfflineRun]:
     return [read_run(path) for path in sorted(folder.glob("wandb/offline-run-*/*.wandb"))]
 
 
+@pytest.mark.nightly
 def test_a_killed_run_goes_on_as_the_same_run(trained: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     options = [*SMALL, "logger=many", "callbacks.dashboard.bundle=true", "search=greedy", "resume=auto",
                f"hydra.run.dir={tmp_path / 'run'}", f"cache_dir={trained.parent / 'cache'}"]  # fmt: skip
@@ -61,6 +62,7 @@ def test_a_killed_run_goes_on_as_the_same_run(trained: Path, tmp_path: Path, env
     }
 
 
+@pytest.mark.nightly
 def test_jobs_of_a_sweep_are_a_group_of_runs(trained: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     done = run("train.py", "-m", *SMALL, "seed=1,2", "logger=wandb", "trainer.max_steps=2", "search=greedy",
                "trainer.val_check_interval=2", f"hydra.sweep.dir={tmp_path / 'seeds'}",

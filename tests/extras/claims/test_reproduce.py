@@ -123,6 +123,7 @@ def test_what_has_been_trained_and_measured_is_not_done_again(
     assert (len(calls(place)), Lengths.measured) == (2, 4)
 
 
+@pytest.mark.nightly
 def test_a_run_that_was_killed_goes_on_and_the_finished_ones_stay(place: Path) -> None:
     with pytest.raises(SoftsearchError, match=r"training of short with seed 2 ended with exit code 1(.|\n)*killed"):
         reproduce(options("scale=paper"))
@@ -202,7 +203,7 @@ def test_a_misspelt_claim_is_told_the_nearest_one(place: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scale", ["cpu", "paper", "smallest"])
+@pytest.mark.parametrize("scale", ["smallest", *(pytest.param(s, marks=pytest.mark.nightly) for s in ("cpu", "paper"))])
 @pytest.mark.parametrize("name", claim_names())
 def test_every_claim_composes_at_every_scale(name: str, scale: str) -> None:
     claim = read_claim(name, scale)

@@ -8,13 +8,23 @@ import torch
 from softsearch.app.config.composition import CONFIGS, composed
 from softsearch.app.config.validation import check, plain
 from softsearch.app.train.parts import RUNTIME_ARGUMENTS
-from tests.unit.app.test_every_leaf import NEEDED
+from tests.unit.app.test_every_leaf import GROUPS, NEEDED
 
 CHOICES = [
     f"{path.parent.name}={path.stem}"
     for path in sorted(CONFIGS.glob("*/*.yaml"))
     if path.parent.name
-    not in {"about", "budget", "claims", "hydra", "local", "launcher", "sweep"}  # with tests of their own
+    not in {
+        *GROUPS,
+        "about",
+        "budget",
+        "claims",
+        "format",
+        "hydra",
+        "local",
+        "launcher",
+        "sweep",
+    }  # with tests of their own
 ]
 
 

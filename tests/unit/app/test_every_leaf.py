@@ -136,6 +136,8 @@ def test_every_leaf_of_a_group_is_checked_before_the_data_are_prepared(group: st
         options = read_options(config, Train)
         attempt = partial(check_and_build, config, options, group, can_build=chosen not in NOT_HERE)
         attempt()  # as it stands it is accepted
+        for name, node in plain(config).items():  # also what follows the choice
+            check(node, name, given=RUNTIME_ARGUMENTS.get(name, ()))
         outcomes(config, [place for place in leaves(config) if is_new(config, place)], attempt)
 
 

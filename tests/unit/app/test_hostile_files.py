@@ -185,13 +185,16 @@ def change(config: dict[str, Any], changes: dict[str, Any], canary: Path) -> Non
         node[last] = hostile(value, canary)
 
 
+EVERYWHERE = ("model instantiate_class", "data os.mkdir")  # for every command; the others where all read a file
+
+
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_hostile_config_is_refused_by_every_command_and_nothing_runs(name: str, home: Home, canary: Path) -> None:
+def test_a_hostile_config_is_refused_and_nothing_runs(name: str, home: Home, canary: Path) -> None:
     home.save(lambda checkpoint: change(checkpoint[ORIGIN]["config"], REFUSED[name], canary))
     before = {path for path in home.folder.rglob("*") if path.is_file()}
-    for command, body in home.commands.items():
+    for command in home.commands if name in EVERYWHERE else ["evaluate"]:
         with pytest.raises(CheckpointError, match=r"step-1\.ckpt: (model|data).* of its config ") as refused:
-            body()
+            home.commands[command]()
         assert len(str(refused.value)) < 1000, command
         assert not canary.exists(), command
     # What builds nothing of the config passes it on, or names what differs.

@@ -144,13 +144,16 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
     return make_home(tmp_path_factory.mktemp("home"))
 
 
+EVERYWHERE = (next(iter(STRUCTURE)), "encoder missing", "data wrong")  # for every command
+
+
 @pytest.mark.parametrize("name", [*STRUCTURE, *CONTENTS])
-def test_every_command_answers_in_one_message(name: str, home: Home) -> None:
+def test_the_answer_is_one_message(name: str, home: Home) -> None:
     change, message = (STRUCTURE | CONTENTS)[name]
     home.save(change)
-    for command, body in home.commands.items():
+    for command in home.commands if name in EVERYWHERE else ["evaluate"]:
         with pytest.raises(CheckpointError, match=message) as refused:
-            body()
+            home.commands[command]()
         assert str(home.other) in str(refused.value), command
         assert len(str(refused.value)) < 800, command
 

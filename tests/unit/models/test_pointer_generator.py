@@ -150,7 +150,7 @@ def trained(name: str) -> Seq2Seq:
     return model.eval()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_names_that_were_never_seen_are_copied() -> None:
     rng = np.random.default_rng(1)
     src, tgt = zip(*(sentence(rng, UNSEEN) for _ in range(100)), strict=True)

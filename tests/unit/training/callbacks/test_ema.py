@@ -76,7 +76,9 @@ def test_the_average_is_validated_and_saved_and_the_weights_train_on(tmp_path: P
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kill", "accumulate"), [(1, 1), (3, 1), (5, 1), (8, 1), (4, 3)])
+@pytest.mark.parametrize(
+    ("kill", "accumulate"), [(3, 1), (4, 3), *(pytest.param(kill, 1, marks=pytest.mark.nightly) for kill in (1, 5, 8))]
+)
 def test_resume_is_exact(tmp_path: Path, kill: int, accumulate: int) -> None:
     with pytest.raises(SystemExit):
         fit(tmp_path, tmp_path / "cut", Ema(decay=DECAY), Terminate(kill), accumulate=accumulate)

@@ -177,7 +177,7 @@ def test_sources_may_be_feature_vectors() -> None:
     assert sum(float(gradient.abs().sum()) for gradient in gradients(loss.smoothed, model)) > 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_it_learns_what_the_utility_likes() -> None:
     """Words that it does not count become rare, though no reference was ever imitated."""
     torch.manual_seed(3)
