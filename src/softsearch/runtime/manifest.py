@@ -2,12 +2,13 @@
 
 import re
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import softsearch
 from softsearch.errors import BundleError, ConfigError, printable
+from softsearch.ranges import Range, in_words
 from softsearch.runtime.options import read_search
-from softsearch.text.plain_values import read_json
+from softsearch.text.plain_values import parse, read_json
 from softsearch.text.vocabulary import BOS, EOS, PAD, UNK
 
 FORMAT_VERSION = 1
@@ -25,9 +26,7 @@ _MAX_BUNDLE_BYTES = 4 << 30  # two graphs of that size
 _MAX_TOKENIZER_BYTES = 64 << 20  # several million pieces
 _MAX_FEATURE_DIM = 1 << 16
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
-_T = TypeVar("_T")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_EXPECTED = {str: "a string", bool: "true or false", list: "a list", dict: "an object"}
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class Manifest:
         tree = _load(text)
         version = _integer(tree, "format_version", 1)
         if version > FORMAT_VERSION:
-            needed = _typed(tree, "softsearch_version", str)[:40]
+            needed = _value(tree, "softsearch_version", str)[:40]
             raise BundleError(
                 f"the bundle needs softsearch >= {needed}: its format_version is {version}, "
                 f"and softsearch {softsearch.__version__} reads up to {FORMAT_VERSION}; upgrade softsearch"
@@ -75,23 +74,23 @@ class Manifest:
         graphs = ["encoder", "decoder_step"] if _get(tree, "graphs.model") is None else ["model"]
         graphs += ["decoder_block"] if _get(tree, "graphs.decoder_block") is not None else []
         try:
-            search_kind, search = read_search(_typed(tree, "search", dict), tgt_vocab_size)
+            search_kind, search = read_search(_value(tree, "search", dict), tgt_vocab_size)
         except ConfigError as error:
             raise BundleError(f"manifest.json: {error}; export the bundle again") from error
         manifest = cls(
-            softsearch_version=_typed(tree, "softsearch_version", str),
+            softsearch_version=_value(tree, "softsearch_version", str),
             files=_files(tree),
-            src_tokenizer=_typed(tree, "tokenizers.src", str),
-            tgt_tokenizer=_typed(tree, "tokenizers.tgt", str),
+            src_tokenizer=_value(tree, "tokenizers.src", str),
+            tgt_tokenizer=_value(tree, "tokenizers.tgt", str),
             src_vocab_size=_integer(tree, "vocab_sizes.src", len(SPECIAL_IDS)),
             tgt_vocab_size=tgt_vocab_size,
-            src_reversed=_typed(tree, "reversed.src", bool),
-            tgt_reversed=_typed(tree, "reversed.tgt", bool),
+            src_reversed=_value(tree, "reversed.src", bool),
+            tgt_reversed=_value(tree, "reversed.tgt", bool),
             graphs={name: _graph(tree, f"graphs.{name}") for name in graphs},
             max_src_tokens=_integer(tree, "limits.max_src_tokens", MIN_SRC_TOKENS, MAX_SRC_TOKENS),
             search_kind=search_kind,
             search=search,
-            training=_typed(tree, "training", dict),
+            training=_value(tree, "training", dict),
         )
         for name in (*(f"{graph}.onnx" for graph in graphs), manifest.src_tokenizer, manifest.tgt_tokenizer):
             if name not in manifest.files:
@@ -99,7 +98,7 @@ class Manifest:
         for name in (manifest.src_tokenizer, manifest.tgt_tokenizer):
             _refuse_size(f"the size of {name}", manifest.files[name].size, _MAX_TOKENIZER_BYTES)
         _refuse_size("the sum of all files", sum(entry.size for entry in manifest.files.values()), _MAX_BUNDLE_BYTES)
-        special_ids = _typed(tree, "special_ids", dict)
+        special_ids = _value(tree, "special_ids", dict)
         if special_ids != SPECIAL_IDS:
             raise BundleError(f"manifest.json: special_ids is {special_ids}, expected {SPECIAL_IDS}")
         return manifest
@@ -145,28 +144,28 @@ def _get(tree: Any, key: str) -> Any:
     return tree
 
 
-def _typed(tree: Any, key: str, kind: type[_T]) -> _T:
-    value = _get(tree, key)
-    if not isinstance(value, kind):
-        raise _error(key, value, _EXPECTED[kind])
-    return value
+def _value(tree: Any, key: str, hint: Any) -> Any:
+    """The value at a dotted key, which must be there."""
+    if (value := _get(tree, key)) is None:
+        raise _error(key, value, in_words(hint))
+    try:
+        return parse(value, hint, key)
+    except ValueError as error:
+        raise BundleError(f"manifest.json: {error}; export the bundle again") from error
 
 
 def _graph(tree: dict[str, Any], key: str) -> dict[str, Any]:
     """The inputs and outputs of a graph by name; the rest is compared with the graph later."""
-    graph = _typed(tree, key, dict)
+    graph = _value(tree, key, dict)
     for side in ("inputs", "outputs"):
-        ports = _typed(tree, f"{key}.{side}", list)
+        ports = _value(tree, f"{key}.{side}", list)
         if not all(isinstance(port, dict) and isinstance(port.get("name"), str) for port in ports):
             raise _error(f"{key}.{side}", ports, "objects with a name")
     return graph
 
 
 def _integer(tree: Any, key: str, least: int, most: int = _MAX_FILE_BYTES) -> int:
-    value = _get(tree, key)
-    if type(value) is not int or not least <= value <= most:
-        raise _error(key, value, f"an integer from {least} to {most}")
-    return value
+    return int(_value(tree, key, Annotated[int, Range(least, most)]))
 
 
 def _refuse_size(what: str, size: int, most: int) -> None:
@@ -201,7 +200,7 @@ def _printable(value: Any) -> Any:
 
 
 def _files(tree: dict[str, Any]) -> dict[str, FileEntry]:
-    names = _typed(tree, "files", dict)
+    names = _value(tree, "files", dict)
     if len(names) > _MAX_FILES:
         raise BundleError(f"manifest.json: files lists {len(names)} files, expected at most {_MAX_FILES}")
     files: dict[str, FileEntry] = {}
@@ -211,7 +210,7 @@ def _files(tree: dict[str, Any]) -> dict[str, FileEntry]:
             raise BundleError(
                 f"manifest.json: files lists {name[:80]!r}, expected a plain file name; do not use this bundle"
             )
-        size, sha256 = _integer(entry, "bytes", 0), _typed(entry, "sha256", str)
+        size, sha256 = _integer(entry, "bytes", 0), _value(entry, "sha256", str)
         if not _SHA256.fullmatch(sha256):
             raise BundleError(f"manifest.json: sha256 of {name} is {sha256[:80]!r}, expected 64 hexadecimal digits")
         files[name] = FileEntry(sha256, size)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,6 +24,8 @@ from softsearch.text.corpus import read_lines
 from softsearch.text.vocabulary import SPECIALS
 
 if TYPE_CHECKING:  # softsearch --version needs no SentencePiece
+    from importlib.metadata import EntryPoint
+
     from softsearch.text.tokenizer import SentencePieceTokenizer
 
 Strategy = Greedy | BeamSearch | Sampling | ExactSearch  # or a class like these of an installed package
@@ -67,8 +68,10 @@ def option_of(parameter: str) -> str:
 
 
 @cache
-def installed_searches() -> dict[str, EntryPoint]:
+def installed_searches() -> "dict[str, EntryPoint]":
     """The searches that installed packages add; asked for only where a name is not one of :data:`KINDS`."""
+    from importlib.metadata import entry_points  # which takes a while to import
+
     return {point.name: point for point in entry_points(group=ENTRY_POINTS) if point.name not in KINDS}
 
 

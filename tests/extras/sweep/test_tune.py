@@ -203,13 +203,18 @@ def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:
         read_tuned(path)
     TUNED.save(path)
     whole = json.loads(path.read_text())
-    for wrong in ([], {**whole, "format": 1}, {**whole, "extra": 1}, {k: v for k, v in whole.items() if k != "search"}):
+    other = "is not a file of softsearch tune of format 2"
+    for wrong, problem in (
+        ([], other),
+        ({**whole, "format": 1}, other),
+        ({**whole, "extra": 1}, "extra is unknown; expected one of search, options, validation; write it again"),
+        ({key: value for key, value in whole.items() if key != "search"}, "search is missing; write it again"),
+        ({**whole, "search": 3}, "search is '3', expected text; write it again"),
+        ({**whole, "options": []}, r"options is '\[\]', expected a section of keys and values; write it again"),
+    ):
         path.write_text(json.dumps(wrong))
-        with pytest.raises(ConfigError, match=r"is not a file of softsearch tune of format 2"):
+        with pytest.raises(ConfigError, match=problem):
             read_tuned(path)
-    path.write_text(json.dumps({**whole, "search": 3}))
-    with pytest.raises(ConfigError, match="expected search as text and options; write it again"):
-        read_tuned(path)
 
 
 def test_a_sweep_tries_few_points_all_and_goes_on_where_it_was_ended(models: Path) -> None:

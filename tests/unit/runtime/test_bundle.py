@@ -184,11 +184,11 @@ def test_a_newer_format_names_the_version_it_needs(victim: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("format_version", "1", "format_version is '1', expected an integer"),
+        ("format_version", "1", "format_version is '1', expected a whole number"),
         ("format_version", 0, "format_version is '0'"),
         ("vocab_sizes", {"src": 50}, "vocab_sizes.tgt is missing"),
         ("limits", [], "limits.max_src_tokens is missing"),
-        ("search", None, "search is missing, expected an object"),
+        ("search", None, "search is missing, expected a section of keys and values"),
         ("search", {"beam": 3}, "search.name is missing, expected one of greedy, beam, sample, exact"),
         ("search", {"name": "rerank"}, "search.name is 'rerank', expected one of"),
         ("search", {"name": ["beam"]}, r"search.name is \['beam'\], expected one of"),
@@ -214,7 +214,11 @@ def test_a_newer_format_names_the_version_it_needs(victim: Path) -> None:
         ("tokenizers", {"src": "src.model", "tgt": "other.model"}, "expected 'other.model' among them"),
         ("files", {"encoder.onnx": {"sha256": "x", "bytes": 1}}, "sha256 of encoder.onnx is 'x'"),
         ("files", {"encoder.onnx": {"sha256": "0" * 64, "bytes": 1 << 40}}, "bytes is '1099511627776', expected"),
-        ("limits", {"max_src_tokens": 1 << 20}, "max_src_tokens is '1048576', expected an integer from 8 to 16384"),
+        (
+            "limits",
+            {"max_src_tokens": 1 << 20},
+            "max_src_tokens is '1048576', expected a whole number of at least 8 and at most 16384",
+        ),
         ("files", {f"f{i}": {} for i in range(100)}, "files lists 100 files"),
         ("files", listed(tgt=1 << 27), "the size of tgt.model is 134217728 bytes, expected at most 67108864"),
         ("files", listed(a=2**31 - 1, b=2**31 - 1, c=9), "the sum of all files is 4294967307 bytes, expected at most"),

@@ -31,7 +31,7 @@ _PLUGINS = {
 }
 _NESTED = ("hydra/launcher", *(p.relative_to(CONFIGS).as_posix() for p in CONFIGS.glob("*/*") if p.is_dir()))
 _FLAGS = ("--help", "--multirun", "--config-dir", "--cfg", "--resolve")  # those that people type
-_ONE_CHOICE = [field.name for field in fields(OPTIONS["train"]) if field.type is Part]
+_ONE_CHOICE = {field.name for options in OPTIONS.values() for field in fields(options) if field.type is Part}
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.config.composition import option_key
 from softsearch.errors import ConfigError
-from softsearch.text.plain_values import read_json
+from softsearch.text.plain_values import parse, read_json
 
 FORMAT = 2
 _KEYS = r"ckpt|bundle|average|ensemble|weights|language_model|language_model_weight|search(\.[a-z]\w*)+"
@@ -43,16 +43,17 @@ def read_tuned(path: Path) -> TunedWeights:
         raise ConfigError(
             f"weights={path} cannot be read as JSON ({error}); expected a file of softsearch tune"
         ) from error
-    names = {field.name for field in fields(TunedWeights)}
-    if not isinstance(values, dict) or values.pop("format", None) != FORMAT or set(values) != names:
+    if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
         raise ConfigError(
             f"weights={path} is not a file of softsearch tune of format {FORMAT}; write it again with softsearch tune"
         )
     if "${" in json.dumps(values):
         raise ConfigError(f"weights={path} has a value with ${{, which is not allowed in this file; rename the path")
-    if not isinstance(values["search"], str) or not isinstance(values["options"], dict):
-        raise ConfigError(f"weights={path}: expected search as text and options; write it again with softsearch tune")
-    for key, value in values["options"].items():
+    try:
+        tuned: TunedWeights = parse(values, TunedWeights)
+    except ValueError as error:
+        raise ConfigError(f"weights={path}: {error}; write it again with softsearch tune") from error
+    for key, value in tuned.options.items():
         names_a_file = key == "weights" and isinstance(value, str)
         each = value if isinstance(value, list) else [value]
         if not re.fullmatch(_KEYS, key) or names_a_file or any(isinstance(item, dict | list) for item in each):
@@ -60,7 +61,7 @@ def read_tuned(path: Path) -> TunedWeights:
                 f"weights={path}: {key} is {str(value)[:80]}, expected only tuned options, which are numbers, texts or "
                 "lists of them; write it again with softsearch tune"
             )
-    return TunedWeights(**values)
+    return tuned
 
 
 def with_tuned(config: DictConfig, typed: Sequence[str]) -> DictConfig:
