@@ -73,7 +73,7 @@ def parse(value: Any, hint: Any, path: str = "", check: Callable[[str, Any], Non
     arguments = get_args(hint)
     if value is None and type(None) in arguments:
         return None
-    section = next((kind for kind in (hint, *arguments) if is_dataclass(kind)), None)
+    section = next((kind for kind in (hint, *arguments) if isinstance(kind, type) and is_dataclass(kind)), None)
     kind = get_origin(hint)
     if kind in (list, tuple) and isinstance(value, list):
         return kind(parse(inner, arguments[0], f"{path}[{index}]", check) for index, inner in enumerate(value))
