@@ -13,7 +13,7 @@ MAX_ADR_LINES = 40
 
 # What each torch-free or torch-only layer may import besides the standard library and softsearch itself.
 ALLOWED_IMPORTS = {
-    "text": {"numpy", "pyarrow", "sentencepiece"},  # pyarrow reads .zst, where it is installed
+    "text": {"numpy", "pyarrow", "regex", "sentencepiece"},  # pyarrow reads .zst, where it is installed
     "search": {"numpy"},
     "runtime": {"numpy", "onnxruntime", "sentencex"},
     "extras/serve": {"babel", "fastapi", "h11", "prometheus_client", "pydantic", "numpy", "starlette", "uvicorn"},

@@ -140,6 +140,25 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
             "never generate TOKEN; @FILE reads one token per line; repeatable",
         ),
         "--prefix": (_FILE, "begin each translation with its line of this file"),
+        "--glossary": (
+            _FILE,
+            (
+                "translations must contain these terms: a file of lines SOURCE<TAB>TARGET, or TARGET|TARGET for any of "
+                "them, and optionally <TAB>case (as written) or <TAB>part (also inside words)"
+            ),
+        ),
+        "--glossary-bonus": (
+            {"type": _WEIGHT, "metavar": "X"},
+            "prefer translations with the terms by X nats for each (default: they must have them)",
+        ),
+        "--keep": (
+            _REPEATABLE | {"metavar": "PATTERN"},
+            "copy what this regular expression matches as it stands; repeatable",
+        ),
+        "--keep-usual": (
+            {"action": "store_true"},
+            "copy URLs, e-mail addresses, numbers with digits, `code`, {name}, %%s, %%(n)d and <0x0A> as they stand",
+        ),
         "--shortlist": (_COUNT, "only the N most frequent words and the source's likely ones"),
     },
     "several models": {
@@ -238,7 +257,7 @@ def check_translate_options(parser: argparse.ArgumentParser, arguments: argparse
         check_options(arguments.search, _search_options(arguments), _flag)
     except ConfigError as error:
         parser.error(str(error))
-    for name, other in (("lm", "lm_weight"), ("lm_weight", "lm")):
+    for name, other in (("lm", "lm_weight"), ("lm_weight", "lm"), ("glossary_bonus", "glossary")):
         if getattr(arguments, name) is not None and getattr(arguments, other) is None:
             parser.error(f"{_flag(name)} needs {_flag(other)} as well")
     for name in ("features", "prefix", "alignments"):

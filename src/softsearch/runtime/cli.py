@@ -9,7 +9,6 @@ import os
 import shlex
 import signal
 import sys
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,9 +33,8 @@ from softsearch.runtime.manifest import SINGLE
 from softsearch.runtime.options import expand_names, nearest
 
 if TYPE_CHECKING:
-    from softsearch.runtime.streaming import ReviewWarnings
+    pass
 
-_SHOWN = 5  # of what a vocabulary lacks
 _ABOUT = (
     "Train, evaluate and deploy translation models.\n\n"
     "The lab's commands (pip install 'softsearch[lab]') take key=value options, which --help explains:\n"
@@ -92,6 +90,7 @@ def _translate(arguments: argparse.Namespace) -> None:
     if arguments.replace_unknown is not None:
         name = arguments.replace_unknown
         options["replace_unknown"] = read_dictionary(Path(name)) if name else True
+    options |= _control(arguments)
     translator = Translator(
         bundles,
         weights=arguments.weights,
@@ -120,48 +119,28 @@ def _translate(arguments: argparse.Namespace) -> None:
             "lm": language_model and _hashes(language_model),
             "rescore": _hashes(*rescorers),
             "banned": options.get("banned"),
+            "glossary": arguments.glossary and hashlib.sha256(arguments.glossary.read_bytes()).hexdigest()[:16],
             "replace_unknown": hashlib.sha256(repr(options.get("replace_unknown")).encode()).hexdigest()[:16],
         }
         resume = describe_options(arguments, contents)
     warnings = translate_stream(translator, files, options, resume=resume)
-    _print_warnings(
-        warnings, "word" if translator.system.tokenizers[0].has_words else "character", paragraphs=arguments.paragraphs
-    )
+    unit = "word" if translator.system.tokenizers[0].has_words else "character"
+    for message in warnings.messages(unit, paragraphs=arguments.paragraphs):
+        print(f"softsearch: {message}", file=sys.stderr)
 
 
-def _print_warnings(warnings: "ReviewWarnings", unit: str, *, paragraphs: bool) -> None:
-    """Prints what a person should check to standard error; ``unit`` names what a vocabulary consists of."""
-    if warnings.truncated:
-        share = f"{warnings.truncated:,} of {warnings.lines:,} translations"
-        print(
-            f"softsearch: {share} {'was' if warnings.truncated == 1 else 'were'} cut off at the length limit; put one "
-            "sentence on each line, or raise --max-length",
-            file=sys.stderr,
-        )
-    if warnings.unproven:
-        print(
-            f"softsearch: {warnings.unproven} lines may have a better translation; raise --max-nodes", file=sys.stderr
-        )
-    if warnings.fewer_sentences:
-        print(
-            f"softsearch: {warnings.fewer_sentences} translations have fewer sentences than their lines, the first in "
-            f"line {warnings.first}; put one sentence on each line" + ("" if paragraphs else ", or give --paragraphs"),
-            file=sys.stderr,
-        )
-    if warnings.unknown:
-        print(
-            f"softsearch: the model does not know {_counted(warnings.unknown, unit)}, in {warnings.unknown_lines} of "
-            f"the lines, the first in line {warnings.first_unknown}; it reads <unk> there",
-            file=sys.stderr,
-        )
+def _control(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What translations must contain, as options of the Translator."""
+    options: dict[str, Any] = {}
+    if arguments.glossary is not None:
+        from softsearch.runtime.glossary import open_glossary
 
+        options = {"glossary": open_glossary(arguments.glossary), "glossary_bonus": arguments.glossary_bonus}
+    if arguments.keep or arguments.keep_usual:
+        from softsearch.text.keep import Keep
 
-def _counted(unknown: Counter[str], unit: str) -> str:
-    """The number of units in words, and the most frequent ones."""
-    shown = [f"{each!r:.40}" + f" ({times} times)" * (times > 1) for each, times in unknown.most_common(_SHOWN)]
-    more = f" and {len(unknown) - _SHOWN} others" if len(unknown) > _SHOWN else ""
-    total = unknown.total()
-    return f"{total} {unit}{'s' * (total > 1)} of the input: {', '.join(shown)}{more}"
+        options["keep"] = Keep(arguments.keep, usual=arguments.keep_usual)
+    return options
 
 
 def _hashes(*bundles: Bundle) -> str:

@@ -61,7 +61,7 @@ class LineEncoder:
         self, tokenizers: Tokenizers, max_src_tokens: int, manifest: Manifest, *, is_plain: bool, src_lang: str = ""
     ) -> None:
         self.tokenizers, self.max_src_tokens = tokenizers, max_src_tokens
-        self._is_plain = is_plain
+        self.is_plain = is_plain
         trained_src_lang, tgt_lang = (manifest.trained(f"config.data.{side}_lang") for side in ("src", "tgt"))
         self._languages = src_lang or trained_src_lang, tgt_lang
         search = manifest.search
@@ -72,7 +72,7 @@ class LineEncoder:
         return self._form(_LINE_ENDS.sub(" ", text), 0)
 
     def _form(self, text: str, side: int) -> str:
-        if not self._is_plain:
+        if not self.is_plain:
             return text
         return tokenize_sources(self.tokenizers[side].normalized(text), self._languages[side])
 

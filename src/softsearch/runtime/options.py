@@ -6,7 +6,7 @@ one option here, ``max_length="10 + 2 * source"``, and that tokens are ``banned`
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -18,7 +18,7 @@ from softsearch.search.exact import ExactSearch
 from softsearch.search.greedy import Greedy
 from softsearch.search.interface import PrefixStrategy
 from softsearch.search.options import expect, option
-from softsearch.search.rerank import Rerank
+from softsearch.search.rerank import Rerank, RescoringModel
 from softsearch.search.sampling import Sampling
 from softsearch.text.corpus import read_lines
 from softsearch.text.vocabulary import SPECIALS
@@ -300,3 +300,35 @@ def nearest(name: str, names: Collection[str]) -> str:
     other = OTHER_NAMES.get(name.lower(), "")
     near = [other] if other in names else get_close_matches(name, names, n=1)
     return f"; did you mean {near[0]!r}?" if near else f"; expected one of {', '.join(names)}"
+
+
+def choose_search(
+    search: str | Search | None,
+    options: Mapping[str, Any],
+    recommended: tuple[str, Mapping[str, Any]],
+    tokenizer: "SentencePieceTokenizer",
+    rescorers: Sequence[RescoringModel],
+) -> Search:
+    """The search of :meth:`Translator.translate`: of this name, or as ``recommended``, with the options.
+
+    Raises:
+        ConfigError: an option is unknown, or does not fit the search or the model.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    if search is not None and not isinstance(search, str):
+        if given:
+            raise ConfigError(f"search is a strategy with options of its own; leave out {', '.join(given)}")
+        return search
+    refuse_misplaced(given)
+    kind = search or ("rerank" if rescorers else recommended[0])
+    check_options(kind, [*given, *(["rescore"] if kind == "rerank" and rescorers else [])])
+    weights, length_penalty = given.pop("rescore_weights", None), given.pop("rescore_length_penalty", 1.0)
+    strategy = make_search(recommended[1], tokenizer, "beam" if kind == "rerank" else kind, given)
+    if kind != "rerank":
+        return strategy
+    assert isinstance(strategy, BeamSearch)
+    every = replace(strategy, n_best=strategy.beam)
+    try:
+        return Rerank(every, rescorers, weights, length_penalty=length_penalty, n_best=strategy.n_best)
+    except ConfigError as error:
+        raise rescoring_error(error) from error

@@ -56,6 +56,7 @@ class Paragraph(NamedTuple):
             alignments=None,
             fewer_sentences=any(part.fewer_sentences for part in parts),
             unknown=tuple(each for part in parts for each in part.unknown),
+            missing_terms=tuple(each for part in parts for each in part.missing_terms),
             optimal=all(part.optimal for part in parts) if any(part.optimal is not None for part in parts) else None,
         )
 

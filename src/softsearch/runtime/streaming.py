@@ -27,6 +27,7 @@ from softsearch.text.features import Features, read_features
 from softsearch.text.joint_sources import join_sources
 
 _BLOCK_BYTES = 4 * MAX_LINE_BYTES
+_SHOWN = 5  # of what a vocabulary lacks, and of terms
 _ENDS = "\r\n"
 _LINE_END = re.compile(rb"\r?\n?\Z")
 
@@ -43,6 +44,9 @@ class ReviewWarnings:
     unknown: Counter[str] = field(default_factory=Counter)  # what the vocabulary lacks, and how often the input has it
     unknown_lines: int = 0  # with any of it
     first_unknown: int = 0  # number of the first of these
+    missing_terms: Counter[str] = field(default_factory=Counter)  # of a glossary, and how many translations lack them
+    lacking_terms: int = 0  # with any of these
+    first_lacking: int = 0  # number of the first of these
 
     def add(self, translation: Translation, number: int) -> None:
         """Counts the translation of the line with this number."""
@@ -56,6 +60,42 @@ class ReviewWarnings:
             self.unknown.update(translation.unknown)
             self.unknown_lines += 1
             self.first_unknown = self.first_unknown or number
+        if translation.missing_terms:
+            self.missing_terms.update(translation.missing_terms)
+            self.lacking_terms += 1
+            self.first_lacking = self.first_lacking or number
+
+    def messages(self, unit: str, *, paragraphs: bool) -> Iterator[str]:
+        """What to check, and what to do; ``unit`` names what a vocabulary consists of."""
+        if self.truncated:
+            yield (
+                f"{self.truncated:,} of {self.lines:,} translations {'was' if self.truncated == 1 else 'were'} cut off "
+                "at the length limit; put one sentence on each line, or raise --max-length"
+            )
+        if self.unproven:
+            yield f"{self.unproven} lines may have a better translation; raise --max-nodes"
+        if self.fewer_sentences:
+            yield (
+                f"{self.fewer_sentences} translations have fewer sentences than their lines, the first in line "
+                f"{self.first}; put one sentence on each line" + ("" if paragraphs else ", or give --paragraphs")
+            )
+        if self.unknown:
+            total = self.unknown.total()
+            yield (
+                f"the model does not know {total} {unit}{'s' * (total > 1)} of the input: "
+                f"{_most_common(self.unknown)}, in {self.unknown_lines} of the lines, the first in line "
+                f"{self.first_unknown}; it reads <unk> there"
+            )
+        if self.lacking_terms:
+            yield (
+                f"terms of the glossary are missing in {self.lacking_terms:,} of {self.lines:,} translations, "
+                f"the first in line {self.first_lacking}: {_most_common(self.missing_terms)}"
+            )
+
+
+def _most_common(counts: Counter[str]) -> str:
+    shown = [f"{each!r:.40}" + f" ({times} times)" * (times > 1) for each, times in counts.most_common(_SHOWN)]
+    return ", ".join(shown) + (f" and {len(counts) - _SHOWN} others" if len(counts) > _SHOWN else "")
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,7 @@ class Translation:
         alignments: the weights of attention, ``[len(tgt_pieces), len(src_pieces)]``, if asked for.
         fewer_sentences: the source line has more sentences, so that some may be missing; expected one on each line.
         unknown: what the source vocabulary lacks of the line: characters, or words of a model over words.
+        missing_terms: the terms of a glossary, in the source's language, whose translations are not in ``text``.
         optimal: of exact search, whether this is proven to be the model's best translation.
         alternatives: with ``n_best`` above 1, the next best ones, best first.
     """
@@ -57,6 +58,7 @@ class Translation:
     alignments: NDArray[np.float32] | None
     fewer_sentences: bool = False
     unknown: tuple[str, ...] = ()
+    missing_terms: tuple[str, ...] = ()
     optimal: bool | None = None
     alternatives: tuple["Translation", ...] = ()
 
@@ -154,6 +156,7 @@ class Candidate(NamedTuple):
     part: Part
     hypothesis: Hypothesis
     text: str
+    missing_terms: tuple[str, ...] = ()
 
 
 def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:
@@ -196,6 +199,7 @@ def join(search: Search, tokenizers: Tokenizers, candidates: Sequence[Candidate]
         fewer_sentences=count_sentences(text)
         < max(map(count_sentences, split_sources(line), chain(languages, repeat(languages[-1])))),
         unknown=tuple(each for candidate in candidates for each in _unknown(src_tokenizer, candidate.part)),
+        missing_terms=tuple(term for candidate in candidates for term in candidate.missing_terms),
         score=scores[0] if len(scores) == 1 else _joint_score(search, scores, [h.length for h in hypotheses]),
         log_prob=sum(hypothesis.log_prob for hypothesis in hypotheses),
         truncated=any(hypothesis.truncated for hypothesis in hypotheses),

@@ -2,24 +2,16 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from softsearch.errors import ConfigError, InputError
 from softsearch.machine import cores
 from softsearch.runtime.bundle import Bundle, open_shortlist
 from softsearch.runtime.line_encoder import LineEncoder
-from softsearch.runtime.options import (
-    Search,
-    check_options,
-    default_batch_tokens,
-    make_search,
-    nearest,
-    needs_alignments,
-    refuse_misplaced,
-    rescoring_error,
-)
+from softsearch.runtime.options import Search, choose_search, default_batch_tokens, nearest, needs_alignments
 from softsearch.runtime.paragraphs import Paragraph, join_paragraphs, refuse_with_paragraphs
 from softsearch.runtime.providers import Provider
 from softsearch.runtime.system import (
@@ -33,13 +25,16 @@ from softsearch.runtime.system import (
 )
 from softsearch.runtime.translation import Candidate, Part, Translation, feature_parts, join, source_lines, text_lines
 from softsearch.search.batching import translate_ids
-from softsearch.search.beam import BeamSearch
 from softsearch.search.ensemble import Average
 from softsearch.search.forced_decoding import PairScore
 from softsearch.search.interface import Hypothesis
-from softsearch.search.rerank import Rerank
 from softsearch.text.features import Features
 from softsearch.text.moses import detokenize
+
+if TYPE_CHECKING:
+    from softsearch.runtime.glossary import GlossaryLike
+    from softsearch.runtime.term_encoder import Control, Required, TermEncoder
+    from softsearch.text.keep import Keep
 
 BLOCK_LINES = 1024  # of a stream, translated together: enough to fill batches with sentences of similar length
 BundleLike = Bundle | Path | str
@@ -73,6 +68,9 @@ class Translator:
         tokenized: of a model of ``lc_tok`` text: lines and translations are so; else they are plain text.
         provider: of ONNX Runtime: ``cpu``, ``cuda``, ... or ``auto``, the first that is installed, the CPU last.
         inputs: sources in a line, ``a man <and> un homme``, one for each bundle.
+        glossary: terms that translations must contain, a file or translations by source term.
+        glossary_bonus: nats by which a translation with a term ranks higher; by default it must contain the terms.
+        keep: finds text that translations copy as it stands, see `Keep`.
         misspelt: catches unknown names, which are refused with the nearest option.
 
     Raises:
@@ -96,6 +94,9 @@ class Translator:
         tokenized: bool = False,
         provider: Provider = "cpu",
         inputs: int = 1,
+        glossary: "GlossaryLike | None" = None,
+        glossary_bonus: float | None = None,
+        keep: "Keep | None" = None,
         **misspelt: Any,
     ) -> None:
         for name in misspelt:
@@ -133,6 +134,8 @@ class Translator:
             is_plain=self._is_plain,
             src_lang=self.system.src_lang,
         )
+        self._control: Control | None = None
+        self._control = self._with_control(glossary, glossary_bonus, keep)
         self._batch_tokens = batch_tokens
         self._threads = cores() if threads is None else threads
 
@@ -165,7 +168,7 @@ class Translator:
             first_line: the number of the first line, for messages.
             options: of the search, as the table of docs/search.md has them: ``beam``, ``n_best``, ``length_penalty``,
                 ``alignments=True``, ...; and ``rescore_weights`` and ``rescore_length_penalty``. By default as the
-                first bundle recommends.
+                first bundle recommends. And ``glossary``, ``glossary_bonus`` and ``keep``, instead of the Translator's.
 
         Returns:
             One translation for each line, with up to ``n_best - 1`` alternatives.
@@ -177,20 +180,22 @@ class Translator:
             ConfigError: an option is unknown or does not fit the model, or the splitter of paragraphs is missing.
             CorpusError: the features have another type or shape, or a value is not finite.
         """
+        control = self._with_control(*(options.pop(name, None) for name in ("glossary", "glossary_bonus", "keep")))
         texts = None
         if paragraphs:
             alignments = options.get("alignments")
             refuse_with_paragraphs(features=features is not None, prefixes=prefixes, alignments=alignments)
             texts = self.encoder.paragraphs(source_lines(lines, first_line))
         sources = self._parts(lines, features, first_line) if texts is None else self._sentences(texts, first_line)
-        strategy = self._strategy(search, options)
+        recommended = self.manifest.search_kind, self.manifest.search
+        strategy = choose_search(search, options, recommended, self.system.tokenizers[1], self._rescorers)
         prefix_ids: list[list[int]] | None = None
         if prefixes is not None:
             prefixes = list(text_lines("prefixes", prefixes, first_line))
             if len(prefixes) != len(sources):
                 raise InputError(f"{len(prefixes)} prefixes for {len(sources)} lines, expected one for each")
             prefix_ids = [self.encoder.prefix(prefix, number) for number, prefix in enumerate(prefixes, first_line)]
-        found = self.translate_parts(sources, strategy, prefix_ids, replace_unknown)
+        found = self.translate_parts(sources, strategy, prefix_ids, replace_unknown, control)
         return found if texts is None else join_paragraphs(texts, found)
 
     def translate_parts(
@@ -199,6 +204,7 @@ class Translator:
         strategy: Search,
         prefixes: Sequence[Sequence[int]] | None = None,
         replace_unknown: Mapping[str, str] | bool = False,
+        control: "Control | None" = None,
     ) -> list[Translation]:
         """Translates lines that a `LineEncoder` has encoded.
 
@@ -207,6 +213,7 @@ class Translator:
             strategy: the search.
             prefixes: the ids with which the translation of each line's first part must begin.
             replace_unknown: see `translate`.
+            control: what translations must contain.
 
         Raises:
             SoftsearchError: as `translate`.
@@ -220,15 +227,17 @@ class Translator:
         starts = None
         if prefixes is not None:
             starts = [[] if i else ids for line, ids in zip(sources, prefixes, strict=True) for i in range(len(line))]
+        required = None if control is None else [self._term_encoder.require(control, part.text) for part in parts]
         n_best_lists = translate_ids(
             system.step_fn,
             strategy,
             [part.ids for part in parts],
             batch_tokens=default_batch_tokens(strategy) if self._batch_tokens is None else self._batch_tokens,
             prefixes=starts,
+            terms=None if required is None else [each.terms for each in required],
             workers=self._threads,
         )
-        candidates = iter(self._candidates(parts, n_best_lists, replace_unknown))
+        candidates = iter(self._candidates(parts, n_best_lists, replace_unknown, required))
         return [self._translation(strategy, [next(candidates) for _ in line]) for line in sources]
 
     def stream(self, lines: Iterable[str], **options: Any) -> Iterator[Translation]:
@@ -281,27 +290,19 @@ class Translator:
         scores = iter(self._without_alignments.score([one for one, _ in whole], [other for _, other in whole]))
         return [next(scores) if all(pair) else PairScore(0.0, ()) for pair in pairs]
 
-    def _strategy(self, search: str | Search | None, options: Mapping[str, Any]) -> Search:
-        given = {name: value for name, value in options.items() if value is not None}
-        if search is not None and not isinstance(search, str):
-            if given:
-                raise ConfigError(f"search is a strategy with options of its own; leave out {', '.join(given)}")
-            return search
-        refuse_misplaced(given)
-        kind = search or ("rerank" if self._rescorers else self.manifest.search_kind)
-        rescorers = ["rescore"] if kind == "rerank" and self._rescorers else []
-        check_options(kind, [*given, *rescorers])
-        weights, length_penalty = given.pop("rescore_weights", None), given.pop("rescore_length_penalty", 1.0)
-        tokenizer = self.system.tokenizers[1]
-        strategy = make_search(self.manifest.search, tokenizer, "beam" if kind == "rerank" else kind, given)
-        if kind != "rerank":
-            return strategy
-        assert isinstance(strategy, BeamSearch)
-        every = replace(strategy, n_best=strategy.beam)
-        try:
-            return Rerank(every, self._rescorers, weights, length_penalty=length_penalty, n_best=strategy.n_best)
-        except ConfigError as error:
-            raise rescoring_error(error) from error
+    def _with_control(self, *given: Any) -> "Control | None":
+        """What translations must contain: a glossary, its bonus and text to keep, or else the Translator's."""
+        if given == (None, None, None):
+            return self._control
+        from softsearch.runtime.term_encoder import with_control
+
+        return with_control(self._control, *given)
+
+    @cached_property
+    def _term_encoder(self) -> "TermEncoder":
+        from softsearch.runtime.term_encoder import TermEncoder
+
+        return TermEncoder(self.encoder, self.system.step_fn.vocab_size)
 
     def _parts(self, lines: Iterable[str] | None, features: Features | None, first_line: int) -> list[list[Part]]:
         """The parts of each line, or of each example of features."""
@@ -323,6 +324,7 @@ class Translator:
         parts: Sequence[Part],
         n_best_lists: Sequence[Sequence[Hypothesis]],
         replace_unknown: Mapping[str, str] | bool,
+        required: "Sequence[Required] | None",
     ) -> list[list[Candidate]]:
         """The translations of every part, with their texts."""
         dictionary = {} if replace_unknown is True else None if replace_unknown is False else replace_unknown
@@ -330,7 +332,13 @@ class Translator:
         sources, src = [part.text for part in repeated], [part.ids for part in repeated]
         hypotheses = [hypothesis for n_best in n_best_lists for hypothesis in n_best]
         texts = translation_texts(self.system, sources, src, hypotheses, dictionary)
-        candidates = map(Candidate, repeated, hypotheses, map(detokenize, texts) if self._is_plain else texts)
+        missing: list[tuple[str, ...]] = [()] * len(repeated)
+        if required is not None:
+            needed = [each for each, n_best in zip(required, n_best_lists, strict=True) for _ in n_best]
+            texts, missing = self._term_encoder.complete(self.system, repeated, needed, hypotheses, texts)
+        if self._is_plain:
+            texts = list(map(detokenize, texts))
+        candidates = map(Candidate, repeated, hypotheses, texts, missing)
         return [list(islice(candidates, len(n_best))) for n_best in n_best_lists]
 
     def _translation(self, search: Search, parts: Sequence[Sequence[Candidate]]) -> Translation:

@@ -2,9 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 from softsearch.errors import ConfigError, InputError
 from softsearch.search.interface import Hypothesis, PrefixStrategy, SearchStrategy, Sentences, StepFunction
+
+if TYPE_CHECKING:
+    from softsearch.search.terms import Terms
 
 
 def translate_ids(
@@ -14,6 +18,7 @@ def translate_ids(
     *,
     batch_tokens: int,
     prefixes: Sentences | None = None,
+    terms: "Sequence[Terms | None] | None" = None,
     workers: int = 1,
     on_done: Callable[[int], None] | None = None,
 ) -> list[list[Hypothesis]]:
@@ -25,6 +30,7 @@ def translate_ids(
         sources: token ids.
         batch_tokens: the most source tokens of a batch, padding included; a longer sentence is a batch of its own.
         prefixes: see :class:`PrefixStrategy`.
+        terms: of each source, which translations must contain.
         workers: threads that search batches in parallel; does not change the batches.
         on_done: called after each batch with its number of sentences.
 
@@ -38,7 +44,10 @@ def translate_ids(
     if prefixes is not None and len(prefixes) != len(sources):
         raise InputError(f"{len(prefixes)} target prefixes for {len(sources)} sources, expected one for each")
     results: list[list[Hypothesis]] = [[] for _ in sources]
-    batches = plan_batches([len(ids) + 1 for ids in sources], batch_tokens)
+    if terms is not None and any(terms):
+        from softsearch.search.term_search import TermSearch, lacking
+
+        with_terms = TermSearch(strategy)
 
     def translate(batch: list[int]) -> list[list[Hypothesis]]:
         src = [sources[index] for index in batch]
@@ -48,6 +57,31 @@ def translate_ids(
             raise ConfigError(f"{type(strategy).__name__} cannot continue target prefixes; leave prefixes out")
         return strategy(step_fn, src, prefixes=[prefixes[index] for index in batch])
 
+    batches = plan_batches([len(ids) + 1 for ids in sources], batch_tokens)
+    _in_batches(translate, batches, results, workers, on_done)
+    if terms is None or not any(terms):
+        return results
+    again = lacking(results, terms)
+    numbers = list(again)
+
+    def translate_again(batch: list[int]) -> list[list[Hypothesis]]:
+        src, needed, lists = zip(*((sources[index], again[index], results[index]) for index in batch), strict=True)
+        starts = prefixes and [prefixes[index] for index in batch]
+        return with_terms(step_fn, src, needed, lists, prefixes=starts)
+
+    batches = plan_batches([len(sources[index]) + 1 for index in numbers], batch_tokens)
+    _in_batches(translate_again, [[numbers[at] for at in batch] for batch in batches], results, workers)
+    return results
+
+
+def _in_batches(
+    translate: Callable[[list[int]], list[list[Hypothesis]]],
+    batches: Sequence[list[int]],
+    results: list[list[Hypothesis]],
+    workers: int,
+    on_done: Callable[[int], None] | None = None,
+) -> None:
+    """Puts the n-best lists of batches of sentences into their places, in threads if there are several of both."""
     pool = ThreadPoolExecutor(workers)
     try:
         # Another thread has memory of its own, which costs a single batch more than a tenth of its time.
@@ -60,7 +94,6 @@ def translate_ids(
     finally:
         # On an error or a signal, wait for the running batches only.
         pool.shutdown(cancel_futures=True)
-    return results
 
 
 def plan_batches(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:

@@ -47,24 +47,13 @@ class BeamSearch(SearchOptions, PrefixStrategy):
         if self.beam == 1 and not (self.exact_stop or self.coverage_penalty):  # the same with fewer array operations
             found = write(step_fn, src, self, most_probable, prefixes=prefixes)
             return [[replace(h, score=self.score(h.log_prob, h.length)) for h in n_best] for n_best in found]
-        batch = _Batch(src, self, constraints)
-        tokens = np.full(len(src), BOS, dtype=np.int64)
-        state = step_fn.start(src)
-        while True:
-            # One more than the beam: at most one is EOS, so `beam` others are always among them. Groups need no more:
-            # they avoid the tokens of earlier groups, which are fewer than `beam` by a group's size.
-            k = batch.constraints.width(self.beam + 1, batch.live, batch.length)
-            stepped = batch.live.size
-            candidates, state = step_fn.step(tokens, state, k)
-            going, rows, tokens = batch.advance(candidates)
-            if not going.size:
-                return batch.results()
-            if going.size < stepped:
-                state = step_fn.keep(state, going)
-            state = step_fn.select(state, rows)
+        lists = Batch(src, self, constraints).search(step_fn, src)
+        if not all(lists):
+            raise no_token_left()
+        return lists
 
 
-class _Choice(NamedTuple):
+class Choice(NamedTuple):
     """One step's continuations of each live sentence, best first within a group, ``[sentences, continuations]``."""
 
     log_probs: NDArray[np.float64]
@@ -72,7 +61,7 @@ class _Choice(NamedTuple):
     tokens: NDArray[np.int64]
 
 
-class _Batch:
+class Batch:
     """The state of the search of one batch."""
 
     def __init__(self, src: Sentences, options: SearchOptions, constraints: Constraints) -> None:
@@ -88,6 +77,32 @@ class _Batch:
         self.distinct: list[set[tuple[int, ...]]] = [set() for _ in src]  # ended ones, with several groups
         self.ended_count = np.zeros((len(src), options.groups), dtype=np.int64)
         self.to_beat = np.full(len(src), -np.inf)  # score of the last of a sentence's full n-best list
+
+    def search(self, step_fn: StepFunction, src: Sentences) -> list[list[Hypothesis]]:
+        """Steps until all sentences are done; returns their n-best lists, empty where the constraints left no token.
+
+        Raises:
+            InputError: see PrefixStrategy.
+        """
+        tokens = np.full(len(src), BOS, dtype=np.int64)
+        state = step_fn.start(src)
+        while True:
+            stepped = self.live.size
+            candidates, state = step_fn.step(tokens, state, self.width())
+            going, rows, tokens = self.advance(candidates)
+            if not going.size:
+                return self.results()
+            if going.size < stepped:
+                state = step_fn.keep(state, going)
+            state = step_fn.select(state, rows)
+
+    def width(self) -> int:
+        """How many candidates the next step needs of each row.
+
+        One more than the beam: at most one is EOS, so `beam` others are always among them. Groups need no more: they
+        avoid the tokens of earlier groups, which are fewer than `beam` by a group's size.
+        """
+        return self.constraints.width(self.options.beam + 1, self.live, self.length)
 
     def advance(self, candidates: Candidates) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Takes one step's candidates.
@@ -105,7 +120,7 @@ class _Batch:
         at_limit = self.length >= limits
         self._truncate(survivors, at_limit)
         # Nothing live, not even -inf, beats the -inf of a list that is not full.
-        hopeless = self.options.bound(survivors.log_probs.max(axis=1), limits) <= self.to_beat[self.live]
+        hopeless = self.options.bound(self.at_best(survivors), limits) <= self.to_beat[self.live]
 
         beams = self.log_probs.shape[1]
         going = np.flatnonzero(~(at_limit | hopeless))
@@ -117,6 +132,10 @@ class _Batch:
         rows = np.arange(going.size)[:, None] * beams + parents
         return going, rows.reshape(-1), tokens.reshape(-1)
 
+    def at_best(self, survivors: Choice) -> NDArray[np.float64]:
+        """The greatest log probability that each sentence's live hypotheses may end with, ``[sentences]``."""
+        return np.asarray(survivors.log_probs.max(axis=1))
+
     def _attend(self, alignments: NDArray[np.float32] | None) -> None:
         """Adds up the attention of all rows, for the coverage penalty."""
         if not self.options.coverage_penalty:
@@ -126,16 +145,16 @@ class _Batch:
         attention = alignments.reshape(self.live.size, -1, alignments.shape[1])
         self.attended = self.attended[:, :, : attention.shape[2]] + attention
 
-    def _choose(self, candidates: Candidates) -> _Choice:
+    def _choose(self, candidates: Candidates) -> Choice:
         """Ends hypotheses and returns those that may go on, group by group."""
-        groups: list[_Choice] = []
+        groups: list[Choice] = []
         for group in range(self.options.groups):
             best = self._best(candidates, group, groups)
             self._end(best, group)
             groups.append(self._survivors(best, group))
-        return _Choice(*(np.concatenate(parts, axis=1) for parts in zip(*groups, strict=True)))
+        return Choice(*(np.concatenate(parts, axis=1) for parts in zip(*groups, strict=True)))
 
-    def _best(self, candidates: Candidates, group: int, earlier: list[_Choice]) -> _Choice:
+    def _best(self, candidates: Candidates, group: int, earlier: list[Choice]) -> Choice:
         """The ``2 * group_size`` best continuations of each sentence in a group: half of them at most are EOS."""
         sentences, beams = self.log_probs.shape
         k = candidates.tokens.shape[1]
@@ -152,19 +171,23 @@ class _Batch:
         # Stable, so that equal ones stay in the order of their rows and then of their rank.
         order = np.argsort(-ranking, axis=1, kind="stable")[:, : 2 * self.group_size]
         sentence = np.arange(sentences)[:, None]
-        return _Choice(totals[sentence, order], first + order // k, tokens[sentence, order])
+        return Choice(totals[sentence, order], first + order // k, tokens[sentence, order])
 
-    def _end(self, best: _Choice, group: int) -> None:
+    def _end(self, best: Choice, group: int) -> None:
         """Stores the hypotheses that end now."""
-        size, n_best = self.group_size, self.options.n_best
+        size = self.group_size
         ends = (best.tokens[:, :size] == EOS) & np.isfinite(best.log_probs[:, :size])
         for index, rank in zip(*np.nonzero(ends), strict=True):
-            sentence, row = int(self.live[index]), int(best.parents[index, rank])
-            log_prob = float(best.log_probs[index, rank])
-            self._store(sentence, Ending(self._score(index, row, log_prob), log_prob, self.length, row, False))
-            self.ended_count[sentence, group] += 1
-            if len(self.ended[sentence]) >= n_best:
-                self.to_beat[sentence] = sorted(end.score for end in self.ended[sentence])[-n_best]
+            self.add_end(index, int(best.parents[index, rank]), float(best.log_probs[index, rank]), group)
+
+    def add_end(self, index: int, row: int, log_prob: float, group: int = 0, bonus: float = 0.0) -> None:
+        """Stores the hypothesis of the live sentence ``index`` that ends after ``row``; it is ranked with a bonus."""
+        sentence, n_best = int(self.live[index]), self.options.n_best
+        score = self._score(index, row, log_prob + bonus)
+        self._store(sentence, Ending(score, log_prob, self.length, row, False))
+        self.ended_count[sentence, group] += 1
+        if len(self.ended[sentence]) >= n_best:
+            self.to_beat[sentence] = sorted(end.score for end in self.ended[sentence])[-n_best]
 
     def _score(self, index: int, row: int, log_prob: float) -> float:
         """The score of a hypothesis of the live sentence ``index`` whose last token ``row`` predicted."""
@@ -182,7 +205,7 @@ class _Batch:
             self.distinct[sentence].add(tokens)
         self.ended[sentence].append(end)
 
-    def _survivors(self, best: _Choice, group: int) -> _Choice:
+    def _survivors(self, best: Choice, group: int) -> Choice:
         """The ``group_size`` best continuations other than EOS; rows of -inf fill up where there are fewer."""
         is_eos = best.tokens == EOS
         order = np.argsort(is_eos, axis=1, kind="stable")[:, : self.group_size]  # False first, order kept
@@ -191,12 +214,12 @@ class _Batch:
             log_probs[self.ended_count[self.live, group] >= self.group_size] = -np.inf
         sentence = np.arange(order.shape[0])[:, None]
         shape = (sentence.size, self.group_size)
-        survivors = _Choice(np.full(shape, -np.inf), np.zeros(shape, dtype=np.int64), np.full(shape, EOS))
+        survivors = Choice(np.full(shape, -np.inf), np.zeros(shape, dtype=np.int64), np.full(shape, EOS))
         for filled, part in zip(survivors, (log_probs, best.parents, best.tokens), strict=True):
             filled[:, : order.shape[1]] = part[sentence, order]
         return survivors
 
-    def _truncate(self, survivors: _Choice, at_limit: NDArray[np.bool_]) -> None:
+    def _truncate(self, survivors: Choice, at_limit: NDArray[np.bool_]) -> None:
         """Fills the n-best lists of sentences at their limit from the hypotheses that are still live."""
         for index in np.flatnonzero(at_limit).tolist():
             sentence, ends = int(self.live[index]), []
@@ -209,13 +232,7 @@ class _Batch:
                     self._store(sentence, end)
 
     def results(self) -> list[list[Hypothesis]]:
-        """The n-best lists: ended hypotheses by score, then truncated ones, whose scores lack EOS's share.
-
-        Raises:
-            InputError: the constraints left a sentence no token to go on with.
-        """
-        if not all(self.ended):
-            raise no_token_left()
+        """The n-best lists: ended hypotheses by score, then truncated ones, whose scores lack EOS's share."""
         best = [sorted(ends, key=lambda e: (e.truncated, -e.score))[: self.options.n_best] for ends in self.ended]
         return [[self._read(sentence, end) for end in n_best] for sentence, n_best in enumerate(best)]
 

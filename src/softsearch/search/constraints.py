@@ -28,7 +28,7 @@ class Constraints:
         self._least = np.array([options.min_length(length) for length in lengths])
         self._banned = np.unique(np.asarray(options.banned, dtype=np.int64))
         self._ngram = options.no_repeat_ngram
-        self._vocab_size = vocab_size
+        self.vocab_size = vocab_size
         if (self._banned >= vocab_size).any():
             raise ConfigError(
                 f"search.banned holds {self._banned[-1]}, expected ids below the model's {vocab_size}; change banned"
@@ -48,12 +48,12 @@ class Constraints:
         ``live`` are the indices of the sentences that are being stepped, ``step`` counts the tokens written so far.
         """
         if self.none:
-            return min(k, self._vocab_size)
+            return min(k, self.vocab_size)
         if (self._forced(live, step) != _UNCONSTRAINED).any():
-            return self._vocab_size
+            return self.vocab_size
         too_short = int((self._least[live] > step + 1).any())
         repeats = int((self._repeats != _UNCONSTRAINED).sum(axis=2).max())
-        return min(k + too_short + self._banned.size + repeats, self._vocab_size)
+        return min(k + too_short + self._banned.size + repeats, self.vocab_size)
 
     def apply(self, candidates: Candidates, live: NDArray[np.int64], step: int) -> Candidates:
         """The candidates of all rows, checked, with -inf for those that are forbidden.

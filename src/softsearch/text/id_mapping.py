@@ -1,11 +1,13 @@
-"""Ids of one vocabulary as those of another."""
+"""Ids of one vocabulary as those of another, and as text."""
 
+import re
 from collections.abc import Callable, Sequence
 
 from softsearch.errors import ConfigError
 from softsearch.text.tokenizer import SentencePieceTokenizer
 
 IdMapping = Callable[[Sequence[int]], list[int]]
+_BYTES = 0x10FF00  # private characters, which stand for bytes
 
 
 def same_pieces(one: SentencePieceTokenizer, other: SentencePieceTokenizer) -> bool:
@@ -43,3 +45,19 @@ def check_writes_alike(
             f"{both} write in different directions, expected the same data.target_direction; use models of one "
             "direction, or let one rerank what the other finds"
         )
+
+
+def texts_of_ids(tokenizer: SentencePieceTokenizer) -> list[str]:
+    """Returns what every id writes, U+0020 for a space, backwards if the tokenizer is reversed; "" for special ids.
+
+    A byte is a private character of its own, and the space of a word of split text follows it.
+    """
+    texts, joiner = [""] * tokenizer.vocab_size, tokenizer.joiner.rstrip()
+    for name, (token, _) in tokenizer.vocabulary().items():
+        text = name.replace("\u2581", " ")
+        if byte := re.fullmatch("<0x([0-9A-F]{2})>", name):
+            text = chr(_BYTES + int(byte[1], 16))
+        elif joiner:
+            text = text[1:].removesuffix(joiner) if text.endswith(joiner) else f"{text[1:]} "
+        texts[token] = text[::-1] if tokenizer.reverse else text
+    return texts

@@ -2,9 +2,9 @@
 
 import pytest
 
-from softsearch.text.id_mapping import id_mapping, same_pieces
+from softsearch.text.id_mapping import id_mapping, same_pieces, texts_of_ids
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
-from softsearch.text.vocabulary import UNK
+from softsearch.text.vocabulary import BOS, EOS, PAD, UNK
 
 LINES = ["a black dog runs", "two men are running", "a man with a black hat", "dogs and men"] * 5
 BPE = train_tokenizer(LINES, kind="bpe", vocab_size=50)
@@ -63,3 +63,11 @@ def test_the_same_size_is_not_the_same_pieces() -> None:
 def test_pieces_count_and_not_the_bytes_around_them() -> None:
     again = train_tokenizer([*LINES, *LINES], kind="bpe", vocab_size=50)
     assert same_pieces(BPE, again) == (BPE.vocabulary().keys() == again.vocabulary().keys())
+
+
+@pytest.mark.parametrize("tokenizer", [BPE, CHARS, backwards(BPE)])
+def test_what_ids_write_is_the_text(tokenizer: SentencePieceTokenizer) -> None:
+    texts, turn = texts_of_ids(tokenizer), -1 if tokenizer.reverse else 1
+    for line in LINES:
+        assert "".join(texts[token] for token in tokenizer.encode(line)).strip() == line[::turn]
+    assert [texts[token] for token in (PAD, UNK, BOS, EOS)] == [""] * 4

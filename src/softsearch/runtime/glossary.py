@@ -1,0 +1,109 @@
+"""Glossaries: the translations that terms of the source must have, read from a file and found in sentences.
+
+A line of a file is ``source<TAB>target`` or ``source<TAB>target<TAB>kind``, with alternatives of the target separated
+by ``|``. Kinds: ``word`` (the default) is found as whole words, whatever their case; ``case`` as whole words of this
+case; ``part`` inside longer words, too.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from softsearch.errors import CorpusError
+from softsearch.search.terms import Term, joins
+from softsearch.text.corpus import read_lines
+
+KINDS = ("word", "case", "part")
+
+
+class Glossary:
+    """Terms with their translations.
+
+    Args:
+        rows: source, target and, if it is not ``word``, kind of each term; empty rows are skipped.
+        origin: the file, or the option, for messages.
+
+    Raises:
+        CorpusError: a row is empty, of an unknown kind, has control characters, or has a source that another row has.
+    """
+
+    def __init__(self, rows: Iterable[Sequence[str]], origin: str = "glossary") -> None:
+        self.origin = origin
+        # A text of each term, not an object: a million of them shall fit into a small host.
+        self._targets: dict[str, dict[str, str]] = {kind: {} for kind in KINDS}
+        for number, row in enumerate(rows, 1):
+            if not row:
+                continue
+            source, target, *rest = row if 2 <= len(row) <= 3 else self._refuse(number, f"{len(row)} columns", row)
+            kind = rest[0] if rest else "word"
+            if kind not in KINDS:
+                self._refuse(number, f"the kind {kind!r:.40}", row)
+            source = " ".join(source.split())
+            if not (source and target.replace("|", "").strip()) or not (source + target).isprintable():
+                self._refuse(number, "an empty term or a control character", row)
+            key = source if kind == "case" else source.casefold()
+            if self._targets[kind].setdefault(key, target) != target:
+                raise CorpusError(
+                    f"{origin}:{number} has {source!r:.60} again with another translation; write all of them on one "
+                    "line, separated by |"
+                )
+        self._longest = {kind: max(map(len, terms), default=0) for kind, terms in self._targets.items()}
+
+    def _refuse(self, number: int, found: str, row: Sequence[str]) -> Sequence[str]:
+        raise CorpusError(
+            f"{self.origin}:{number} has {found} in {'<TAB>'.join(row)!r:.80}; expected a source term, a tab, its "
+            f"translation or several separated by |, and, if wanted, a tab and {', '.join(KINDS)}"
+        )
+
+    def __len__(self) -> int:
+        return sum(map(len, self._targets.values()))
+
+    def find(self, text: str) -> list[Term]:
+        """The terms of a sentence, from left to right; where several begin, the longest one."""
+        text = " ".join(text.split())
+        edges = {0, len(text)} | {at for at in range(1, len(text)) if not (joins(text[at - 1]) and joins(text[at]))}
+        found: dict[tuple[str, str], int] = {}
+        at = 0
+        while at < len(text):
+            if match := self._longest_at(text, at, edges):
+                found[match] = found.get(match, 0) + 1
+                at += len(match[1])
+            else:
+                at += 1
+        return [self._term(kind, source, count) for (kind, source), count in found.items()]
+
+    def _longest_at(self, text: str, at: int, edges: set[int]) -> tuple[str, str] | None:
+        """The kind and the text of the longest term that begins at a place of a text."""
+        whole = ("case", "word") if at in edges else ()
+        kinds = [kind for kind in (*whole, "part") if self._targets[kind]]
+        longest = max((self._longest[kind] for kind in kinds), default=0)
+        for end in range(min(len(text), at + longest), at, -1):
+            source = text[at:end]
+            for kind in kinds:
+                if (end in edges or kind == "part") and self._key(kind, source) in self._targets[kind]:
+                    return kind, source
+        return None
+
+    def _key(self, kind: str, source: str) -> str:
+        return source if kind == "case" else source.casefold()
+
+    def _term(self, kind: str, source: str, count: int) -> Term:
+        target = self._targets[kind][self._key(kind, source)]
+        alternatives = (" ".join(each.split()) for each in target.split("|"))
+        return Term(tuple(each for each in alternatives if each), count, kind != "part", source)
+
+
+GlossaryLike = Glossary | Mapping[str, str] | Path | str
+
+
+def open_glossary(glossary: GlossaryLike | None) -> Glossary | None:
+    """A glossary from a file, or one of whole words from translations by source term; None is none.
+
+    Raises:
+        CorpusError: the file cannot be read, or a term is wrong.
+    """
+    if glossary is None or isinstance(glossary, Glossary):
+        return glossary
+    if isinstance(glossary, Mapping):
+        return Glossary(glossary.items())
+    lines = read_lines(Path(glossary))
+    return Glossary((line.split("\t") if line.strip() else () for line in lines), str(glossary))

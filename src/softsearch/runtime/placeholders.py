@@ -1,0 +1,74 @@
+"""Text that is copied into translations where they have UNK, because the vocabulary cannot write it."""
+
+import re
+from collections.abc import Sequence
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsearch.runtime.system import BATCH_TOKENS, System
+from softsearch.search.forced_decoding import forced_alignments
+from softsearch.search.interface import Hypothesis
+from softsearch.text.id_mapping import texts_of_ids
+from softsearch.text.keep import Kept
+from softsearch.text.tokenizer import SentencePieceTokenizer
+from softsearch.text.vocabulary import UNK
+
+
+def fill_placeholders(
+    system: System,
+    sources: Sequence[str],
+    src: Sequence[Sequence[int]],
+    kept: Sequence[Sequence[Kept]],
+    hypotheses: Sequence[Hypothesis],
+    texts: Sequence[str],
+) -> list[str]:
+    """The texts of translations of sources, given as text and as token ids, with the text to copy in place of each UNK.
+
+    Several such texts of a sentence go where the attention to them is greatest, or stay in their order if the model has
+    none.
+    """
+    filled, several = list(texts), [number for number, each in enumerate(kept) if len(each) > 1]
+    matrices = None
+    if several and system.step_fn.has_attention:
+        tgt = [hypotheses[number].tokens for number in several]
+        matrices = forced_alignments(system.step_fn, [src[n] for n in several], tgt, batch_tokens=BATCH_TOKENS)
+    attention = dict(zip(several, matrices or [], strict=False))
+    for number, (source, each, found) in enumerate(zip(sources, kept, hypotheses, strict=True)):
+        if not each:
+            continue
+        rows = [place for place, token in enumerate(found.tokens) if token == UNK]
+        fillings = [one.text for one in each]
+        if number in attention:
+            fillings = _by_attention(system.tokenizers[0], source, each, attention[number][rows])
+        filled[number] = _filled(system.tokenizers[1], source, found.tokens, dict(zip(rows, fillings, strict=False)))
+    return filled
+
+
+def _by_attention(
+    tokenizer: SentencePieceTokenizer, source: str, kept: Sequence[Kept], attention: NDArray[np.floating]
+) -> list[str]:
+    """The kept text of each UNK, of which ``attention [UNKs, src_len]`` is given."""
+    spans = [(len(tokenizer.encode(source[: k.begin])), len(tokenizer.encode(source[: k.end]))) for k in kept]
+    shares = np.stack([attention[:, begin : max(end, begin + 1)].sum(axis=1) for begin, end in spans], axis=1)
+    chosen: dict[int, str] = {}
+    for _ in range(min(shares.shape)):
+        row, column = divmod(int(shares.argmax()), len(kept))
+        chosen[row] = kept[column].text
+        shares[row], shares[:, column] = -1.0, -1.0
+    return [chosen.get(row, "") for row in range(len(attention))]
+
+
+def _filled(tokenizer: SentencePieceTokenizer, source: str, tokens: Sequence[int], fillings: dict[int, str]) -> str:
+    """The text of tokens with the fillings, by the places of the tokens; spaces around them are those of the source."""
+    texts, parts = texts_of_ids(tokenizer), []
+    for place, run in groupby(tokenizer.text_order(tokens), lambda at: at if at in fillings else None):
+        if place is not None:
+            found = source.find(fillings[place])
+            before, after = source[:found][-1:], source[found + len(fillings[place]) :][:1]
+            parts.append(" " * before.isspace() + fillings[place] + " " * after.isspace())
+            continue
+        ids = [tokens[at] for at in run]
+        parts.append(" " * texts[ids[0]].startswith(" ") + tokenizer.decode(ids))
+    return re.sub(" {2,}", " ", "".join(parts)).strip(" ")

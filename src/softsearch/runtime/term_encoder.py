@@ -1,0 +1,152 @@
+"""What a translation must contain, in the units of a model: terms of a glossary, and text that is copied.
+
+Text to copy that the vocabulary cannot write is written as UNK, which is replaced afterwards.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+from softsearch.errors import ConfigError
+from softsearch.runtime.glossary import Glossary, GlossaryLike, open_glossary
+from softsearch.runtime.line_encoder import LineEncoder
+from softsearch.runtime.placeholders import fill_placeholders
+from softsearch.runtime.system import System
+from softsearch.runtime.translation import Part
+from softsearch.search.interface import Hypothesis
+from softsearch.search.terms import Spelling, Term, Terms
+from softsearch.text.id_mapping import texts_of_ids
+from softsearch.text.keep import Keep, Kept
+from softsearch.text.vocabulary import UNK
+
+_PLACEHOLDER = "\U0010fe00"  # a private character, which UNK writes
+
+
+@dataclass(frozen=True)
+class Control:
+    """What translations must contain.
+
+    Args:
+        glossary: of terms.
+        bonus: nats by which translations with a term rank higher; None if they must contain the terms.
+        keep: finds text that they copy.
+    """
+
+    glossary: Glossary | None = None
+    bonus: float | None = None
+    keep: Keep | None = None
+
+
+def with_control(
+    control: Control | None, glossary: GlossaryLike | None, bonus: float | None, keep: Keep | None
+) -> Control | None:
+    """What translations must contain, as given or else as in ``control``; None if that is nothing.
+
+    Raises:
+        CorpusError: the file of the glossary cannot be read, or a term is wrong.
+    """
+    old, new = control or Control(), open_glossary(glossary)
+    changed = Control(
+        glossary=old.glossary if new is None else new,
+        bonus=old.bonus if bonus is None else bonus,
+        keep=old.keep if keep is None else keep,
+    )
+    return changed if changed.glossary is not None or changed.keep is not None else None
+
+
+class Required(NamedTuple):
+    """What the translation of a sentence must contain."""
+
+    terms: Terms | None  # that the model can write
+    unwritable: tuple[Term, ...] = ()
+    placeholders: tuple[Kept, ...] = ()  # to copy where the translation has UNK
+
+    def missing_in(self, tokens: Sequence[int]) -> tuple[str, ...]:
+        """The terms, in the source's language, that a translation, given as tokens without EOS, lacks."""
+        lacking: list[Term] = list(self.unwritable)
+        if self.terms is not None:
+            lacking += [t for t, n in zip(self.terms.required, self.terms.missing_in(tokens), strict=True) if n]
+        return tuple(term.source for term in lacking)
+
+
+class TermEncoder:
+    """Finds in sentences what their translations must contain.
+
+    Args:
+        encoder: of the model's lines.
+        vocab_size: of the model's target, of which its tokenizer may lack the last ones.
+    """
+
+    def __init__(self, encoder: LineEncoder, vocab_size: int) -> None:
+        self._encoder, self._vocab_size = encoder, vocab_size
+        self._spell = lru_cache(100_000)(self._spelled)
+        self._terms = lru_cache(32)(self._automaton)  # of a few MB each
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """What each token writes, see :func:`texts_of_ids`."""
+        texts = texts_of_ids(self._encoder.tokenizers[1])
+        texts[UNK] = _PLACEHOLDER
+        return texts + [""] * (self._vocab_size - len(texts))
+
+    @cached_property
+    def _spelling(self) -> Spelling:
+        return Spelling(self.texts)
+
+    def require(self, control: Control, text: str) -> Required:
+        """What the translation of a sentence must contain; alternatives that cannot be written are left out.
+
+        Raises:
+            ConfigError: text is to be copied by a model of tokenised text.
+            InputError: a pattern takes too long.
+        """
+        kept = control.keep.find(text) if control.keep else []
+        if kept and self._encoder.is_plain:
+            raise ConfigError(
+                "the model reads lower-cased, tokenised text, of which nothing can be kept; leave out keep"
+            )
+        rest = text
+        for each in kept:
+            rest = rest[: each.begin] + "\0" * len(each.text) + rest[each.end :]
+        found = [
+            term._replace(bonus=control.bonus) for term in (control.glossary.find(rest) if control.glossary else ())
+        ]
+        placeholders = tuple(each for each in kept if not self._copies(each.text))
+        copied = [each.text for each in kept if each not in placeholders]
+        found += [Term((each,), copied.count(each), source=each) for each in dict.fromkeys(copied)]
+        spelled = [
+            term._replace(alternatives=tuple(s for each in term.alternatives if (s := self._spell(each))))
+            for term in found
+        ]
+        writable = [term for term in spelled if term.alternatives]
+        if placeholders:
+            names = " ".join(each.text for each in placeholders)
+            writable.append(Term((_PLACEHOLDER,), len(placeholders), whole_words=False, source=names))
+        unwritable = tuple(term for term in spelled if not term.alternatives)
+        return Required(self._terms(tuple(writable)) if writable else None, unwritable, placeholders)
+
+    def complete(
+        self,
+        system: System,
+        parts: Sequence[Part],
+        required: Sequence[Required],
+        hypotheses: Sequence[Hypothesis],
+        texts: Sequence[str],
+    ) -> tuple[list[str], list[tuple[str, ...]]]:
+        """The texts of translations, with the text to copy, and the terms that each lacks."""
+        missing = [each.missing_in(found.tokens) for each, found in zip(required, hypotheses, strict=True)]
+        sources, src = [part.text for part in parts], [part.ids for part in parts]
+        return fill_placeholders(system, sources, src, [r.placeholders for r in required], hypotheses, texts), missing
+
+    def _automaton(self, required: tuple[Term, ...]) -> Terms:
+        return Terms(required, self._spelling)
+
+    def _copies(self, text: str) -> bool:
+        """Whether the vocabulary writes exactly this text."""
+        return self._spell(text) == text[:: -1 if self._encoder.tokenizers[1].reverse else 1]
+
+    def _spelled(self, text: str) -> str:
+        """A text of the target as the tokens write it, or "" if the vocabulary lacks a part of it."""
+        ids = self._encoder.ids(text, 1)
+        return "" if UNK in ids else "".join(self.texts[token] for token in ids).strip(" ")

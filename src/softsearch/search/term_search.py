@@ -1,0 +1,234 @@
+"""Beam search for translations that contain given terms, by dynamic beam allocation.
+
+Post & Vilar 2018 (arXiv:1804.06609) divide the beam among hypotheses by how much of the terms they hold, Hu et al. 2019
+(naacl-main N19-1090) do it for a batch. Here what they hold is read from their text (:mod:`softsearch.search.terms`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsearch.errors import ConfigError
+from softsearch.search.beam import Batch, BeamSearch, Choice
+from softsearch.search.blocks import Ending
+from softsearch.search.constraints import Constraints
+from softsearch.search.greedy import Greedy
+from softsearch.search.interface import Candidates, Hypothesis, SearchStrategy, Sentences, StepFunction
+from softsearch.search.options import MAX_BEAM
+from softsearch.search.terms import Terms
+from softsearch.text.vocabulary import EOS
+
+_SLOTS = 4  # hypotheses of a sentence for each step of writing terms
+_WRITING = 4  # of the tokens that write a term, how many are tried for each hypothesis
+_BLOCK = 64  # tokens, of which the greatest probability is compared first
+
+
+@dataclass(frozen=True)
+class TermSearch:
+    """Searches once more for sentences whose translations lack terms.
+
+    Only translations that contain all terms may end, except those with a bonus: a hypothesis ranks by its nats higher
+    once it has the term, and by a share of them while it writes it. Log probabilities and scores are the model's. The
+    beam has at least four hypotheses for each step of writing the terms that are lacking; if that finds nothing, for
+    each step of writing all of them.
+
+    Args:
+        search: what has found the translations so far; they are its own where they contain the terms.
+
+    Raises:
+        ConfigError: the search is neither greedy nor a beam search.
+    """
+
+    search: SearchStrategy
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.search, Greedy | BeamSearch):
+            name = type(self.search).__name__
+            raise ConfigError(f"a glossary needs beam or greedy search, found {name}; change search")
+
+    def __call__(
+        self,
+        step_fn: StepFunction,
+        src: Sentences,
+        terms: Sequence[Terms],
+        lists: Sequence[Sequence[Hypothesis]],
+        *,
+        prefixes: Sentences | None = None,
+    ) -> list[list[Hypothesis]]:
+        """Returns the n-best lists of sources; those of ``lists`` where the terms do not fit into the length limit.
+
+        Raises:
+            InputError: see PrefixStrategy.
+        """
+        search = self.search
+        beam = search if isinstance(search, BeamSearch) else BeamSearch(beam=1, **vars(search))
+        results = [list(n_best) for n_best in lists]
+        missing = [each.missing_in(n_best[0].tokens) > 0 for each, n_best in zip(terms, lists, strict=True)]
+        left = list(range(len(src)))
+        for watched in (missing, [np.ones_like(each) for each in missing]):
+            steps = sorted((terms[number].steps(watched[number]), number) for number in left)
+            left = []
+            # All of a batch have the beam of the one with the most steps.
+            for _, group in groupby(steps, lambda each: each[0].bit_length()):
+                numbers = [number for _, number in group]
+                sources, given = [src[n] for n in numbers], prefixes and [prefixes[n] for n in numbers]
+                constraints = Constraints(beam, sources, given or None, step_fn.vocab_size)
+                batch = _TermBatch(sources, beam, constraints, [(terms[n], watched[n]) for n in numbers])
+                for number, found in zip(numbers, batch.search(step_fn, sources), strict=True):
+                    results[number] = _merged(found, lists[number], terms[number])[: beam.n_best] or results[number]
+                    left += [] if found else [number]
+        return results
+
+
+def _merged(found: list[Hypothesis], earlier: Sequence[Hypothesis], terms: Terms) -> list[Hypothesis]:
+    """The translations found, and the earlier ones that contain all terms too, the best first."""
+    if not terms.must.all():  # ranked with their bonus
+        return found
+    every = [*found, *(each for each in earlier if not terms.missing_in(each.tokens).any())]
+    return sorted({each.tokens: each for each in every}.values(), key=lambda each: (each.truncated, -each.score))
+
+
+def lacking(lists: Sequence[Sequence[Hypothesis]], terms: Sequence[Terms | None]) -> dict[int, Terms]:
+    """The sentences of which a translation lacks terms, with these."""
+    return {
+        number: each
+        for number, (n_best, each) in enumerate(zip(lists, terms, strict=True))
+        if each is not None and any(each.missing_in(found.tokens).any() for found in n_best)
+    }
+
+
+class _TermBatch(Batch):
+    """The state of the search of sentences that all have terms.
+
+    Hypotheses that have written equally much of the watched terms share a part of the beam.
+    """
+
+    def __init__(
+        self,
+        src: Sentences,
+        options: BeamSearch,
+        constraints: Constraints,
+        terms: Sequence[tuple[Terms, NDArray[np.bool_]]],
+    ) -> None:
+        self.terms, self.watched = [each for each, _ in terms], [each.must & watched for each, watched in terms]
+        steps = max(each.steps(watched) for each, watched in terms)
+        beam = min(max(options.beam, _SLOTS * (steps + 1)), MAX_BEAM)
+        super().__init__(src, replace(options, beam=beam, groups=1), constraints)
+        self.enough = options.beam
+        self.places = [np.zeros(1, dtype=np.int32) for _ in terms]  # of each sentence [rows]
+        self.counts = [np.zeros((1, len(each.needed)), dtype=np.int64) for each in self.terms]  # [rows, terms]
+
+    def width(self) -> int:
+        """All tokens: those that write terms may be the least probable ones."""
+        return self.constraints.vocab_size
+
+    def at_best(self, survivors: Choice) -> NDArray[np.float64]:
+        """The greatest log probability that each sentence's live hypotheses may end with, bonus included."""
+        most = [float(self.terms[sentence].needed @ self.terms[sentence].bonus) for sentence in self.live.tolist()]
+        return super().at_best(survivors) + most
+
+    def _choose(self, candidates: Candidates) -> Choice:
+        """Ends hypotheses and returns those that may go on."""
+        sentences, beams = self.log_probs.shape
+        size, log_probs = self.group_size, candidates.log_probs
+        rows, tokens = _likely(log_probs, self.enough + 1)
+        ends = np.searchsorted(rows, np.arange(1, sentences + 1) * beams)
+        shape = sentences, size
+        chosen = Choice(np.full(shape, -np.inf), np.zeros(shape, dtype=np.int64), np.full(shape, EOS))
+        for index, (begin, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
+            first = index * beams
+            best, places, counts = self._continuations(
+                index, log_probs[first : first + beams], rows[begin:end] - first, tokens[begin:end]
+            )
+            order, is_end, bonus = self._rank(index, best, places, counts)
+            for rank in order[is_end[order]].tolist():
+                self.add_end(index, int(best.parents[rank]), float(best.log_probs[rank]), bonus=float(bonus[rank]))
+            going = order[~is_end[order]][:size]
+            if self.options.exact_stop or self.ended_count[self.live[index], 0] < self.enough:
+                for kept, values in zip(chosen, best, strict=True):
+                    kept[index, : going.size] = values[going]
+            padded = np.resize(going, size) if going.size else np.zeros(size, dtype=np.int64)
+            self.places[self.live[index]], self.counts[self.live[index]] = places[padded], counts[padded]
+        return chosen
+
+    def _continuations(
+        self, index: int, log_probs: NDArray[np.float32], rows: NDArray[np.int64], tokens: NDArray[np.int64]
+    ) -> tuple[Choice, NDArray[np.int32], NDArray[np.int64]]:
+        """What may follow in a sentence: these tokens of its rows, and those that write more of a term."""
+        sentence = self.live[index]
+        terms, places, counts = self.terms[sentence], self.places[sentence], self.counts[sentence]
+        automaton, alive = terms.automaton, np.isfinite(self.log_probs[index])
+        extra_rows, extra_tokens = [rows[alive[rows]]], [tokens[alive[rows]]]
+        for row in np.flatnonzero(alive).tolist():
+            writing = automaton.advancing(int(places[row]), counts[row])
+            if writing.size > _WRITING:
+                writing = writing[np.argpartition(-log_probs[row, writing], _WRITING)[:_WRITING]]
+            extra_rows.append(np.full(writing.size, row))
+            extra_tokens.append(writing)
+        pairs = np.unique(np.concatenate(extra_rows) * log_probs.shape[1] + np.concatenate(extra_tokens))
+        rows, tokens = np.divmod(pairs, log_probs.shape[1])
+        after, written = np.zeros(len(pairs), dtype=np.int32), counts[rows]
+        for place in set(places[rows].tolist()):
+            here = np.flatnonzero(places[rows] == place)
+            next_places, completed = automaton.after(place)
+            after[here] = next_places[tokens[here]]
+            if completed is not None:
+                written[here] += completed[tokens[here]]
+        totals = self.log_probs[index, rows] + log_probs[rows, tokens].astype(np.float64)
+        return Choice(totals, rows, tokens), after, np.minimum(written, terms.needed)
+
+    def _rank(
+        self, index: int, best: Choice, places: NDArray[np.int32], counts: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.float64]]:
+        """The continuations that end or go on, the best first; which of all are ends; their bonus."""
+        sentence = int(self.live[index])
+        terms, watched, is_end = self.terms[sentence], self.watched[sentence], best.tokens == EOS
+        missing, shares = terms.automaton.missing(places, counts), terms.automaton.shares(places, counts)
+        met = ~missing[:, terms.must].any(axis=1)
+        steps = terms.automaton.term_steps
+        begun = np.ceil(shares[:, watched].max(axis=1, initial=0.0) * (steps - 1)).astype(np.int64)
+        amounts = np.where(met & is_end, terms.steps(watched), counts[:, watched].sum(axis=1) * steps + begun)
+        at_end, by_now = terms.needed - missing, counts @ terms.bonus + (shares * terms.bonus).max(axis=1, initial=0.0)
+        bonus = np.where(is_end, at_end @ terms.bonus, by_now)
+        order = np.argsort(-best.log_probs - bonus, kind="stable")
+        order = order[(np.isfinite(best.log_probs) & (met | ~is_end))[order]]
+        ranks = np.zeros(is_end.size, dtype=np.int64)  # among those that hold as much
+        present = set(amounts[order].tolist())
+        for amount in present:
+            same = order[amounts[order] == amount]
+            ranks[same] = np.arange(same.size)
+        share = self.group_size // max(1, len(present))
+        order = order[~is_end[order] | (ranks[order] < max(share, self.enough))]
+        return order[np.argsort(ranks[order] >= share, kind="stable")], is_end, bonus
+
+    def _truncate(self, survivors: Choice, at_limit: NDArray[np.bool_]) -> None:
+        log_probs = survivors.log_probs.copy()
+        for index in np.flatnonzero(at_limit):
+            sentence = self.live[index]
+            terms = self.terms[sentence]
+            missing = terms.automaton.missing(self.places[sentence], self.counts[sentence])
+            log_probs[index, missing[:, terms.must].any(axis=1)] = -np.inf
+        super()._truncate(survivors._replace(log_probs=log_probs), at_limit)
+
+    def _read(self, sentence: int, end: Ending) -> Hypothesis:
+        found = super()._read(sentence, end)
+        bonus = 0.0 if end.truncated else self.terms[sentence].bonus_of(found.tokens)
+        return replace(found, score=end.score - self.options.score(bonus, end.length)) if bonus else found
+
+
+def _likely(log_probs: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows and tokens of at least the ``k`` most probable tokens of each row, of ``[rows, vocab]``, by row.
+
+    The k blocks with the greatest maxima have tokens that are at least as probable as the least of these.
+    """
+    highest = np.maximum.reduceat(log_probs, np.arange(0, log_probs.shape[1], _BLOCK), axis=1)
+    if k >= highest.shape[1]:
+        k = min(k, log_probs.shape[1])
+        least = np.partition(log_probs, -k, axis=1)[:, -k]
+    else:
+        least = np.partition(highest, -k, axis=1)[:, -k]
+    rows, tokens = np.nonzero((log_probs >= least[:, None]) & np.isfinite(log_probs))
+    return rows, tokens

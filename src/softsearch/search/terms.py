@@ -1,0 +1,269 @@
+"""Terms that a translation must contain, found in its text whatever the tokens that spell it.
+
+An automaton of Aho & Corasick (1975) reads hypotheses character by character, so that every segmentation of a term
+counts. The edge of a word is a symbol of its own between a letter and anything else.
+"""
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+_EDGE = "\0"
+# Words of these scripts have no space between them, so that any place in them may be the edge of a term.
+_UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "IDEOGRAPHIC", "BOPOMOFO")
+
+
+class Term(NamedTuple):
+    """A term of a sentence: one of the alternatives must stand in its translation, so many ``times`` in all.
+
+    With a bonus it need not: translations rank by so many nats more for each time.
+    """
+
+    alternatives: tuple[str, ...]
+    times: int = 1
+    whole_words: bool = True  # not inside a longer word
+    source: str = ""  # the term in the sentence's language
+    bonus: float | None = None
+
+
+class Spelling:
+    """The text of every token, in arrays that are read one character of all tokens at a time.
+
+    Args:
+        texts: what each token writes, U+0020 included, by id; "" for special tokens.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        lengths = np.array([len(text) for text in texts])
+        self.texts, self.vocab_size, self._known = texts, len(texts), frozenset(texts) - {""}
+        self.order = np.argsort(-lengths, kind="stable")  # so that tokens that have ended are the last ones
+        self.characters = sorted(set().union(*texts))
+        codes = {character: code for code, character in enumerate(self.characters)}
+        self.columns = [  # the codes of the first, the second ... character of the tokens that have one
+            np.array([codes[texts[token][place]] for token in self.order[: (lengths > place).sum()]])
+            for place in range(lengths.max(initial=0))
+        ]
+
+    def fewest_tokens(self, text: str) -> int:
+        """The number of tokens that write a text, with a space before or behind it or without; at most its length."""
+        return min(self._fewest(each) for each in (text, f" {text}", f"{text} "))
+
+    def _fewest(self, text: str) -> int:
+        fewest = [0] + [len(text)] * len(text)  # of the first characters
+        for end in range(1, len(text) + 1):
+            for begin in range(max(0, end - len(self.columns)), end):
+                if text[begin:end] in self._known:
+                    fewest[end] = min(fewest[end], fewest[begin] + 1)
+        return fewest[-1]
+
+
+class Terms:
+    """The required terms of one sentence.
+
+    A term that is part of another's every alternative is needed once more for each of these.
+    """
+
+    def __init__(self, required: Sequence[Term], spelling: Spelling) -> None:
+        self.required, self._spelling = tuple(required), spelling
+        self.must = np.array([term.bonus is None for term in required])  # the others are preferred only
+        self.bonus = np.array([term.bonus or 0.0 for term in required])
+        self.needed = np.array([term.times for term in required]) + self._contained()
+
+    @cached_property
+    def automaton(self) -> "TermAutomaton":
+        """What reads hypotheses token by token."""
+        return TermAutomaton(self.required, self.needed, self._spelling)
+
+    def steps(self, watched: NDArray[np.bool_]) -> int:
+        """How many steps it takes to write the watched terms that must be written; the edge of a word is one."""
+        return int(self.needed[self.must & watched].sum()) * self.automaton.term_steps
+
+    def missing_in(self, tokens: Sequence[int]) -> NDArray[np.int64]:
+        """How often each term is missing in a translation, given as tokens without EOS, ``[terms]``."""
+        text = "".join(self._spelling.texts[token] for token in tokens)
+        return np.maximum(self.needed - [count_in(text, term) for term in self.required], 0)
+
+    def bonus_of(self, tokens: Sequence[int]) -> float:
+        """The nats by which a translation, given as tokens without EOS, ranks higher."""
+        return float((self.needed - self.missing_in(tokens)) @ self.bonus)
+
+    def _contained(self) -> NDArray[np.int64]:
+        """How often each term stands in the others that are required."""
+        more = np.zeros(len(self.required), dtype=np.int64)
+        for number, term in enumerate(self.required):
+            for other in (*self.required[:number], *self.required[number + 1 :]):
+                more[number] += other.times * min(count_in(text, term) for text in other.alternatives)
+        return more
+
+
+class TermAutomaton:
+    """Reads hypotheses for the terms of one sentence.
+
+    A place of the automaton is an int, 0 at first: twice a node, plus one after a character that joins its neighbours.
+    What a hypothesis has written is its place and how often it has each term, ``counts [terms]``, at most ``needed``.
+    """
+
+    def __init__(self, required: Sequence[Term], needed: NDArray[np.int64], spelling: Spelling) -> None:
+        self.needed, self._spelling = needed, spelling
+        self.term_steps = 1 + max(spelling.fewest_tokens(text) for term in required for text in term.alternatives)
+        patterns = [(number, _symbols(text, term)) for number, term in enumerate(required) for text in shortest(term)]
+        symbols = {symbol: code for code, symbol in enumerate(dict.fromkeys("".join(p for _, p in patterns)))}
+        follow, found, shares = _build(patterns, symbols, len(required))
+        self._share = np.repeat(shares, 2, axis=0)  # [places, terms]
+        characters = [symbol for symbol in symbols if symbol != _EDGE]
+        classes = {character: number for number, character in enumerate(characters)}
+        joining = np.array([*map(joins, characters), True, False])  # the last two classes are all other characters
+        codes = np.array([*(symbols[character] for character in characters), len(symbols), len(symbols)])
+        of_characters = np.array([
+            classes.get(each, len(classes) + (not joins(each))) for each in spelling.characters
+        ], dtype=np.int32)  # fmt: skip
+        self._columns = [of_characters[column] for column in spelling.columns]
+        nodes, bits = np.divmod(np.arange(2 * len(follow)), 2)
+        edges = follow[:, symbols.get(_EDGE, -1)][nodes]  # the nodes after the edge of a word
+        is_edge = bits[:, None] != joining
+        after = follow[np.where(is_edge, edges[:, None], nodes[:, None]), codes]
+        self._next = (2 * after + joining).astype(np.int32)  # [places, classes]
+        self._hits = (found[edges][:, None] * is_edge[:, :, None] + found[after]).astype(np.int8)  # and terms
+        self._at_end = found[edges] * bits[:, None]
+        self._any_hit = self._hits.any(axis=2)
+        self._reached: dict[int, tuple[NDArray[np.int32], NDArray[np.int8] | None]] = {}
+        self._advancing: dict[tuple[int, bytes], NDArray[np.int64]] = {}
+
+    def after(self, place: int) -> tuple[NDArray[np.int32], NDArray[np.int8] | None]:
+        """The place after each token ``[vocab]``, and which terms it completed, ``[vocab, terms]``, or None if none."""
+        if place not in self._reached:
+            size, terms, start = self._spelling.vocab_size, len(self.needed), place & 1
+            places, counts = np.full(size, place, dtype=np.int32), np.zeros((size, terms), dtype=np.int8)
+            chosen = np.arange(size)
+            if place > 1 and self._columns:  # tokens whose first character is of no use here go on as from the start
+                other, completed = self.after(start)
+                counts = counts if completed is None else completed.copy()
+                differs = self._next[place] != self._next[start]
+                differs |= (self._hits[place] != self._hits[start]).any(axis=1)
+                chosen = np.flatnonzero(differs[self._columns[0]])
+                places = other.copy()
+                ids = self._spelling.order[chosen]
+                places[ids], counts[ids] = place, 0
+                places[self._spelling.order[len(self._columns[0]) :]] = place  # tokens without text
+            self._walk(chosen, places, counts)
+            self._reached[place] = places, counts if counts.any() else None
+        return self._reached[place]
+
+    def _walk(self, chosen: NDArray[np.int64], places: NDArray[np.int32], counts: NDArray[np.int8]) -> None:
+        """Reads the tokens at these places of the order, and changes their places and counts, which are by id."""
+        ids = self._spelling.order[chosen]
+        here = places[ids]
+        for column in self._columns:
+            left = int(np.searchsorted(chosen, len(column)))
+            if not left:
+                break
+            classes = column[chosen[:left]]
+            hit = self._any_hit[here[:left], classes]
+            if hit.any():
+                counts[ids[:left][hit]] += self._hits[here[:left][hit], classes[hit]]
+            here[:left] = self._next[here[:left], classes]
+        places[ids] = here
+
+    def missing(self, places: NDArray[np.int32], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How often each term would be missing if the hypotheses ended now, ``[rows, terms]``."""
+        return np.maximum(self.needed - counts - self._at_end[places], 0)
+
+    def shares(self, places: NDArray[np.int32], counts: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The share of each needed term that is written, below 1, ``[rows, terms]``."""
+        return np.where(counts < self.needed, self._share[places], 0.0)
+
+    def advancing(self, place: int, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The tokens that write more of a term that is needed still."""
+        needed = counts < self.needed
+        key = place, needed.tobytes()
+        if key not in self._advancing:
+            places, completed = self.after(place)
+            share = self._share * needed
+            more = share.max(axis=1, initial=0.0)[places] > share[place].max(initial=0.0)
+            if completed is not None:
+                more |= (completed[:, needed] > 0).any(axis=1)
+            self._advancing[key] = np.flatnonzero(more)
+        return self._advancing[key]
+
+
+def _build(
+    patterns: Sequence[tuple[int, str]], symbols: Mapping[str, int], terms: int
+) -> tuple[NDArray[np.int64], NDArray[np.int8], NDArray[np.float64]]:
+    """The nodes after each node and symbol, of which the last is any other; the terms that end in each; their shares.
+
+    ``patterns`` are the symbols of the alternatives, with the numbers of their terms.
+    """
+    children: list[dict[int, int]] = [{}]
+    shares: list[dict[int, float]] = [{}]  # of each node: how much of which terms is written
+    ends: list[set[int]] = [set()]
+    for term, pattern in patterns:
+        node, written, length = 0, 0, len(pattern.replace(_EDGE, ""))
+        for place, symbol in enumerate(pattern, 1):
+            node = children[node].setdefault(symbols[symbol], len(children))
+            if node == len(children):
+                children.append({})
+                shares.append({})
+                ends.append(set())
+            written += symbol != _EDGE
+            share = written / (length + 1) if place < len(pattern) else 0.0
+            shares[node][term] = max(shares[node].get(term, 0.0), share)
+        ends[node].add(term)
+    follow = np.zeros((len(children), len(symbols) + 1), dtype=np.int64)
+    found, share_of = np.zeros((len(children), terms), dtype=np.int8), np.zeros((len(children), terms))
+    back, queue = [0] * len(children), [0]
+    for node in queue:
+        found[node, list(ends[node])] = 1
+        for term, share in shares[node].items():
+            share_of[node, term] = share
+        if node:  # what ends or begins behind a part of this one does so here too
+            found[node] |= found[back[node]]
+            share_of[node] = np.maximum(share_of[node], share_of[back[node]])
+            follow[node] = follow[back[node]]
+        for code, child in children[node].items():
+            back[child] = int(follow[node, code]) if node else 0
+            follow[node, code] = child
+            queue.append(child)
+    return follow, found, share_of
+
+
+def shortest(term: Term) -> list[str]:
+    """The alternatives, without those that contain another."""
+    every = {_symbols(text, term): text for text in term.alternatives}
+    return [text for one, text in sorted(every.items()) if not any(other in one for other in every.keys() - {one})]
+
+
+def count_in(text: str, term: Term) -> int:
+    """At how many places of a text an alternative of a term ends."""
+    ends = set()
+    for each in shortest(term) if len(term.alternatives) > 1 else term.alternatives:
+        begin = text.find(each)
+        while begin >= 0:
+            end = begin + len(each)
+            inside = (begin and joins(text[begin - 1]) and joins(each[0])) or (
+                end < len(text) and joins(each[-1]) and joins(text[end])
+            )
+            if not (term.whole_words and inside):
+                ends.add(end)
+            begin = text.find(each, begin + 1)
+    return len(ends)
+
+
+@lru_cache(10_000)
+def joins(character: str) -> bool:
+    """Whether a character forms one word with a neighbour that does too."""
+    if not (character.isalnum() or character == "_" or unicodedata.category(character).startswith("M")):
+        return False
+    return not unicodedata.name(character, "").startswith(_UNSPACED)
+
+
+def _symbols(text: str, term: Term) -> str:
+    """The characters of an alternative and the edges of its words; those at its ends only of whole words."""
+    inner = "".join(
+        character if joins(character) == joins(previous) else _EDGE + character
+        for previous, character in zip(text[0] + text, text, strict=False)
+    )
+    return _EDGE * (term.whole_words and joins(text[0])) + inner + _EDGE * (term.whole_words and joins(text[-1]))

@@ -1,0 +1,68 @@
+"""Glossaries in translations of a bundle: what must stand in them stands there, and what does not is said."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from softsearch.errors import ConfigError
+from softsearch.runtime.cli import main
+from softsearch.runtime.translator import Translator
+from softsearch.text.keep import Keep
+
+LINES = ["one two three", "a cat sat", "four five six"]
+TERMS = {"two": "zehn", "cat": "sieben|acht Katze", "four": "\u65e5"}
+
+
+def test_terms_stand_in_the_translations_of_their_lines(translator: Translator) -> None:
+    plain = translator.translate(LINES, n_best=2)
+    found = translator.translate(LINES, n_best=2, glossary=TERMS)
+    assert re.search(r"\bsieben\b|\bacht Katze\b", found[1].text)
+    assert all(re.search(r"\bzehn\b", each.text) for each in found[0].n_best)
+    assert [each.missing_terms for each in found] == [(), (), ("four",)]
+    assert (found[2].text, found[2].score) == (plain[2].text, plain[2].score)
+    assert found[0].score == pytest.approx(found[0].log_prob / len(found[0].tgt_pieces))
+
+
+def test_a_bonus_prefers_the_terms(translator: Translator, bundle_dir: Path) -> None:
+    none = translator.translate(LINES, glossary=TERMS, glossary_bonus=0.0)
+    assert [each.text for each in none] == [each.text for each in translator.translate(LINES)]
+    assert none[0].missing_terms == ("two",)
+    much = Translator(bundle_dir, glossary=TERMS, glossary_bonus=100.0).translate(LINES)
+    assert [each.missing_terms for each in much] == [(), (), ("four",)]
+
+
+def test_other_searches_are_refused(translator: Translator) -> None:
+    with pytest.raises(ConfigError, match="a glossary needs beam or greedy search, found Sampling"):
+        translator.translate(LINES, search="sample", glossary=TERMS)
+
+
+def test_the_command_reads_a_file_and_tells_what_is_missing(
+    bundle_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terms, text = tmp_path / "terms.tsv", tmp_path / "text"
+    terms.write_text("two\tzehn\nfour\t\u65e5\n")
+    text.write_text("\n".join(LINES) + "\n")
+    command = ["translate", str(bundle_dir), "--input", str(text), "--glossary", str(terms)]
+    assert main(command) == 0
+    output, errors = capsys.readouterr()
+    assert re.search(r"\bzehn\b", output.splitlines()[0])
+    assert "softsearch: terms of the glossary are missing in 1 of 3 translations, the first in line 3: 'four'" in errors
+    with pytest.raises(SystemExit):
+        main([*command[:-2], "--glossary-bonus", "1"])
+    assert "--glossary-bonus needs --glossary as well" in capsys.readouterr().err
+
+
+def test_kept_text_is_copied_as_it_stands(translator: Translator) -> None:
+    lines = ["one two", "one {x} two", "`a`, {x} and http://a.b/\u00df", "cat sat, and did"]
+    found = translator.translate(lines, keep=Keep(["cat"], usual=True))
+    assert found[0].text == translator.translate(lines[:1])[0].text
+    for each, parts in zip(found[1:], (["{x}"], ["`a`", "{x}", "http://a.b/\u00df"], ["cat"]), strict=True):
+        assert all(each.text.count(part) == 1 for part in parts)
+        assert each.missing_terms == ()
+
+
+def test_kept_text_and_the_glossary_go_together(translator: Translator) -> None:
+    (found,) = translator.translate(["one two {two}"], keep=Keep(usual=True), glossary={"two": "zehn"})
+    assert "{two}" in found.text
+    assert len(re.findall(r"\bzehn\b", found.text)) == 1

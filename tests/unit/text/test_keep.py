@@ -1,0 +1,49 @@
+"""Text to keep: what patterns find, and patterns that are refused."""
+
+import time
+
+import pytest
+
+from softsearch.errors import ConfigError, InputError
+from softsearch.text.keep import Keep, Kept
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("see https://a.b/c?d=1, or (http://x.y/z).", ["https://a.b/c?d=1", "http://x.y/z"]),
+        ("write to jo.doe+x@mail.example.org.", ["jo.doe+x@mail.example.org"]),
+        ("the 3 of 1,000.50 on 2024-01-31 at 10:30", ["3", "1,000.50", "2024-01-31", "10:30"]),
+        ("type `rm -rf 5` now", ["`rm -rf 5`"]),
+        ("{name} has %s of %(n)d and %5.2f, 100 % sure", ["{name}", "%s", "%(n)d", "%5.2f", "100"]),
+        ("a <0x0A> b", ["<0x0A>"]),
+        ("mp3 and H2O", []),
+        ("nothing to keep", []),
+    ],
+)
+def test_the_usual_is_found(text: str, expected: list[str]) -> None:
+    found = Keep(usual=True).find(text)
+    assert [each.text for each in found] == expected
+    assert all(text[each.begin : each.end] == each.text for each in found)
+
+
+def test_patterns_are_regular_expressions_and_the_longest_counts() -> None:
+    assert Keep([r"\bACME\b", r"ACME \w+"]).find("ACME Corp of ACME") == [Kept(0, 9, "ACME Corp"), Kept(13, 17, "ACME")]
+    assert Keep([r"x*"]).find("abc") == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"), [("(", "is not a regular expression"), ("a" * 1001, "1001 characters")]
+)
+def test_a_wrong_pattern_is_refused(pattern: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Keep([pattern])
+
+
+def test_a_pattern_that_takes_for_ever_is_refused() -> None:
+    began = time.monotonic()
+    with pytest.raises(
+        InputError, match=r"takes more than 1 s for 302 characters; write it without nested repetitions"
+    ):
+        Keep([r"(\w*)(\w*)(\w*)(\w*)\1\2\3\4-"]).find("a" * 300 + " -")
+    assert time.monotonic() - began < 30
