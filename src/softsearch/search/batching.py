@@ -61,8 +61,7 @@ def translate_ids(
     _in_batches(translate, batches, results, workers, on_done)
     if terms is None or not any(terms):
         return results
-    again = lacking(results, terms)
-    numbers = list(again)
+    numbers = list(again := lacking(results, terms))
 
     def translate_again(batch: list[int]) -> list[list[Hypothesis]]:
         src, needed, lists = zip(*((sources[index], again[index], results[index]) for index in batch), strict=True)
