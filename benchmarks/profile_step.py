@@ -21,7 +21,7 @@ from pathlib import Path
 from time import process_time
 from typing import Any, NamedTuple
 
-from softsearch.app.process import tune_cpu
+from softsearch.process import tune_cpu
 
 tune_cpu()  # before PyTorch is imported
 

@@ -26,8 +26,8 @@ from softsearch.app.config.command import register_resolvers
 from softsearch.app.config.composition import composed
 from softsearch.app.config.validation import build
 from softsearch.app.environment import describe_machine
-from softsearch.app.process import tune_cpu
 from softsearch.data.dataset import Batch, find_real
+from softsearch.process import tune_cpu
 from softsearch.report.drawing import COLOURS, style
 from softsearch.text.vocabulary import SPECIALS
 from softsearch.training.module import make_optimizer

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from softsearch.app.config.command import register_resolvers
 from softsearch.app.config.composition import composed
-from softsearch.app.config.options import History
 from softsearch.app.config.validation import read_options
 from softsearch.app.systems.open import open_systems
 from softsearch.evaluation.word_alignment import Sentence, align
 from softsearch.extras.claims.claim import Plan
+from softsearch.extras.claims.options import History
 from softsearch.extras.claims.trainings import train_all, trainings
 from softsearch.extras.course.pictures import draw_alignments
 from softsearch.report.curves import Points, read_points

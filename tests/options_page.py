@@ -11,7 +11,7 @@ from softsearch.app.config.command import register_resolvers
 from softsearch.app.config.command_line import CommandLine
 from softsearch.app.config.composition import CONFIGS
 from softsearch.app.config.help import Help
-from softsearch.runtime.completion import LAB
+from softsearch.commands import every_command
 
 PAGE = Path("docs/options.md")
 
@@ -19,9 +19,9 @@ PAGE = Path("docs/options.md")
 def page() -> Iterator[str]:
     """The page's lines."""
     yield "# All options\n\nWhat `python src/COMMAND.py --help` and `--help GROUP=CHOICE` print."
-    for command in LAB:
-        if (CONFIGS / f"{command}.yaml").is_file():
-            yield from (f"\n## {command}\n", *_block(command))
+    for command in every_command():
+        if command.takes == "key=value":
+            yield from (f"\n## {command.name}\n", *_block(command.name))
     for folder in sorted(path for path in CONFIGS.iterdir() if path.is_dir()):
         command = "evaluate" if folder.name == "metric" else "train"
         line = CommandLine(command, [])

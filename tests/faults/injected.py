@@ -14,7 +14,7 @@ from lightning.pytorch.callbacks import Callback
 from torch import Tensor
 
 from softsearch.app.config.command import run
-from softsearch.app.start import COMMANDS
+from softsearch.commands import CORE
 from softsearch.data.dataset import Batch
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy, Loss
@@ -117,4 +117,4 @@ if __name__ == "__main__":
         Inject(faults).on_train_batch_start(trainer, *rest)
 
     ExactResume.on_train_batch_start = start  # type: ignore[method-assign]
-    run("train", COMMANDS["train"])
+    run(CORE["train"])

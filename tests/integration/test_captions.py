@@ -5,12 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from softsearch.app.config.options import Export, Tune
+from softsearch.app.config.options import Export
 from softsearch.app.config.validation import read_options
 from softsearch.app.export import export
 from softsearch.app.systems.weights_file import read_tuned
 from softsearch.errors import BundleError, CorpusError, InputError
 from softsearch.extras.serve.models import Model
+from softsearch.extras.sweep.options import Tune
 from softsearch.extras.sweep.tune import tune
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.cli import main

@@ -9,11 +9,11 @@ import torch
 from omegaconf import DictConfig
 
 from softsearch.app.config.build import build_data, build_model
-from softsearch.app.config.options import Tune
 from softsearch.app.config.validation import plain, read_options
 from softsearch.app.systems.open import open_any, open_systems
 from softsearch.app.train.train import train
 from softsearch.errors import ConfigError
+from softsearch.extras.sweep.options import Tune
 from softsearch.extras.sweep.tune import tune
 from softsearch.runtime.system import combine
 from softsearch.runtime.translator import Translator

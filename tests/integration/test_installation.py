@@ -117,7 +117,7 @@ def test_a_package_of_ones_own_goes_through_every_command(having: Callable[..., 
         assert done.returncode == 0, (name, done.stderr)
         return done.stdout
 
-    for part in ("model", "data", "metric", "method"):
+    for part in ("model", "data", "metric", "method", "command"):
         done = run(with_lab, "new", part, "my_attention", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     files = {path.relative_to(home): path.read_text() for path in home.rglob("*") if path.is_file()}
@@ -147,6 +147,7 @@ def test_a_package_of_ones_own_goes_through_every_command(having: Callable[..., 
     sources = (home / "test.tsv").read_text().replace("\t", "\n").splitlines()[::2]
     (home / "src").write_text("".join(f"{line}\n" for line in sources))
     written = command("translate", "bundle", stdin=str(home / "src"))
+    assert command("my_attention", "text=src", "longest=1").startswith("5 sentences, ")
     server.stop()
     assert written.splitlines() == (home / "run" / "test.hypotheses.txt").read_text().splitlines()
     with serving(f"own={home / 'bundle'}") as served:

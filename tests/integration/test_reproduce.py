@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from softsearch.app.config.composition import composed
-from softsearch.app.config.options import Reproduce
 from softsearch.app.config.validation import read_options
 from softsearch.extras.claims.claim import claim_names, read_claim
 from softsearch.extras.claims.command import FIGURE, PAGE, RESULTS, reproduce
+from softsearch.extras.claims.options import Reproduce
 
 FAST = {"parallel_training"}  # without trainings, which test_history.py starts in the same way
 

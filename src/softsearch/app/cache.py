@@ -52,23 +52,25 @@ def entries(folder: Path) -> Iterator[Entry]:
         yield Entry(path, size, (time.time() - path.stat().st_mtime) / _DAY)
 
 
-def cache(arguments: list[str]) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``softsearch cache``."""
+    parser.description = (
+        "List what training has prepared and downloaded, with sizes and ages, or remove it; it is made again when it "
+        "is needed. SOFTSEARCH_CACHE names another folder."
+    )
+    parser.add_argument("do", nargs="?", choices=("list", "clear"), default="list")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="beginnings of names (default: all)")
+    parser.add_argument("--older", type=float, default=0.0, metavar="DAYS", help="only what was made before that")
+    parser.add_argument("--yes", action="store_true", help="clear without asking")
+
+
+def cache(options: argparse.Namespace) -> None:
     """Lists the cache, or removes entries of it.
 
     Raises:
         ConfigError: there is no such entry, or nobody to ask.
         SoftsearchError: an entry cannot be read or removed.
     """
-    parser = argparse.ArgumentParser(
-        prog="softsearch cache",
-        description="List what training has prepared and downloaded, with sizes and ages, or remove it; it is made "
-        "again when it is needed. SOFTSEARCH_CACHE names another folder.",
-    )
-    parser.add_argument("do", nargs="?", choices=("list", "clear"), default="list")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="beginnings of names (default: all)")
-    parser.add_argument("--older", type=float, default=0.0, metavar="DAYS", help="only what was made before that")
-    parser.add_argument("--yes", action="store_true", help="clear without asking")
-    options = parser.parse_args(arguments)
     try:
         _carry_out(options)
     except BrokenPipeError:

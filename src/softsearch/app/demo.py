@@ -10,10 +10,10 @@ from pathlib import Path
 from omegaconf import OmegaConf
 
 from softsearch.app.console import plain_console, print_rows
-from softsearch.app.process import SAFE_PATH
 from softsearch.app.results import read_metrics
 from softsearch.data.corpora.spellout import Spellout
 from softsearch.evaluation.schema import three_digits
+from softsearch.process import SAFE_PATH
 
 RUN = Path("logs/demo")
 BUNDLE, SINGLE = Path("exports/demo"), Path("exports/demo-single")

@@ -10,9 +10,10 @@ from importlib.metadata import PackageNotFoundError, requires, version
 
 import softsearch
 from softsearch.app.cache import cache_folder
-from softsearch.app.process import how_to_install
+from softsearch.commands import every_command
 from softsearch.errors import ConfigError
 from softsearch.machine import cores
+from softsearch.process import how_to_install
 
 _VERSIONS = (
     "numpy",
@@ -24,13 +25,13 @@ _VERSIONS = (
     "hydra-core",
     "omegaconf",
 )
-_EXTRAS = {  # extra -> what it is for
+_EXTRAS = {  # extra -> what it is for besides commands
     "": "softsearch",
-    "cpu": "translate, score, verify, bench",
-    "serve": "serve",
+    "cpu": "",
+    "serve": "",
     "paragraphs": "translate --paragraphs",
-    "lab": "train, evaluate, export, compare, average, prepare, dictionary, import, demo",
-    "sweep": "sweep, tune; launcher=joblib and submitit_slurm",
+    "lab": "",
+    "sweep": "launcher=joblib and submitit_slurm",
     "table": "data=table of Parquet; text in .zst",
     "hf": "data=huggingface",
     "ctranslate2": "export format=ctranslate2, argos",
@@ -44,7 +45,9 @@ def doctor() -> None:
     for name, text in (*_machine(), *_devices()):
         print(f"{name:<12}{text}")
     print()
-    for extra, what in _EXTRAS.items():
+    commands = [(command.needs.rpartition(",")[2], command.name) for command in every_command() if command.needs]
+    for extra, also in _EXTRAS.items():
+        what = "; ".join(filter(None, (", ".join(name for needs, name in commands if needs == extra), also)))
         lacking = {name: list(_missing(name)) for name in (*_NEEDS.get(extra, ()), extra)}
         extras = ",".join(name for name, packages in lacking.items() if packages)
         missing = ", ".join(package for packages in lacking.values() for package in packages)

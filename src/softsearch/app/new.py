@@ -8,9 +8,11 @@ from pathlib import Path
 
 from softsearch.app.config.composition import CONFIGS
 from softsearch.app.console import echo
+from softsearch.commands import CORE
 from softsearch.errors import ConfigError
 
 _NAME, _CLASS = "my_attention", "MyAttention"  # in the template, which is examples/my_attention
+_ENTRY = '\n[project.entry-points."softsearch.commands"]'  # the end of its pyproject.toml, of a command alone
 _COMMON = ("pyproject.toml", "README.md", f"{_NAME}/__init__.py")
 _PARTS = {  # part -> its files
     "model": (
@@ -23,23 +25,26 @@ _PARTS = {  # part -> its files
     "data": (f"{_NAME}/data.py", f"softsearch_configs/data/{_NAME}.yaml", "tests/test_data.py"),
     "metric": (f"{_NAME}/metric.py", f"softsearch_configs/metric/{_NAME}.yaml", "tests/test_metric.py"),
     "method": (f"{_NAME}/objective.py", f"softsearch_configs/method/{_NAME}.yaml", "tests/test_objective.py"),
+    "command": (f"{_NAME}/command.py", f"{_NAME}/configs/{_NAME}.yaml", "tests/test_command.py"),
 }
 
 
-def new(arguments: list[str]) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``softsearch new``."""
+    parser.description = (
+        "Begin a package of your own: a model with an attention, a data source, a metric, a training method or a "
+        "command, with options and tests. A second part goes into the same package."
+    )
+    parser.add_argument("part", choices=_PARTS)
+    parser.add_argument("name", metavar="NAME", help="of the package and of the part, as in model=NAME")
+
+
+def new(options: argparse.Namespace) -> None:
     """Writes a part into the package ``NAME`` in the current folder, which is begun if it is missing.
 
     Raises:
         ConfigError: the name cannot be used, or a file exists.
     """
-    parser = argparse.ArgumentParser(
-        prog="softsearch new",
-        description="Begin a package of your own: a model with an attention, a data source, a metric or a training "
-        "method, with options and tests. A second part goes into the same package.",
-    )
-    parser.add_argument("part", choices=_PARTS)
-    parser.add_argument("name", metavar="NAME", help="of the package and of the part, as in model=NAME")
-    options = parser.parse_args(arguments)
     name, folder = options.name, Path(options.name)
     taken = name in ("softsearch", "tests", *sys.stdlib_module_names, *keyword.kwlist)
     if taken or not re.fullmatch("[a-z][a-z0-9_]*", name):
@@ -57,6 +62,13 @@ def new(arguments: list[str]) -> None:
         .replace(_CLASS, camel)
         for file in (*_COMMON, *_PARTS[options.part])
     }
+    project, is_command = folder / "pyproject.toml", options.part == "command"
+    begun, *entry = texts[project].partition(_ENTRY)
+    if project.exists():
+        begun = project.read_text(encoding="utf-8")
+    texts[project] = begun + "".join(entry) * (is_command and _ENTRY not in begun)
+    if is_command and name in CORE:
+        raise ConfigError(f"softsearch has a command {name}; choose another name")
     configs = [file.replace(_NAME, name).partition("/")[2] for file in _PARTS[options.part] if file.endswith(".yaml")]
     if theirs := [file for file in configs if (CONFIGS / file).is_file()]:
         raise ConfigError(f"softsearch has {theirs[0]}, and its own configs win; choose another name")
@@ -64,9 +76,10 @@ def new(arguments: list[str]) -> None:
     if existing := [path for path in texts if path not in common and path.exists()]:
         raise ConfigError(f"{existing[0]} exists, and nothing was written; choose another name, or remove it")
     for path, text in texts.items():
-        if not path.exists():
+        if not path.exists() or (path == project and text != begun):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
             echo(f"wrote {path}")
-    commands = (f"cd {name}", "pip install -e '.[test]'", "pytest", f"softsearch train {options.part}={name}")
+    use = f"{name} --help" if is_command else f"train {options.part}={name}"
+    commands = (f"cd {name}", "pip install -e '.[test]'", "pytest", f"softsearch {use}")
     echo("\n  ".join(("next:", *commands)))

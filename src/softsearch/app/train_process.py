@@ -13,9 +13,9 @@ from pathlib import Path
 
 from softsearch.app import die_with_parent
 from softsearch.app.config.composition import quoted
-from softsearch.app.process import SAFE_PATH
 from softsearch.app.results import METRICS
 from softsearch.files import open_file
+from softsearch.process import SAFE_PATH
 
 log = logging.getLogger(__name__)
 TRAIN: Sequence[str] = ("-m", "softsearch", "train")

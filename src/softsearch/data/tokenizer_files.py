@@ -2,8 +2,9 @@
 
 import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from softsearch.data.existing_tokenizers import ExistingTokenizers, TokenizerMaker
@@ -15,6 +16,7 @@ from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, Tokenizers, 
 from softsearch.text.vocabulary import SPECIALS
 
 _MAX_BYTES = 256 << 20  # of a model; the largest that are published have 10 MB
+READERS = "softsearch.tokenizer_files"  # group of entry points, named for the kind of the file
 _SPACE = "\u2581"
 _NOT_IN_WORDS = re.compile(rf"[ \t{_SPACE}]")
 _COUNTED = re.compile(r"(\S+|.)[ \t]+[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?:[ \t]+#\S+)?[ \t]*")
@@ -62,10 +64,19 @@ def _read_model(path: Path) -> bytes:
     except OSError as error:
         raise ConfigError(f"{name} cannot be read ({error.strerror}); expected a .model or .spm file") from error
     if model.lstrip().startswith(b"{"):
-        from softsearch.extras.importing.hugging_face_tokenizer import from_tokenizer_json
-
-        model = from_tokenizer_json(model, name)
+        model = _reader_of("json", name)(model, name)
     return with_pieces(model, list(read_pieces(model, name).values()), name)
+
+
+def _reader_of(kind: str, name: str) -> Callable[[bytes, str], bytes]:
+    """The function of an installed package that makes a SentencePiece model of such a file."""
+    for point in entry_points(group=READERS, name=kind):
+        reader: Callable[[bytes, str], bytes] = point.load()
+        return reader
+    raise ConfigError(
+        f"{name} is {kind}, and no installed package lists a reader for it under the entry-point group {READERS}; "
+        "install softsearch again (in a clone: make setup)"
+    )
 
 
 def _read_list(path: Path, kind: Kind) -> bytes:

@@ -213,12 +213,43 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_translate_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options to the parser of the command."""
+    """Adds the options of ``softsearch translate``."""
+    parser.usage = "%(prog)s [OPTION ...] BUNDLE [BUNDLE ...]"
+    parser.set_defaults(parser=parser)
     parser.add_argument("bundles", nargs="+", **_BUNDLE, help="folder of an exported bundle; several are an ensemble")
     for title, options in _OPTIONS.items():
         group = parser.add_argument_group(title)
         for flag, (settings, text) in options.items():
             group.add_argument(flag, **settings, help=text)
+
+
+def add_options(parser: argparse.ArgumentParser, *flags: str) -> None:
+    """Adds some of the options to the parser of another command."""
+    every = {flag: option for options in _OPTIONS.values() for flag, option in options.items()}
+    for flag in flags:
+        parser.add_argument(flag, **every[flag][0], help=every[flag][1])
+
+
+def add_score_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``softsearch score BUNDLE SRC TGT``."""
+    parser.add_argument("bundle", **_BUNDLE, help="folder of an exported bundle")
+    parser.add_argument("src", type=Path, metavar="SRC", help="source sentences, one a line (plain or compressed)")
+    parser.add_argument("tgt", type=Path, metavar="TGT", help="their translations")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write this file (default: standard output)")
+    parser.add_argument("--tokens", action="store_true", help="write the log probability of each token too")
+    add_options(parser, "--tokenized")
+
+
+def add_verify_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``softsearch verify``."""
+    parser.add_argument("bundle", **_BUNDLE, help="folder of an exported bundle")
+
+
+def add_bench_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``softsearch bench``."""
+    parser.add_argument("bundle", **_BUNDLE, help="folder of an exported bundle")
+    parser.add_argument("src", type=Path, metavar="SRC", help="sentences, one a line (plain or compressed)")
+    add_options(parser, "--search", "--beam", "--threads", "--provider")
 
 
 def text_among(words: Sequence[Path]) -> tuple[list[Path], list[str]]:
@@ -242,13 +273,6 @@ def text_among(words: Sequence[Path]) -> tuple[list[Path], list[str]]:
             f"echo '{' '.join(text)}' | softsearch translate {first}"
         )
     return [word for word in words if word not in missing], text
-
-
-def add_options(parser: argparse.ArgumentParser, *flags: str) -> None:
-    """Adds some of the options to the parser of another command."""
-    every = {flag: option for options in _OPTIONS.values() for flag, option in options.items()}
-    for flag in flags:
-        parser.add_argument(flag, **every[flag][0], help=every[flag][1])
 
 
 def check_translate_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
@@ -294,7 +318,8 @@ def describe_options(arguments: argparse.Namespace, opened: Mapping[str, object]
 
 def with_flags(message: str) -> str:
     """Rewrites a search's error message with options as typed: ``--n-best`` for ``search.n_best``."""
-    return re.sub(r"\bsearch\.(\w+)|(?<=; change )(\w+)$", lambda name: _flag(option_of(name[1] or name[2])), message)
+    options = r"\bsearch\.(\w+)|(?<=; change )(?!it$)(\w+)$"
+    return re.sub(options, lambda name: _flag(option_of(name[1] or name[2])), message)
 
 
 def _search_options(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -1,28 +1,10 @@
-"""The lab's commands in one line each, and the script that completes all commands in bash."""
+"""Command ``softsearch completion``: the script that completes all commands in bash."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-LAB = {  # command -> what it does
-    "train": "Trains a model, tests its best checkpoint, and keeps everything in a run folder",
-    "prepare": "Prepares the data of a training, which then finds them in the cache",
-    "count": "Counts an n-gram language model, for fusion and reranking",
-    "evaluate": "Translates a test set, scores one or several systems, and writes a report",
-    "score": "Writes the log probabilities that models give to translations",
-    "average": "Averages checkpoints of a run",
-    "export": "Exports a checkpoint for hosts without PyTorch",
-    "dictionary": "Makes a dictionary from the attention of a model, for unknown words",
-    "tune": "Finds the weights of an ensemble, a reranker or a language model, and options of the search",
-    "sweep": "Searches options of training with Optuna",
-    "compare": "Compares runs, evaluations and sweeps in a table and pictures",
-    "reproduce": "Trains and measures what papers claim, and says whether it holds",
-    "history": "Trains every architecture that translates text, and writes one page that translates with all of them",
-    "cache": "Lists, measures and clears what trainings have prepared and downloaded",
-    "doctor": "Prints versions, devices, memory, and what is missing for which command",
-    "demo": "Trains, evaluates, exports and translates on a generated corpus, in two minutes",
-    "import": "Makes a run of a model that another program trained",
-    "new": "Begins a package with parts of your own",
-    "plugins": "Lists what installed packages add",
-}
+from softsearch.commands import every_command
+from softsearch.runtime.cli import parser_of
+
 _SCRIPTS = ("train", "evaluate", "export")  # of src
 _BASH = """\
 _softsearch_lab() {  # WORD COMMAND...: Hydra's, for key=value
@@ -53,8 +35,12 @@ complete -o default -F _softsearch_python python python3
 """
 
 
-def bash_completion(options: Mapping[str, Sequence[str]]) -> str:
-    """The script; ``options`` are the flags of the runtime's commands."""
-    cases = (f"            {name}) words='{' '.join(flags)}' ;;\n" for name, flags in options.items())
-    script = _BASH.replace("@COMMANDS", " ".join([*options, *LAB])).replace("@LAB", "|".join(LAB))
-    return script.replace("@SCRIPTS", "|".join(_SCRIPTS)).replace("@CASES", "".join(cases))
+def completion() -> None:
+    """Prints the script."""
+    every = list(every_command())
+    hydra = "|".join(command.name for command in every if command.takes == "key=value")
+    flags: dict[str, Sequence[str]] = {c.name: parser_of(c).option_names() for c in every if c.takes != "key=value"}
+    cases = (f"            {name}) words='{' '.join(options)}' ;;\n" for name, options in flags.items())
+    names = " ".join(dict.fromkeys(command.name for command in every))
+    script = _BASH.replace("@COMMANDS", names).replace("@LAB", hydra).replace("@SCRIPTS", "|".join(_SCRIPTS))
+    print(script.replace("@CASES", "".join(cases)), end="")

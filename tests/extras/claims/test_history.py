@@ -7,10 +7,10 @@ import pytest
 from omegaconf import OmegaConf
 
 from softsearch.app.config.composition import CONFIGS, composed
-from softsearch.app.config.options import History
 from softsearch.app.config.validation import read_options
 from softsearch.errors import ConfigError
 from softsearch.extras.claims.history import difficulties, examples, first_errors, history
+from softsearch.extras.claims.options import History
 from softsearch.extras.serve.web.about import read_about
 from softsearch.text.filters import read_parallel
 from tests.unit.data.pairs import write_pair

@@ -10,13 +10,13 @@ import yaml
 from PIL import Image
 
 from softsearch.app.config.composition import composed
-from softsearch.app.config.options import Reproduce
 from softsearch.app.config.validation import read_options
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.extras.claims.claim import claim_names, read_claim
 from softsearch.extras.claims.claim_page import claim_page
 from softsearch.extras.claims.command import PAGE, RESULTS, published, reproduce, write_pages
 from softsearch.extras.claims.measures import Runs
+from softsearch.extras.claims.options import Reproduce
 from softsearch.extras.claims.trainings import Training, trainings
 from tests.integration.commands import ROOT
 

@@ -14,9 +14,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from softsearch.errors import SoftsearchError
+from softsearch.extras.importing import IMPORT
 from softsearch.extras.importing.command import import_model, read
 from softsearch.extras.importing.weights import PICKLE, SAFETENSORS
 from softsearch.models.positions import sinusoids
+from softsearch.runtime.cli import parser_of
 from tests.huggingface import marian_folder
 
 pytest.importorskip("transformers")
@@ -156,6 +158,10 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def imported(*words: str) -> None:
+    import_model(parser_of(IMPORT).parse_args(words))
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_it_is_refused(name: str, good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -163,7 +169,7 @@ def test_it_is_refused(name: str, good: Path, tmp_path: Path, monkeypatch: pytes
     shutil.copytree(good, "model")
     change(Path("model"))
     with pytest.raises(SoftsearchError, match=message) as caught:
-        import_model(["model", "--out", "run"])
+        imported("model", "--out", "run")
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 500
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
@@ -193,8 +199,8 @@ def test_what_is_good_is_written_once(
     good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    import_model([str(good), "--out", "run", "--tgt-lang", "fr"])
+    imported(str(good), "--out", "run", "--tgt-lang", "fr")
     assert "marian_mt with " in capsys.readouterr().out
     assert "tgt_lang: fr" in Path("run/config.yaml").read_text()
     with pytest.raises(SoftsearchError, match="--out run exists"):
-        import_model([str(good), "--out", "run"])
+        imported(str(good), "--out", "run")

@@ -11,11 +11,11 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from softsearch.app.config.composition import composed
-from softsearch.app.config.options import Tune
 from softsearch.app.config.validation import read_options
 from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.app.systems.weights_file import TunedWeights, read_tuned, with_tuned
 from softsearch.errors import ConfigError
+from softsearch.extras.sweep.options import Tune
 from softsearch.extras.sweep.tune import best_texts, tune
 from softsearch.search.beam import BeamSearch
 from softsearch.search.rerank import Rerank, RescoringModel

@@ -12,13 +12,14 @@ from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.config.build import build_model
 from softsearch.app.config.composition import composed
-from softsearch.app.config.options import Dictionary, Export, Score, Tune
+from softsearch.app.config.options import Dictionary, Export, Score
 from softsearch.app.config.validation import plain, read_options
 from softsearch.app.dictionary import dictionary
 from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.app.export import export
 from softsearch.app.score import score
 from softsearch.app.systems.weights_file import TunedWeights
+from softsearch.extras.sweep.options import Tune
 from softsearch.extras.sweep.tune import tune
 from softsearch.testing.models import model_config
 from softsearch.text.tokenizer import train_tokenizer

@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from softsearch.app import cache as cache_module
 from softsearch.app import doctor as doctor_module
-from softsearch.app.cache import cache, cache_folder, entries
+from softsearch.app.cache import cache_folder, entries
 from softsearch.app.doctor import doctor
+from softsearch.commands import CORE
 from softsearch.data.preparation.cache_folder import make_folder
 from softsearch.errors import ConfigError
+from softsearch.runtime.cli import parser_of
 from softsearch.text.tokenizer import SentencePieceTokenizer
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "bundle"
@@ -33,6 +36,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     old = time.time() - 10 * 86_400
     os.utime(tmp_path / "prepared" / "2", (old, old))
     return tmp_path
+
+
+def cache(words: list[str]) -> None:
+    cache_module.cache(parser_of(CORE["cache"]).parse_args(words))
 
 
 def names(folder: Path) -> list[str]:

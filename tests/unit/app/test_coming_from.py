@@ -8,9 +8,9 @@ import pytest
 
 from softsearch.app.config.composition import CONFIGS, composed
 from softsearch.app.config.validation import check, plain
-from softsearch.app.start import COMMANDS
 from softsearch.app.train.parts import RUNTIME_ARGUMENTS
-from softsearch.runtime import cli
+from softsearch.commands import find
+from softsearch.runtime.cli import parser_of
 
 PAGE = Path(__file__).parents[3] / "docs" / "coming-from.md"
 RIGHT = re.findall(r"^\| .*? \| (.*) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
@@ -52,8 +52,9 @@ def test_every_option_fits(batch: dict[str, str], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("typed", TYPED, ids=str)
 def test_every_command_reads_its_words(typed: str) -> None:
-    command, *words = TYPED[typed]
-    if command in COMMANDS:
-        composed(command, *words)
-    elif command != "import":
-        cli._parse([command, *words])
+    command = find(TYPED[typed])
+    assert command is not None
+    if command.takes == "key=value":
+        composed(*TYPED[typed])
+    elif command.name != "import":
+        parser_of(command).parse_args(TYPED[typed][1:])

@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 
 from softsearch.app import prepare as prepare_command
 from softsearch.app.config.composition import CONFIGS, composed
-from softsearch.app.config.options import Compare, Train
+from softsearch.app.config.options import Train
 from softsearch.app.config.validation import build, read_options
 from softsearch.app.results import print_test, show_report
 from softsearch.app.train.parts import describe_model
@@ -22,6 +22,7 @@ from softsearch.data.preparation.prepare import prepare
 from softsearch.errors import printable
 from softsearch.evaluation.metrics import Scores
 from softsearch.extras.sweep.compare import compare
+from softsearch.extras.sweep.options import Compare
 from softsearch.extras.sweep.results import report as report_sweep
 from softsearch.extras.sweep.study import open_study
 from softsearch.extras.sweep.sweep import Worker

@@ -12,10 +12,11 @@ from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.config.build import build_data, search_maker
 from softsearch.app.config.composition import CONFIGS, composed
-from softsearch.app.config.options import OPTIONS, Train
+from softsearch.app.config.options import Train, options_of
 from softsearch.app.config.validation import build, check, plain, read_options
 from softsearch.app.results import build_metrics
 from softsearch.app.train.parts import RUNTIME_ARGUMENTS, build_callbacks, build_training, describe_model
+from softsearch.commands import every_command
 from softsearch.errors import SoftsearchError
 
 VALUES = [-1, 0, 10**20, "text", ["text"], None, True]
@@ -141,7 +142,10 @@ def test_every_leaf_of_a_group_is_checked_before_the_data_are_prepared(group: st
         outcomes(config, [place for place in leaves(config) if is_new(config, place)], attempt)
 
 
-@pytest.mark.parametrize("command", sorted(OPTIONS))
+READ = [each.name for each in every_command() if each.takes == "key=value" and each.options]
+
+
+@pytest.mark.parametrize("command", READ)
 def test_every_option_of_a_command_is_checked_before_the_lab_is_imported(command: str, tmp_path: Path) -> None:
     config = opened(command)
     needed = {
@@ -157,7 +161,7 @@ def test_every_option_of_a_command_is_checked_before_the_lab_is_imported(command
             config[key] = value
 
     def attempt() -> None:
-        read_options(config, OPTIONS[command])
+        read_options(config, options_of(command))
 
     attempt()
     # Facts of the page are checked by read_about (tests/extras/serve/web/test_about.py).

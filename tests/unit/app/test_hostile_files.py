@@ -352,7 +352,7 @@ def test_an_installed_package_lists_its_classes(
     shown = capsys.readouterr().out
     if listed is None:
         assert not installed_classes()
-        assert "no installed package lists classes" in shown
+        assert "no installed package lists commands" in shown
         return
     assert listed in shown
     assert "outside-pkg 1.0" in shown

@@ -19,7 +19,9 @@ ROOT = Path(__file__).parents[3]
 TYPED = """
 import io, json, resource, sys
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from softsearch.app.config.command import run
+from softsearch.commands import named
 from tests.read_once import read_configs_once
 
 read_configs_once()
@@ -28,7 +30,7 @@ def answer(command, options, work):
     sys.argv = [f"{command}.py", *options]
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()) as said:
         try:
-            run(command, work)
+            run(replace(named(command), run=work))
         except SystemExit as end:
             return end.code, said.getvalue()
         except BaseException as error:
@@ -49,7 +51,7 @@ class Answer(NamedTuple):
 
 
 def typed(
-    folder: Path, cases: list[tuple[str, ...]], work: str = "no.such.work", *, full_disk: bool = False
+    folder: Path, cases: list[tuple[str, ...]], work: str = "no.such:work", *, full_disk: bool = False
 ) -> tuple[list[Answer], bool]:
     """Types commands, one after the other in one process; says too whether the lab was imported."""
     lines = [(*case, *(f"hydra.run.dir={folder / 'run'}" for _ in [0] if not _flags_or_dir(case))) for case in cases]
@@ -59,7 +61,7 @@ def typed(
         "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
     }
     arguments = json.dumps([work, full_disk, lines])
-    if work == "no.such.work":
+    if work == "no.such:work":
         done = run_python("-c", TYPED, arguments, cwd=folder, **variables)
     else:  # by a process that has the lab
         (script := folder / "typed.py").write_text(TYPED)

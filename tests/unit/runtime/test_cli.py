@@ -96,7 +96,7 @@ def test_input_that_cannot_be_translated_is_one_line_of_error(bundle_dir: Path, 
         (["translate"], "arguments are required: BUNDLE"),
         (["transalte", "x"], "there is no command 'transalte'; did you mean 'translate'?"),
         (["trainn"], "there is no command 'trainn'; did you mean 'train'?"),
-        (["zzz"], "there is no command 'zzz'; expected one of translate, "),
+        (["zzz"], "there is no command 'zzz'; expected one of train, "),
         (["translate", "x", "--beam", "0"], "'0' is not a whole number of at least 1"),
         (["translate", "x", "--beam", "many"], "'many' is not"),
         (["translate", "x", "--threads", "-1"], "'-1' is not"),
@@ -140,7 +140,7 @@ try "$1" src/train.py model=r; try python other.py model=r; try python src/tr
     )
     done = subprocess.run(["bash", "-c", script, "bash", lab], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.splitlines() == [
-        "translate train", "--n-best --no-repeat-ngram", "model=rnn", "model=rnn", "", ""
+        "train translate", "--n-best --no-repeat-ngram", "model=rnn", "model=rnn", "", ""
     ]  # fmt: skip
     assert done.stderr.splitlines() == []
 

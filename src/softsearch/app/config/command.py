@@ -7,8 +7,8 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from tempfile import TemporaryFile
 from typing import Any, get_type_hints
 
@@ -27,16 +27,18 @@ from softsearch.app.config.composition import (
     VERSION,
     extra_config_dirs,
     search_own_configs,
+    search_package,
     with_model_of_init,
 )
 from softsearch.app.config.data_choice import with_data_choice
 from softsearch.app.config.help import Help
-from softsearch.app.config.options import OPTIONS, Part, Parts
+from softsearch.app.config.options import Part, Parts, options_of
 from softsearch.app.config.processes import launched_rank, run_name
 from softsearch.app.config.shorthands import as_meant
 from softsearch.app.config.validation import build, drop_options_of_replaced, nearest, read_options
-from softsearch.app.process import end_on_signals, end_silently, fail, missing_package, raise_on_signals, tune_cpu
+from softsearch.commands import Command
 from softsearch.errors import ConfigError, SoftsearchError
+from softsearch.process import end_on_signals, end_silently, fail, missing_package, raise_on_signals, tune_cpu
 
 log = logging.getLogger(__name__)
 _NOT_FOR_USERS = (  # warnings about intended behaviour
@@ -51,17 +53,15 @@ _NOT_FOR_USERS = (  # warnings about intended behaviour
 _MAIN = {**VERSION, **({"execution_whitelist": ["softsearch.app.console.*"]} if HYDRA_1_4 else {})}  # of logging
 
 
-def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
+def run(command: Command, options: Sequence[str] | None = None) -> None:
     """Runs a command; an error meant for users is printed and ends the process, with exit code 2 for wrong usage.
 
     Args:
-        command: the name of its config.
-        work: full name of the command's function, imported after the options have been checked; it takes the options,
-            or a parameter annotated as ``DictConfig`` takes the config.
+        command: its function is imported after the options have been checked.
         options: as typed; None for those of ``sys.argv``.
     """
     argv = sys.argv
-    line = CommandLine(command, argv[1:] if options is None else options, options is None)
+    line = CommandLine(command.name, argv[1:] if options is None else options, options is None)
     notes: list[str] = []
 
     def job(config: DictConfig) -> None:
@@ -70,8 +70,7 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
         try:
             drop_options_of_replaced(config, line.words)
             checked = _read_options(config, line)
-            module, _, name = work.rpartition(".")
-            function = getattr(import_module(module), name)
+            function = resolve_name(command.run)
             raise_on_signals()
             for note in (*notes, *extra_config_dirs()):
                 log.info(note)
@@ -90,15 +89,16 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises its errors instead of printing them
     end_on_signals()
     _prepare_process()
+    search_package(command)
     try:
-        line = replace(line, words=with_data_choice(command, as_meant(command, line.words), notes))
+        line = replace(line, words=with_data_choice(command.name, as_meant(command.name, line.words), notes))
         if line.asks_for_help():
             register_resolvers(without_pytorch=True)
             print(Help(line), flush=True)
             return
         further = line.check()
         sys.argv = [argv[0], *with_model_of_init(line.words), *further]  # which Hydra reads
-        hydra.main(config_path=str(CONFIGS), config_name=command, **_MAIN)(job)()
+        hydra.main(config_path=str(CONFIGS), config_name=command.name, **_MAIN)(job)()
     except (SoftsearchError, HydraException, OmegaConfBaseException) as error:
         fail(line.explain(error))
     except BrokenPipeError:
@@ -230,12 +230,12 @@ def _read_options(config: DictConfig, line: CommandLine) -> Any:
     recipe, model = choices.get("recipe"), choices.get("model")
     if recipe not in (None, model) and recipe not in (recipes := line.choices("recipe")):  # a model needs no recipe
         raise ConfigError(f"there is no recipe={recipe}; {nearest(recipe, recipes)}")
-    if line.command not in OPTIONS:
+    if (kind := options_of(line.command)) is None:
         return None
-    for field in fields(OPTIONS[line.command]):
+    for field in fields(kind):
         if field.type in (Part, Parts) and config.get(field.name) is None:
             raise line.no_choice(field.name, None)
-    options: Any = read_options(config, OPTIONS[line.command])
+    options: Any = read_options(config, kind)
     if hasattr(options, "run_dir"):
         _check_writable(options.run_dir)
     return options

@@ -18,11 +18,12 @@ from omegaconf import OmegaConf
 
 from softsearch.app.config.aliases import choices_meant, either
 from softsearch.app.config.composition import CONFIGS, composed, config_loader, quoted
-from softsearch.app.config.options import OPTIONS, Part
+from softsearch.app.config.options import Part, options_of
 from softsearch.app.config.shorthands import hydras_parser, names_of_jobs, shell_command
 from softsearch.app.config.validation import expected_section, flatten, is_section, nearest
-from softsearch.app.process import explained
+from softsearch.commands import CORE
 from softsearch.errors import ConfigError, SoftsearchError
+from softsearch.process import explained
 
 _PLUGINS = {
     "joblib": "pip install 'softsearch[sweep]'",
@@ -31,7 +32,13 @@ _PLUGINS = {
 }
 _NESTED = ("hydra/launcher", *(p.relative_to(CONFIGS).as_posix() for p in CONFIGS.glob("*/*") if p.is_dir()))
 _FLAGS = ("--help", "--multirun", "--config-dir", "--cfg", "--resolve")  # those that people type
-_ONE_CHOICE = {field.name for options in OPTIONS.values() for field in fields(options) if field.type is Part}
+_ONE_CHOICE = {
+    field.name
+    for command in CORE.values()
+    if command.takes == "key=value"
+    for field in fields(options_of(command.name))
+    if field.type is Part
+}
 
 
 @dataclass(frozen=True)
@@ -137,7 +144,7 @@ class CommandLine:
         if typed := re.search(r"Error merging override \+*(\w+=.*)", message):
             (override,) = OverridesParser.create().parse_overrides([typed[1]])
             name, value = override.key_or_group, override.value()
-            section: Any = get_type_hints(OPTIONS[self.command]).get(name)
+            section: Any = get_type_hints(options_of(self.command)).get(name)
             if is_section(section):
                 return f"{name} is {value}, {expected_section(name, section, value)}"
         if isinstance(error, MissingConfigException) and "/" in (missing := error.missing_cfg_file or ""):

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from omegaconf import DictConfig, OmegaConf
 
 import softsearch
 from softsearch.app.config.allowed_classes import check_allowed, read_trust, trusting
+from softsearch.commands import CORE, Command
 from softsearch.errors import CheckpointError, ConfigError
 
 if TYPE_CHECKING:
@@ -37,15 +39,29 @@ VERSION: Mapping[str, Any] = {} if HYDRA_1_4 else {"version_base": "1.3"}
 OWN = "softsearch_configs"  # a folder of the current directory
 _CHOOSES_MODEL = re.compile(r"[+~]*(experiment|model(/\w+)?)(@\S+)?(=|$)")
 _INIT = "init"  # the choice model=init
+_of_packages: list[Path] = []  # folders of configs of the running command's package
 
 
 class OwnConfigs(SearchPathPlugin):
-    """Lets Hydra search ``softsearch_configs`` after our configs."""
+    """Lets Hydra search the folders of :func:`own_folders` after our configs."""
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
-        """Adds the folder, if there is one."""
-        if Path(OWN).is_dir():
-            search_path.append(OWN, f"file://{Path(OWN).absolute()}")
+        """Adds the folders."""
+        for folder in own_folders():
+            search_path.append(OWN, f"file://{folder.absolute()}")
+
+
+def own_folders() -> list[Path]:
+    """Returns ``softsearch_configs``, and the configs of the running command's package, where there are any."""
+    return [folder for folder in (Path(OWN), *_of_packages) if folder.is_dir()]
+
+
+def search_package(command: Command) -> None:
+    """Lets Hydra search the folder ``configs`` beside the module of an installed package's command."""
+    if command.name not in CORE:
+        with suppress(ModuleNotFoundError):  # which is raised where the command runs
+            found = find_spec(command.run.partition(":")[0])
+            _of_packages[:] = [Path(found.origin).with_name("configs")] if found and found.origin else []
 
 
 def search_own_configs() -> None:
@@ -57,7 +73,7 @@ def extra_config_dirs() -> Iterator[str]:
     """Yields, for the log, the folders that the running command's configs come from, besides ours."""
     for source in HydraConfig.get().runtime.config_sources:
         folder = Path(source.path)
-        if source.schema == "file" and folder != CONFIGS:
+        if source.schema == "file" and folder not in (CONFIGS, *_of_packages):
             names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.yaml"))
             refused = [f"not {name}, because softsearch's wins" for name in names if (CONFIGS / name).is_file()]
             used = [name for name in names if not (CONFIGS / name).is_file()]

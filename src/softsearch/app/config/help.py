@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 from hydra.core.hydra_config import HydraConfig
@@ -18,10 +18,10 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from softsearch.app.config.command_line import CommandLine
-from softsearch.app.config.composition import CONFIGS, OWN, composed, config_loader
+from softsearch.app.config.composition import CONFIGS, composed, config_loader, own_folders
 from softsearch.app.config.validation import flatten, nearest
+from softsearch.commands import Command, named
 from softsearch.errors import ConfigError
-from softsearch.runtime.completion import LAB
 
 _COLUMN = 32  # of the explanations
 _EXAMPLE = re.compile(r"(?:python src/(?=train|evaluate|export)|softsearch )(\w+)(?:\.py)? (.*?)(?:  # (.*))?")
@@ -117,7 +117,7 @@ class Help:
         command, own = self.line.command, self._own_files()
         header = [text for path in own for text in _paragraphs(self.headers[path])]
         yield f"{self.line.program} {'[GROUP=CHOICE ...] ' if self.groups else ''}[KEY=VALUE ...]"
-        yield from ("", *self._wrapped(f"{LAB[command]}.", 0), "", "Examples")
+        yield from ("", *self._wrapped(f"{cast(Command, named(command)).summary}.", 0), "", "Examples")
         for text in header:
             example = _EXAMPLE.fullmatch(text)
             if example is None:
@@ -234,7 +234,7 @@ class Help:
 
     def _file(self, path: str) -> File:
         sources = [source for word in self.line.search_path() for source in json.loads(word.partition("=")[2])]
-        for folder in (CONFIGS, *(Path(source.removeprefix("file://")) for source in sources), Path(OWN)):
+        for folder in (CONFIGS, *(Path(source.removeprefix("file://")) for source in sources), *own_folders()):
             if (folder / f"{path}.yaml").is_file():
                 return File.read((folder / f"{path}.yaml").read_text(encoding="utf-8"))
         return File()

@@ -1,4 +1,4 @@
-"""Options of the commands, as ``configs/COMMAND.yaml`` has them, with their types and ranges.
+"""Options of the core's commands, as ``configs/COMMAND.yaml`` has them, with their types and ranges.
 
 :func:`softsearch.app.config.validation.read_options` reads them from a config before the lab is imported.
 """
@@ -6,10 +6,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Annotated, Any, Literal
 
 from omegaconf import DictConfig
 
+from softsearch.commands import named
 from softsearch.ranges import AtLeastOne, Count, NotNegative, Range, Seed
 from softsearch.runtime.manifest import MAX_SRC_TOKENS, MIN_SRC_TOKENS
 from softsearch.search.ensemble import Average as EnsembleAverage
@@ -17,8 +19,13 @@ from softsearch.search.ensemble import Average as EnsembleAverage
 Part = DictConfig  # the choice of a config group, for build(), which checks it against the constructor that it names
 Parts = Mapping[str, Part | None]  # several by name; null turns one off
 Paths = Path | list[Path] | None
-Values = list[str | bool | float]  # to choose from
 Trust = tuple[str, ...] | str  # packages whose classes a checkpoint may name
+
+
+def options_of(command: str) -> Any:
+    """Returns the dataclass of a command's options; None for one that reads its config itself."""
+    found = named(command)
+    return resolve_name(found.options) if found is not None and found.options else None
 
 
 class Section:
@@ -155,22 +162,6 @@ class Score(Systems):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tune(Systems):
-    """Options of ``tune``."""
-
-    search: Part
-    language_model: Path | None
-    ensemble: EnsembleAverage
-    weights: list[float] | None
-    language_model_weight: float
-    searches: AtLeastOne
-    space: Mapping[str, Values | Mapping[str, Values | Mapping[str, Values]]]
-    sweep: Part
-    sentences: AtLeastOne | None
-    test: tuple[Path, Path] | None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Export:
     """Options of ``export``."""
 
@@ -212,73 +203,6 @@ class Average:
     out: Path | None
     trust: Trust = ()
 
-
-@dataclass(frozen=True, kw_only=True)
-class Compare:
-    """Options of ``compare``."""
-
-    runs: Path | list[Path]
-    split: str
-    rank_by: str | None
-    run_dir: Path
-
-
-@dataclass(frozen=True, kw_only=True)
-class Trainings:
-    """Options of commands that train several models."""
-
-    overrides: tuple[str, ...]
-    multi30k: Path | None
-    dry_run: bool
-    runs_dir: Path
-    run_dir: Path
-    cache_dir: Path
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reproduce(Trainings):
-    """Options of ``reproduce``."""
-
-    claim: str | tuple[str, ...]
-    scale: Literal["cpu", "paper", "smallest"]
-    publish: Path | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class PageFacts(Section):
-    """Texts of a page, and facts of its models by name."""
-
-    title: str
-    text: str
-    models: Mapping[str, Mapping[str, Any]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Budget(Section):
-    """Options of all trainings, and of single ones by model."""
-
-    common: tuple[str, ...]
-    options: Mapping[str, tuple[str, ...]]
-
-    def run(self, model: str) -> tuple[str, ...]:
-        """The options of a model's training."""
-        return (f"model={model}", *self.common, *self.options.get(model, ()))
-
-
-@dataclass(frozen=True, kw_only=True)
-class History(Trainings):
-    """Options of ``history``."""
-
-    about: PageFacts
-    models: tuple[str, ...] | None
-    budget: Budget
-    out: Path
-
-
-OPTIONS: Mapping[str, type] = {  # of softsearch sweep: softsearch.extras.sweep.study.Plan, which its config names
-    options.__name__.lower(): options
-    for options in (Train, Prepare, Evaluate, Score, Tune, Export, Dictionary, Average, Compare, Reproduce, History)
-} | {"count": CountNGrams}
 
 _AtLeastMinusOne = Annotated[int, Range(-1)]  # -1 is "without end" or "all"
 _Limit = Count | Annotated[float, Range(0, 1)] | None

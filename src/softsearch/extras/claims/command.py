@@ -10,7 +10,6 @@ from statistics import mean
 from typing import Any
 
 import softsearch
-from softsearch.app.config.options import Reproduce
 from softsearch.app.console import echo, print_rows
 from softsearch.app.environment import describe_machine
 from softsearch.errors import ConfigError
@@ -18,6 +17,7 @@ from softsearch.evaluation.schema import all_or_nothing
 from softsearch.extras.claims.claim import Claim, Published, claim_names, read_claim
 from softsearch.extras.claims.claim_page import Results, claim_page, claims_index, number
 from softsearch.extras.claims.measures import Measure, build_measure, measured
+from softsearch.extras.claims.options import Reproduce
 from softsearch.extras.claims.table_chart import draw_rows
 from softsearch.extras.claims.trainings import Training, described, train_all, trainings
 from softsearch.extras.claims.verdict import Tables, judge, overall, values

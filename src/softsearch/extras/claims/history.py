@@ -12,16 +12,16 @@ from typing import Any
 from sacrebleu import CHRF
 
 from softsearch.app.config.composition import composed, quoted
-from softsearch.app.config.options import Export, History
+from softsearch.app.config.options import Export
 from softsearch.app.config.validation import build, nearest, read_options
 from softsearch.app.console import echo
 from softsearch.app.export import export
 from softsearch.app.results import read_metrics, translations_of
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.extras.claims.claim import Plan
+from softsearch.extras.claims.options import History
 from softsearch.extras.claims.trainings import Training, train_all, trainings
-from softsearch.extras.serve.web.about import read_about
-from softsearch.extras.serve.web.site import write_site
+from softsearch.runtime import cli
 from softsearch.runtime.bundle import MANIFEST, Bundle
 from softsearch.text.corpus import read_lines
 from softsearch.text.filters import ParallelCorpus, read_parallel
@@ -55,7 +55,7 @@ def history(options: History) -> None:
     options.run_dir.mkdir(parents=True, exist_ok=True)
     path = options.run_dir / ABOUT
     path.write_text(json.dumps({**page, "models": {name: facts[name] for name in names}}), encoding="utf-8")
-    read_about(path, names)  # before hours of training
+    cli.run(["web", "--about", str(path)])  # checks it before hours of training
     data = {each.run: composed("train", *each.overrides, "name=NAME", "run_dir=RUN").data for each in needed}
     if backwards := [run for run in data if data[run].reverse_source or data[run].target_direction != "l2r"]:
         wanted = "[data.reverse_source=false,data.target_direction=l2r]"
@@ -80,8 +80,8 @@ def history(options: History) -> None:
         "models": {each.run: _measured_facts(each, facts[each.run], bundles[each.run], hard, chrf) for each in needed},
     }
     path.write_text(json.dumps(about, ensure_ascii=False, indent=1), encoding="utf-8")
-    write_site([*bundles.values()], options.out, about=path)
-    return echo(f"{options.out}: python -m http.server --directory {options.out} 8000, then http://localhost:8000")
+    cli.run(["web", *map(str, bundles.values()), "--out", str(options.out), "--about", str(path)])
+    return None
 
 
 def _chrf(folder: Path, references: Sequence[str]) -> list[float]:

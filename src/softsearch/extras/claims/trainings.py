@@ -15,7 +15,6 @@ from omegaconf.errors import OmegaConfBaseException
 from softsearch.app.cache import cache_folder
 from softsearch.app.config.command_line import CommandLine
 from softsearch.app.config.composition import composed, quoted
-from softsearch.app.config.options import Trainings
 from softsearch.app.config.validation import check, flatten, plain
 from softsearch.app.console import progress
 from softsearch.app.results import METRICS, read_metrics
@@ -24,6 +23,7 @@ from softsearch.app.train_process import COUNT, OUTPUT, last_lines, logged_value
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.extras.claims.claim import Plan
 from softsearch.extras.claims.measures import digest
+from softsearch.extras.claims.options import Trainings
 
 log = logging.getLogger(__name__)
 _POLL = 1.0  # seconds between two looks at a training

@@ -9,37 +9,22 @@ from pathlib import Path
 from softsearch.app.config.composition import quoted
 from softsearch.app.config.shorthands import shell_command
 from softsearch.app.console import echo
-from softsearch.app.process import raise_on_signals
 from softsearch.errors import ConfigError
 from softsearch.extras.importing import marian, marian_mt
 from softsearch.extras.importing.config_json import CONFIG, Config, refuse_other_kind
 from softsearch.extras.importing.imported import Imported
+from softsearch.extras.importing.options import FAMILIES
 
 _HUGGING_FACE = {"marian": marian_mt.read}  # by model_type
-_FAMILIES = (
-    "a Hugging Face folder of a MarianMT model (config.json, weights, source.spm, target.spm, vocab.json), or a model "
-    "of Marian (model.npz with its vocabularies)"
-)
 
 
-def import_model(arguments: list[str]) -> None:
+def import_model(options: argparse.Namespace) -> None:
     """Writes the run of a model of another program.
 
     Raises:
         SoftsearchError: the model cannot be read, or the run cannot be written.
     """
-    parser = argparse.ArgumentParser(
-        prog="softsearch import",
-        description="Make a run of a model that another program trained: it evaluates, exports and trains on like any "
-        f"other. SOURCE is {_FAMILIES}. Nothing in it is executed.",
-    )
-    parser.add_argument("source", metavar="SOURCE", type=Path, help="folder or file of the model")
-    parser.add_argument("--out", metavar="RUN", type=Path, required=True, help="new folder of the run")
-    parser.add_argument("--src-lang", metavar="CODE", help="source language, if the source does not say it")
-    parser.add_argument("--tgt-lang", metavar="CODE", help="target language, likewise")
-    options = parser.parse_args(arguments)
     logging.basicConfig(format="%(message)s")
-    raise_on_signals()
     imported = read(options.source)
     given = {key: value for key in ("src_lang", "tgt_lang") if (value := getattr(options, key)) is not None}
     parameters = replace(imported, **given).write(options.out)
@@ -64,14 +49,14 @@ def read(source: Path) -> Imported:
                 f"{source} does not exist here, and nothing is downloaded; if it is a model of Hugging Face, type: hf "
                 f"download {source} --local-dir {source.name} && softsearch import {source.name} --out RUN"
             )
-        raise ConfigError(f"{source} does not exist; expected {_FAMILIES}")
+        raise ConfigError(f"{source} does not exist; expected {FAMILIES}")
     if source.is_file():
         refuse_other_kind(source, zip_is_fine=source.suffix == ".npz")
     for reader in (_read_hugging_face, marian.read):
         if (imported := reader(source)) is not None:
             return imported
     found = ", ".join(sorted(path.name for path in source.iterdir())[:8]) if source.is_dir() else "a file"
-    raise ConfigError(f"{source} has {found or 'no files'}; expected {_FAMILIES}; docs/import.md has the families")
+    raise ConfigError(f"{source} has {found or 'no files'}; expected {FAMILIES}; docs/import.md has the families")
 
 
 def _read_hugging_face(source: Path) -> Imported | None:

@@ -32,10 +32,8 @@ def serve(arguments: argparse.Namespace) -> None:
 
 
 def _serve(arguments: argparse.Namespace) -> None:
-    try:
-        from softsearch.extras.serve.running import run
-    except ModuleNotFoundError as error:
-        raise SoftsearchError(f"softsearch serve needs {error.name}; run: pip install 'softsearch[serve]'") from error
+    from softsearch.extras.serve.running import run
+
     settings = Settings(**{option.name: getattr(arguments, option.name) for option in fields(Settings)})
     if settings.max_sentences > settings.queue:
         raise ConfigError(

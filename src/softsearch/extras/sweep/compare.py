@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from softsearch.app.config.options import Compare
 from softsearch.app.config.validation import nearest
 from softsearch.app.console import echo, print_rows
 from softsearch.app.results import METRICS, write_rows
 from softsearch.errors import ConfigError
 from softsearch.evaluation.schema import REPORT, MetricFacts, all_or_nothing, plain_signature
 from softsearch.evaluation.text_checks import Languages, language_problems
+from softsearch.extras.sweep.options import Compare
 from softsearch.report.charts import draw_pareto, pareto_front
 from softsearch.report.curves import CURVES, Points, draw_curves, read_points
 from softsearch.report.drawing import COLOURS

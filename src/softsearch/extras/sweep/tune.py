@@ -16,7 +16,6 @@ from optuna.trial import TrialState
 
 from softsearch.app.config.build import search_maker
 from softsearch.app.config.composition import option_key, quoted, typed_options
-from softsearch.app.config.options import Tune
 from softsearch.app.config.shorthands import shell_command
 from softsearch.app.config.validation import build, check, flatten, nearest, plain, target_of
 from softsearch.app.console import echo, progress
@@ -30,6 +29,7 @@ from softsearch.evaluation.measure import Evaluator
 from softsearch.evaluation.metrics import bleu_for
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.text_checks import text_problems
+from softsearch.extras.sweep.options import Tune
 from softsearch.extras.sweep.study import Plan
 from softsearch.extras.sweep.sweep import run_study
 from softsearch.extras.sweep.trial import TrialFailed, override, suggest

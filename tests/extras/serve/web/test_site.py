@@ -64,6 +64,22 @@ def test_a_site_holds_the_page_the_models_and_their_description(tmp_path: Path) 
     assert [path.name for path in folder.parent.iterdir()] == ["site"]
 
 
+def test_a_file_that_describes_models_is_checked_before_there_are_exports(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "about.json").write_text('{"models": {"rnn": {"year": 1990}}}')
+    assert main(["web", "--about", str(tmp_path / "about.json")]) == 0
+    assert capsys.readouterr().out.endswith("about.json: OK, with 1 models\n")
+    (tmp_path / "about.json").write_text('{"models": {"rnn": {"year": 990}}}')
+    assert main(["web", "--about", str(tmp_path / "about.json")]) == 2
+    assert capsys.readouterr().err.endswith(
+        "expected a whole number of at least 1900 and at most 2100 or null; change it\n"
+    )
+    with pytest.raises(SystemExit, match="2"):
+        main(["web", "bundle"])
+    assert "the following arguments are required: BUNDLE, --out" in capsys.readouterr().err
+
+
 @pytest.mark.usefixtures("built")
 def test_the_service_worker_begins_with_the_version_and_the_files_that_it_keeps(tmp_path: Path) -> None:
     write_site([SINGLE], tmp_path / "site")

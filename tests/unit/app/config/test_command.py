@@ -5,7 +5,6 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from hydra.core.hydra_config import HydraConfig
 
 from softsearch.app.config.command import run
 from softsearch.app.config.composition import CONFIGS
+from softsearch.commands import named
 from tests.integration.commands import run as run_script
 
 
@@ -62,9 +62,10 @@ def start(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *options: st
     def work(options: Any) -> None:
         seen.append(str(options.cache_dir))
 
-    module = SimpleNamespace(work=work)
-    monkeypatch.setattr("softsearch.app.config.command.import_module", lambda _: module)
-    run(name, "module.work")
+    monkeypatch.setattr("softsearch.app.config.command.resolve_name", lambda _: work)
+    command = named(name)
+    assert command is not None
+    run(command)
     return seen
 
 

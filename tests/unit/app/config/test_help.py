@@ -9,8 +9,8 @@ from softsearch.app.config.command import register_resolvers
 from softsearch.app.config.command_line import CommandLine
 from softsearch.app.config.composition import composed
 from softsearch.app.config.help import File, Help
-from softsearch.app.config.options import OPTIONS
-from softsearch.app.start import COMMANDS
+from softsearch.app.config.options import options_of
+from softsearch.commands import every_command
 from softsearch.errors import ConfigError
 
 
@@ -24,7 +24,7 @@ def said(command: str, *words: str) -> str:
     return str(Help(CommandLine(command, ["--help", *words])))
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [each.name for each in every_command() if each.takes == "key=value"])
 def test_a_command_lists_what_it_takes_and_nothing_else(command: str) -> None:
     text = said(command)
     lines = [line for line in text.splitlines() if f"softsearch {command}" not in line]  # examples are not folded
@@ -35,10 +35,8 @@ def test_a_command_lists_what_it_takes_and_nothing_else(command: str) -> None:
         words = shlex.split(example)
         composed(command, *words if words[0] != "-m" else [])
     listed = {key.partition(".")[0] for key in re.findall(r"^  ([\w.]+)=", text, re.MULTILINE)} - {"hydra"}
-    if command in OPTIONS:
-        assert listed == {*OPTIONS[command].__dataclass_fields__} | (
-            {"recipe", "launcher", "experiment", "debug"} & listed
-        )
+    if (options := options_of(command)) is not None:
+        assert listed == {*options.__dataclass_fields__} | ({"recipe", "launcher", "experiment", "debug"} & listed)
     assert "Hydra" not in text
     assert "_target_" not in text
 

@@ -91,12 +91,12 @@ class PageAbout:
         return sorted(names, key=lambda name: years.get(name, math.inf))
 
 
-def read_about(path: Path, names: Collection[str]) -> PageAbout:
+def read_about(path: Path, names: Collection[str] | None = None) -> PageAbout:
     """Reads and checks the file of ``--about``.
 
     Args:
         path: of the file.
-        names: of the models on the page.
+        names: of the models on the page; None if they are not exported yet.
 
     Raises:
         ConfigError: it cannot be read, or a value in it is unknown, missing, too long, or of the wrong kind.
@@ -110,7 +110,7 @@ def read_about(path: Path, names: Collection[str]) -> PageAbout:
     try:
         page: PageAbout = parse(tree, PageAbout, check=_check_text)
         for name, about in page.models.items():
-            if name not in names:
+            if names is not None and name not in names:
                 raise ValueError(f"models.{name}: there is no such export, expected some of {', '.join(names)}")
             if about.link and not about.link.startswith("https://"):
                 raise ValueError(f"models.{name}.link is {about.link!r}, expected https://...")

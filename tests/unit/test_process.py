@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from softsearch.app.process import KERNELS, PYTORCH_KERNELS, SPIN_COUNT, fail, tune_cpu
 from softsearch.errors import ConfigError
+from softsearch.process import KERNELS, PYTORCH_KERNELS, SPIN_COUNT, fail, tune_cpu
 from tests.programs import run_python
 
 
@@ -16,7 +16,7 @@ def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
         monkeypatch.setenv(name, "")  # so that it is put back, whatever the test does
         monkeypatch.delenv(name)
-    monkeypatch.setattr("softsearch.app.process.sys.platform", "none")  # malloc's settings would stay after the test
+    monkeypatch.setattr("softsearch.process.sys.platform", "none")  # malloc's settings would stay after the test
 
 
 def test_limits_are_set() -> None:
@@ -44,6 +44,7 @@ def test_commands_are_tuned_before_pytorch_is_imported(entry: str) -> None:
 import sys
 import hydra
 from softsearch.app.config import command
+from softsearch.commands import Command
 
 calls = []
 
@@ -58,7 +59,7 @@ def main(**_):
 
 command.tune_cpu = tuned
 hydra.main = main
-command.run("compare", "builtins.print")
+command.run(Command("compare", "", "builtins:print", "key=value"))
 """
     done = run_python("-c", code)
     assert (done.returncode, done.stderr) == (1, "tuned\n")

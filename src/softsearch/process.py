@@ -9,6 +9,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
+from softsearch.commands import Command
 from softsearch.errors import SoftsearchError, printable
 
 SPIN_COUNT = 1500  # turns of libgomp's waiting loop; benchmarks/README.md has what it costs and saves
@@ -20,12 +21,12 @@ _OF_LAB, _TOO_NEW = {"lab", "sweep", "hf", "ctranslate2"}, (3, 14)
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def missing_package(command: str, error: ModuleNotFoundError) -> str:
+def missing_package(command: Command, error: ModuleNotFoundError) -> str:
     """The message that says what to install; raises the error again if the module is our own, which is a bug."""
     if not error.name or error.name.startswith("softsearch"):
         raise error
-    extra = "sweep" if error.name == "optuna" else "lab"
-    return f"{command} needs {error.name}, which is not installed: {how_to_install(extra)}"
+    advice = how_to_install(command.needs) if command.needs else f"pip install {error.name}"
+    return f"{command.name} needs {error.name}, which is not installed: {advice}"
 
 
 def how_to_install(extras: str) -> str:

@@ -1,0 +1,60 @@
+"""Options of ``reproduce`` and ``history``, as their YAML has them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from softsearch.app.config.options import Section
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trainings:
+    """Options of commands that train several models."""
+
+    overrides: tuple[str, ...]
+    multi30k: Path | None
+    dry_run: bool
+    runs_dir: Path
+    run_dir: Path
+    cache_dir: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reproduce(Trainings):
+    """Options of ``reproduce``."""
+
+    claim: str | tuple[str, ...]
+    scale: Literal["cpu", "paper", "smallest"]
+    publish: Path | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageFacts(Section):
+    """Texts of a page, and facts of its models by name."""
+
+    title: str
+    text: str
+    models: Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget(Section):
+    """Options of all trainings, and of single ones by model."""
+
+    common: tuple[str, ...]
+    options: Mapping[str, tuple[str, ...]]
+
+    def run(self, model: str) -> tuple[str, ...]:
+        """The options of a model's training."""
+        return (f"model={model}", *self.common, *self.options.get(model, ()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class History(Trainings):
+    """Options of ``history``."""
+
+    about: PageFacts
+    models: tuple[str, ...] | None
+    budget: Budget
+    out: Path

@@ -1,0 +1,136 @@
+"""Commands for exported bundles, without torch: translate, score, verify and bench."""
+
+import argparse
+import hashlib
+import sys
+from pathlib import Path
+from typing import Any
+
+from softsearch.errors import ConfigError
+from softsearch.runtime.arguments import check_translate_options, describe_options, search_keywords, text_among
+from softsearch.runtime.bundle import Bundle, has_shortlist, open_shortlist
+from softsearch.runtime.manifest import SINGLE
+from softsearch.runtime.options import expand_names
+
+
+def translate(arguments: argparse.Namespace) -> None:
+    """Translates the lines of a file, of standard input, of the command line, or those typed at a prompt."""
+    arguments.bundles, text = text_among(arguments.bundles)
+    bundles = [Bundle.open(path) for path in arguments.bundles]
+    arguments.search = arguments.search or ("rerank" if arguments.rescore else bundles[0].manifest.search_kind)
+    check_translate_options(arguments.parser, arguments)
+    # Imported here, because --help and usage errors need not wait for ONNX Runtime.
+    from softsearch.runtime.prompt import Prompt, is_wanted
+    from softsearch.runtime.streaming import Files, translate_stream
+    from softsearch.runtime.translator import Translator
+    from softsearch.text.word_dictionary import read_dictionary
+
+    language_model = None if arguments.lm is None else Bundle.open(arguments.lm)
+    rescorers = [Bundle.open(path) for path in arguments.rescore]
+    options = search_keywords(arguments) | {"search": arguments.search}
+    if arguments.paragraphs:
+        options["paragraphs"] = True
+    if arguments.banned:
+        options["banned"] = expand_names(arguments.banned)
+    if arguments.replace_unknown is not None:
+        name = arguments.replace_unknown
+        options["replace_unknown"] = read_dictionary(Path(name)) if name else True
+    options |= _control(arguments)
+    translator = Translator(
+        bundles,
+        weights=arguments.weights,
+        average=arguments.average or "log_probs",
+        language_model=language_model,
+        language_model_weight=arguments.lm_weight or 0.0,
+        rescore=rescorers,
+        shortlist=arguments.shortlist,
+        batch_tokens=arguments.batch_tokens,
+        threads=arguments.threads,
+        tokenized=bool(arguments.tokenized),
+        provider=arguments.provider or "cpu",
+        inputs=max(1, len(arguments.input)),
+    )
+    given = (arguments.input, arguments.output, arguments.alignments, arguments.prefix, arguments.features)
+    if text and (arguments.input or arguments.features or arguments.resume):
+        raise ConfigError(f"{text[0]!r} is text, which --input, --features and --resume do not go with; leave it out")
+    if is_wanted(*given, arguments.resume, text):
+        Prompt(translator, options).run()
+        return
+    files = Files(*given, text)
+    resume = None
+    if arguments.resume:
+        contents = {
+            "bundles": _hashes(*bundles),
+            "lm": language_model and _hashes(language_model),
+            "rescore": _hashes(*rescorers),
+            "banned": options.get("banned"),
+            "glossary": arguments.glossary and hashlib.sha256(arguments.glossary.read_bytes()).hexdigest()[:16],
+            "replace_unknown": hashlib.sha256(repr(options.get("replace_unknown")).encode()).hexdigest()[:16],
+        }
+        resume = describe_options(arguments, contents)
+    warnings = translate_stream(translator, files, options, resume=resume)
+    unit = "word" if translator.system.tokenizers[0].has_words else "character"
+    for message in warnings.messages(unit, paragraphs=arguments.paragraphs):
+        print(f"softsearch: {message}", file=sys.stderr)
+
+
+def _control(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What translations must contain, as options of the Translator."""
+    options: dict[str, Any] = {}
+    if arguments.glossary is not None:
+        from softsearch.runtime.glossary import open_glossary
+
+        options = {"glossary": open_glossary(arguments.glossary), "glossary_bonus": arguments.glossary_bonus}
+    if arguments.keep or arguments.keep_usual:
+        from softsearch.text.keep import Keep
+
+        options["keep"] = Keep(arguments.keep, usual=arguments.keep_usual)
+    return options
+
+
+def _hashes(*bundles: Bundle) -> str:
+    return " ".join(bundle.sha256[:16] for bundle in bundles)
+
+
+def score(arguments: argparse.Namespace) -> None:
+    """Writes the log probability of each translation."""
+    from softsearch.runtime.scoring import score_files
+    from softsearch.runtime.translator import Translator
+
+    translator = Translator(arguments.bundle, tokenized=bool(arguments.tokenized))
+    summary = score_files(translator, arguments.src, arguments.tgt, output=arguments.output, tokens=arguments.tokens)
+    print(summary, file=sys.stderr)
+
+
+def verify(arguments: argparse.Namespace) -> None:
+    """Checks the files of a bundle, opens it and translates one token."""
+    import numpy as np
+
+    from softsearch.runtime.translator import Translator
+
+    bundle = Bundle.open(arguments.bundle)
+    manifest = bundle.manifest
+    if not manifest.is_single:
+        translator, dim = Translator(bundle), manifest.feature_dim
+        features = None if dim is None else np.zeros((1, 1, dim), dtype=np.float32)
+        lines = ["."] if features is None or translator.system.tokenizers[0].reads_several_sources else None
+        translator.translate(lines, features=features, max_length=2)
+    if has_shortlist(bundle):
+        open_shortlist(bundle, 1)
+    for name, entry in manifest.files.items():
+        print(f"{entry.sha256}  {entry.size:>12,} bytes  {name}")
+    print(
+        f"{arguments.bundle}: OK, written by softsearch {manifest.softsearch_version}, vocabularies "
+        f"{manifest.src_vocab_size:,} and {manifest.tgt_vocab_size:,}, {manifest.max_src_tokens} tokens a sentence"
+        + (f"; {SINGLE} was not loaded, because it is for other programming languages" if manifest.is_single else "")
+    )
+
+
+def bench(arguments: argparse.Namespace) -> None:
+    """Prints how fast a bundle is."""
+    from softsearch.runtime.bench import bench as measurements
+
+    options = {name: value for name in ("search", "beam") if (value := getattr(arguments, name)) is not None}
+    settings = {"threads": arguments.threads, "provider": arguments.provider or "cpu"}
+    for line in measurements(arguments.bundle, arguments.src, options, **settings):
+        print(line, flush=True)
