@@ -1,13 +1,19 @@
 """Every command of the README and of docs/ runs as it is typed."""
 
+import shlex
 import shutil
 from pathlib import Path
 
 import pytest
 
+from softsearch.app.config.composition import composed
+from softsearch.app.config.options import OPTIONS
 from tests.integration.commands import made_once
 from tests.integration.documented import ELSEWHERE, PAGES, ask, carry_out, commands, prepare, requests
 from tests.serving import BUNDLE, serving
+
+BY_DAY = {"docs/tutorial.md"}  # train, evaluate, export and translate
+FROM_FILES = ("init=", "experiment=mine")  # what such options say is in files
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +24,23 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in ELSEWHERE and commands(page)])
+@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)])
+def test_the_options_of_a_page_exist(page: str) -> None:
+    for line in commands(page):
+        _, name, *words = shlex.split(line)
+        options = [word for word in words if "=" in word and not word.startswith(FROM_FILES)]
+        if name in OPTIONS and len(options) == len(words):
+            composed(name, *options)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[] if page in BY_DAY else pytest.mark.nightly)
+        for page in PAGES
+        if page not in ELSEWHERE and commands(page)
+    ],
+)
 def test_the_commands_of_a_page_run(page: str, workplace: Path) -> None:
     carry_out(commands(page), workplace)
 
