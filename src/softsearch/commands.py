@@ -29,8 +29,8 @@ class Command:
         run: ``package.module:function``, imported when the command runs. With ``key=value`` it gets the object that
             ``options`` names, or the config if its parameter is annotated as a ``DictConfig``; with ``flags`` the
             namespace of argparse; with ``nothing`` no argument.
-        takes: ``key=value`` is read by Hydra, with the defaults of ``NAME.yaml`` in the folder ``configs`` beside the
-            module of ``run``.
+        takes: ``key=value`` is read by Hydra, with the defaults of ``NAME.yaml`` in the folder ``configs`` next to
+            the module of ``run``.
         options: for ``key=value`` the dataclass that the config is read into, for ``flags`` the function that adds the
             flags to a parser; both as ``package.module:name``.
         needs: the pip extras of softsearch, separated by commas.

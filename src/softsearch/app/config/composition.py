@@ -57,7 +57,7 @@ def own_folders() -> list[Path]:
 
 
 def search_package(command: Command) -> None:
-    """Lets Hydra search the folder ``configs`` beside the module of an installed package's command."""
+    """Lets Hydra search the folder ``configs`` next to the module of an installed package's command."""
     if command.name not in CORE:
         with suppress(ModuleNotFoundError):  # which is raised where the command runs
             found = find_spec(command.run.partition(":")[0])
