@@ -282,7 +282,7 @@ def read_search(facts: Mapping[str, Any], vocab_size: int = 2**20) -> tuple[str,
     given: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in facts.items()}
     kind = given.pop("name", None)
     is_search = isinstance(kind, str) and (kind in STRATEGIES or kind in installed_searches())
-    expect(is_search, "name", kind, f"one of {', '.join(STRATEGIES)}")
+    expect(is_search, "name", kind, f"one of {', '.join(STRATEGIES)}, or a search of an installed package")
     strategy, defaults = strategy_class(kind), parameters(kind)
     for name, value in given.items():
         expect(name in defaults, name, value, f"only arguments of the search {kind}: {', '.join(defaults)}")
