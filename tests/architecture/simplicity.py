@@ -21,7 +21,7 @@ COMMANDS = (  # the modules that the four commands of the main job load
     TRAIN,
     (*TRAIN[:-1], "softsearch.app.evaluate.evaluate"),
     (*TRAIN[:-1], "softsearch.app.export", "softsearch.export.bundle"),
-    ("softsearch.__main__", "softsearch.runtime.cli", "softsearch.runtime.translator"),
+    ("softsearch.__main__", "softsearch.runtime.bundle_commands", "softsearch.runtime.translator"),
 )
 MANY, SMALL = 12, 60  # imports and lines of a file
 
