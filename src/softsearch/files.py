@@ -12,6 +12,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO
 
+MANIFEST = "manifest.json"  # the file that makes a folder a bundle
 _SYSTEM = ("/proc", "/sys")  # files with the environment and other secrets of this machine
 
 

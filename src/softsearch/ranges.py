@@ -46,6 +46,7 @@ class Range:
 Size = Annotated[int, Range(1, 2**20)]  # of a layer
 Depth = Annotated[int, Range(1, 1024)]  # layers
 Count = Annotated[int, Range(0)]
+MIN_SRC_TOKENS, MAX_SRC_TOKENS = 8, 1 << 14  # of a sentence that a bundle translates whole
 AtLeastOne = Annotated[int, Range(1)]
 Seed = Annotated[int, Range(0, 2**32 - 1)]  # as NumPy and Lightning accept
 Positive = Annotated[float, Range(0, open_low=True)]

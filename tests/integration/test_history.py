@@ -10,7 +10,7 @@ from softsearch.app.config.validation import read_options
 from softsearch.errors import ConfigError
 from softsearch.extras.claims.history import history
 from softsearch.extras.claims.options import History
-from softsearch.runtime.bundle import MANIFEST
+from softsearch.files import MANIFEST
 from softsearch.runtime.manifest import Manifest
 from tests.integration.commands import SMALL, run
 

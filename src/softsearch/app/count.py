@@ -12,12 +12,12 @@ from softsearch.app.config.shorthands import shell_command
 from softsearch.app.config.validation import read_options
 from softsearch.app.console import echo
 from softsearch.app.results import build_metrics, print_test, write_hypotheses, write_metrics, write_rows
-from softsearch.app.systems.texts import read_split
 from softsearch.app.train.parts import describe_model, recorded
 from softsearch.app.train.start import Fresh, check_folder, only_run, prepare_data
 from softsearch.app.train.summary import test_text
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import BATCH_TOKENS, TorchStepFunction, evaluate, mean_nll
+from softsearch.evaluation.test_set import read_split
 from softsearch.models.interface import CountedDecoder, Seq2Seq
 from softsearch.search.forced_decoding import score_pairs
 from softsearch.training.checkpoints.checkpoint_contents import ORIGIN, SaveOrigin

@@ -14,12 +14,13 @@ from softsearch.app.config.options import Export
 from softsearch.app.config.validation import build
 from softsearch.app.console import echo, print_rows, progress
 from softsearch.app.results import read_metrics
-from softsearch.app.systems.texts import read_files, read_split, training_shortlist
+from softsearch.app.systems.texts import read_files, training_shortlist
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.sentencepiece_file import kind_of
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.evaluation.schema import read_report
+from softsearch.evaluation.test_set import read_split
 from softsearch.models.interface import Seq2Seq
 from softsearch.runtime.options import Strategy, search_facts
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents

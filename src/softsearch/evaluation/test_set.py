@@ -3,9 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 
-from softsearch.data.corpora.base import Picture, TextForm
+from softsearch.data.corpora.base import ParallelSource, Picture, TextForm
+from softsearch.errors import CorpusError
 from softsearch.text.features import Features, with_features
+from softsearch.text.filters import read_parallel
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.text.vocabulary import LANGUAGE_TAG, UNK, language_tag
 
@@ -90,3 +93,17 @@ class HeldOutText:
         for key, (src, tgt) in self._encoded.items():
             selected._encoded[key] = [src[index] for index in indices], [tgt[index] for index in indices]
         return selected
+
+
+def read_split(source: ParallelSource, split: str, cache_dir: Path, advice: str) -> HeldOutText:
+    """Reads a split of a run's data.
+
+    Raises:
+        CorpusError: a file cannot be read, or there is no such split; the message ends with ``advice``.
+    """
+    splits = source.files(cache_dir)
+    if split not in splits:
+        raise CorpusError(f"the data has no split {split!r}, found {', '.join(splits)}; {advice}")
+    corpus, features = read_parallel(*splits[split], keep_empty=True), source.split_features(split, cache_dir)
+    languages, name = (source.src_lang, source.tgt_lang), ", ".join(path.name for path in splits[split])
+    return HeldOutText(name, corpus.src, corpus.tgt, source.text_form, *languages, features, source.picture)

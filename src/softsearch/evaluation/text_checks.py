@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from softsearch.data.corpora.base import TextForm
 from softsearch.evaluation.metrics import TOKENIZE, Metric, primary
 from softsearch.evaluation.test_set import HeldOutText
-from softsearch.runtime.system import System
 from softsearch.text.form_check import SAMPLE, form_problems, reference_problems
+
+if TYPE_CHECKING:  # training has no systems
+    from softsearch.runtime.system import System
 
 Languages = tuple[str, str]  # of source and target; "" where it is not given
 
@@ -58,7 +61,7 @@ def _codes(languages: str) -> set[str]:
     return {aliases.get(code, code) for code in primaries}
 
 
-def text_problems(text: HeldOutText, systems: Sequence[System], metrics: Mapping[str, Metric]) -> list[str]:
+def text_problems(text: HeldOutText, systems: Sequence["System"], metrics: Mapping[str, Metric]) -> list[str]:
     """Warnings of a test set that is not what the systems and the metrics, made for it, are for."""
     models = {f"the model {system.name}": (system.src_lang, system.tgt_lang) for system in systems}
     problems = language_problems(f"the test set {text.name}", (text.src_lang, text.tgt_lang), models)

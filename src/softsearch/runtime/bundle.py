@@ -20,12 +20,11 @@ from numpy.typing import NDArray
 
 import softsearch
 from softsearch.errors import BundleError, ConfigError, printable
-from softsearch.files import new_contents, new_folder
+from softsearch.files import MANIFEST, new_contents, new_folder
 from softsearch.runtime.manifest import FORMAT_VERSION, SPECIAL_IDS, FileEntry, Manifest
 from softsearch.search.shortlist import Shortlist
 from softsearch.text.plain_values import read_json
 
-MANIFEST = "manifest.json"
 MANIFEST_HASH = "manifest.sha256"
 FREQUENT, TRANSLATIONS = "frequent.int32", "translations.int32"  # of a shortlist: little-endian ids without a header
 _IDS = "<i4"

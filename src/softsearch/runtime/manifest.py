@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import softsearch
 from softsearch.errors import BundleError, ConfigError, printable
-from softsearch.ranges import Range, in_words
+from softsearch.ranges import MAX_SRC_TOKENS, MIN_SRC_TOKENS, Range, in_words
 from softsearch.runtime.options import read_search
 from softsearch.text.plain_values import parse, read_json
 from softsearch.text.vocabulary import BOS, EOS, PAD, UNK
@@ -19,7 +19,6 @@ EMBEDDING_TABLE = "embedding_table"  # an input of the encoder and a constant of
 FEATURES = "src_features"  # an input of the encoder of a model that reads feature vectors
 SINGLE = "model.onnx"  # with the search inside, instead of both
 SPECIAL_IDS = {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS}
-MIN_SRC_TOKENS, MAX_SRC_TOKENS = 8, 1 << 14  # what limits.max_src_tokens may be
 _MAX_FILES = 64
 _MAX_FILE_BYTES = (2 << 30) - 1  # what one protobuf message, and so one ONNX graph without external data, can hold
 _MAX_BUNDLE_BYTES = 4 << 30  # two graphs of that size

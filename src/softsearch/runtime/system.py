@@ -12,9 +12,10 @@ from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.line_encoder import open_tokenizers
 from softsearch.runtime.providers import Provider
 from softsearch.runtime.session import OnnxStepFunction
-from softsearch.search.ensemble import Average, Ensemble, WithMappedIds
+from softsearch.search.ensemble import Ensemble, WithMappedIds
 from softsearch.search.forced_decoding import PairScore, forced_alignments, score_pairs
 from softsearch.search.interface import Hypothesis, Sentences, StepFunction
+from softsearch.search.options import Average
 from softsearch.search.rerank import RescoringModel
 from softsearch.search.shortlist import Shortlist, ShortlistStep
 from softsearch.text.id_mapping import check_writes_alike, id_mapping

@@ -25,9 +25,9 @@ from softsearch.runtime.system import (
 )
 from softsearch.runtime.translation import Candidate, Part, Translation, feature_parts, join, source_lines, text_lines
 from softsearch.search.batching import translate_ids
-from softsearch.search.ensemble import Average
 from softsearch.search.forced_decoding import PairScore
 from softsearch.search.interface import Hypothesis
+from softsearch.search.options import Average
 from softsearch.text.features import Features
 from softsearch.text.moses import detokenize
 

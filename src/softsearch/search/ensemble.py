@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,9 @@ from softsearch.search.interface import (
     log_sum_exp,
     whole_vocabulary,
 )
+from softsearch.search.options import Average
 
 _ROWS = 16  # averaged together: few enough to stay in the processor's cache from one pass to the next
-Average = Literal["log_probs", "unnormalised_log_probs", "probs"]
 AVERAGES: tuple[Average, ...] = get_args(Average)
 
 

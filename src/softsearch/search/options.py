@@ -27,6 +27,7 @@ class Option(NamedTuple):
 
 
 LengthNorm = Literal["power", "gnmt"]
+Average = Literal["log_probs", "unnormalised_log_probs", "probs"]  # of the models of an ensemble
 MAX_BEAM = 1000  # hypotheses of a sentence; each has caches of its own
 Beam = Annotated[int, Range(1, MAX_BEAM), Option("beam size: hypotheses per sentence", 100)]
 NBest = Annotated[int, Range(1, 2**20), Option("translations of each sentence")]

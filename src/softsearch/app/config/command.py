@@ -31,7 +31,6 @@ from softsearch.app.config.composition import (
     with_model_of_init,
 )
 from softsearch.app.config.data_choice import with_data_choice
-from softsearch.app.config.help import Help
 from softsearch.app.config.options import Part, Parts, options_of
 from softsearch.app.config.processes import launched_rank, run_name
 from softsearch.app.config.shorthands import as_meant
@@ -93,6 +92,8 @@ def run(command: Command, options: Sequence[str] | None = None) -> None:
     try:
         line = replace(line, words=with_data_choice(command.name, as_meant(command.name, line.words), notes))
         if line.asks_for_help():
+            from softsearch.app.config.help import Help
+
             register_resolvers(without_pytorch=True)
             print(Help(line), flush=True)
             return

@@ -16,7 +16,6 @@ from hydra.core.override_parser.types import ChoiceSweep, Override, Sweep
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf import OmegaConf
 
-from softsearch.app.config.aliases import choices_meant, either
 from softsearch.app.config.composition import CONFIGS, composed, config_loader, quoted
 from softsearch.app.config.options import Part, options_of
 from softsearch.app.config.shorthands import hydras_parser, names_of_jobs, shell_command
@@ -209,6 +208,8 @@ class CommandLine:
         )
 
     def _choice_meant(self, group: str, name: str, options: Sequence[str]) -> str:
+        from softsearch.app.config.aliases import choices_meant, either  # only a mistake needs them
+
         if meant := choices_meant(name, options):
             return meant[0] if " " in meant[0] else f"did you mean {either(meant)}?"
         if group == "data" and "/" in name:

@@ -12,9 +12,8 @@ from typing import Annotated, Any, Literal
 from omegaconf import DictConfig
 
 from softsearch.commands import named
-from softsearch.ranges import AtLeastOne, Count, NotNegative, Range, Seed
-from softsearch.runtime.manifest import MAX_SRC_TOKENS, MIN_SRC_TOKENS
-from softsearch.search.ensemble import Average as EnsembleAverage
+from softsearch.ranges import MAX_SRC_TOKENS, MIN_SRC_TOKENS, AtLeastOne, Count, NotNegative, Range, Seed
+from softsearch.search.options import Average as EnsembleAverage
 
 Part = DictConfig  # the choice of a config group, for build(), which checks it against the constructor that it names
 Parts = Mapping[str, Part | None]  # several by name; null turns one off

@@ -11,7 +11,7 @@ from hydra.core.override_parser.types import Override
 
 from softsearch.app.config.composition import expand_shorthands, quoted
 from softsearch.errors import ConfigError
-from softsearch.runtime.bundle import MANIFEST
+from softsearch.files import MANIFEST
 
 _POSITIONAL = {  # command -> the keys of words without =, in order; one that ends with [] takes all that are left
     "evaluate": ("ckpt[]",),

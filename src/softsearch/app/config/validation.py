@@ -19,7 +19,6 @@ from typing import Any, TypeVar, Union, cast
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
-from softsearch.app.config.aliases import key_meant
 from softsearch.app.config.options import LIBRARY_HINTS, Part, Parts, Section
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.ranges import fits, in_words
@@ -181,6 +180,8 @@ def nearest(word: str, names: Iterable[str]) -> str:
 
     ``lr`` is the only name that ends with ``.lr``; names that other toolkits have are in :mod:`.aliases`.
     """
+    from softsearch.app.config.aliases import key_meant  # only a mistake needs it
+
     names = sorted(names)
     close = [name for name in names if name.endswith(f".{word}")]
     if len(close) != 1:

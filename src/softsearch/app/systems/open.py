@@ -11,7 +11,7 @@ from softsearch.app.config.build import rebuild_model, rebuild_source
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.evaluation.metrics import Metric, needs_download
-from softsearch.runtime.bundle import MANIFEST
+from softsearch.files import MANIFEST
 from softsearch.runtime.system import System, open_bundle
 from softsearch.training.checkpoints.folder import checkpoint_file, read_weights
 

@@ -12,7 +12,7 @@ from softsearch.app.config.validation import build
 from softsearch.data.corpora.base import ParallelSource, language_of
 from softsearch.data.lexicon import shortlist_tables
 from softsearch.errors import ConfigError, CorpusError
-from softsearch.evaluation.test_set import HeldOutText
+from softsearch.evaluation.test_set import HeldOutText, read_split
 from softsearch.runtime.system import System
 from softsearch.text.corpus import read_lines
 from softsearch.text.features import feature_lines, read_features
@@ -42,20 +42,6 @@ def read_test_set(
     else:
         text = read_split(source, options.split, options.cache_dir, f"set split or {named}")
     return text.joined(systems[0].tokenizers[1])
-
-
-def read_split(source: ParallelSource, split: str, cache_dir: Path, advice: str) -> HeldOutText:
-    """Reads a split of a run's data.
-
-    Raises:
-        CorpusError: a file cannot be read, or there is no such split; the message ends with ``advice``.
-    """
-    splits = source.files(cache_dir)
-    if split not in splits:
-        raise CorpusError(f"the data has no split {split!r}, found {', '.join(splits)}; {advice}")
-    corpus, features = read_parallel(*splits[split], keep_empty=True), source.split_features(split, cache_dir)
-    languages, name = (source.src_lang, source.tgt_lang), ", ".join(path.name for path in splits[split])
-    return HeldOutText(name, corpus.src, corpus.tgt, source.text_form, *languages, features, source.picture)
 
 
 def read_files(files: tuple[Path, ...], described: ParallelSource | System, named: str) -> HeldOutText:

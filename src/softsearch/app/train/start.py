@@ -73,28 +73,6 @@ class Fresh:
                 path.unlink()
 
 
-def choose_start(options: Train) -> Fresh:
-    """How the run of these options starts: Fresh, Adapted or Resumed.
-
-    Raises:
-        ConfigError: the options contradict each other, or the folder has another run.
-        CheckpointError: a checkpoint cannot be read.
-    """
-    check_folder(options)
-    if options.init.ckpt is not None:
-        from softsearch.app.train.init import Adapted, check_init
-
-        check_init(options)
-    elif options.init.vocabulary != "keep" or options.init.parts is not None:
-        raise ConfigError("init.vocabulary and init.parts say what is taken of a run; set init=RUN, too")
-    if options.resume is not None:
-        from softsearch.app.train.resume import Resumed, checkpoint_to_resume
-
-        if (checkpoint := checkpoint_to_resume(options.resume, options.run_dir)) is not None:
-            return Resumed(options, checkpoint)
-    return Fresh(options) if options.init.ckpt is None else Adapted(options)
-
-
 def prepare_data(data: ParallelDataModule, node: dict[str, Any], world_size: int = 1) -> ParallelDataModule:
     """Prepares the data, writes the languages that it has into its config ``node``, and warns of its text.
 

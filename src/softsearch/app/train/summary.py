@@ -16,13 +16,11 @@ from softsearch.app.config.options import Train
 from softsearch.app.config.shorthands import shell_command
 from softsearch.app.console import echo
 from softsearch.app.results import print_test, write_hypotheses, write_metrics
-from softsearch.app.systems.texts import read_split
 from softsearch.app.train.parts import TrainParts
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.evaluation.inference import evaluate
-from softsearch.evaluation.test_set import HeldOutText
+from softsearch.evaluation.test_set import HeldOutText, read_split
 from softsearch.models.interface import Seq2Seq
-from softsearch.models.recurrent import NoSource
 from softsearch.search.interface import SearchStrategy
 from softsearch.training.checkpoints.folder import BEST, LAST
 
@@ -109,7 +107,7 @@ def print_end(options: Train, config: Mapping[str, Any], model: Seq2Seq, trainer
     elif last.is_file():
         echo(f"last checkpoint: {last}")
     is_debug = HydraConfig.initialized() and HydraConfig.get().runtime.choices.get("debug") is not None
-    if isinstance(model.encoder, NoSource) or is_debug or not (best.is_file() or last.is_file()):
+    if not model.encoder.description.output_dim or is_debug or not (best.is_file() or last.is_file()):
         return
     run = str(options.run_dir if best.is_file() else last).removeprefix(f"{Path.cwd()}/")
     ckpt, out = f"ckpt={quoted(run)}", f"exports/{options.name}"

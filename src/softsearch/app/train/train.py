@@ -13,14 +13,16 @@ from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.config.build import build_model, check_attention, with_weights
 from softsearch.app.config.composition import CONFIGS
+from softsearch.app.config.options import Train
 from softsearch.app.config.processes import launched_rank
 from softsearch.app.config.validation import build
 from softsearch.app.environment import git_state
 from softsearch.app.train.devices import naming_lost_processes
 from softsearch.app.train.parts import TrainParts, build_parts
-from softsearch.app.train.start import Fresh, choose_start, only_run, prepare_data
+from softsearch.app.train.start import Fresh, check_folder, only_run, prepare_data
 from softsearch.app.train.summary import best_saver, final_test, log_start, print_end
 from softsearch.data.datamodule import ParallelDataModule
+from softsearch.errors import ConfigError
 from softsearch.models.interface import Seq2Seq
 from softsearch.training.checkpoints.checkpoint_contents import SaveOrigin, read_contents
 from softsearch.training.checkpoints.folder import BEST
@@ -61,6 +63,28 @@ def train(config: DictConfig) -> None:
             show()
             print_end(parts.options, parts.record, model, trainer)
         trainer.strategy.barrier()
+
+
+def choose_start(options: Train) -> Fresh:
+    """How the run of these options starts: Fresh, Adapted or Resumed.
+
+    Raises:
+        ConfigError: the options contradict each other, or the folder has another run.
+        CheckpointError: a checkpoint cannot be read.
+    """
+    check_folder(options)
+    if options.init.ckpt is not None:
+        from softsearch.app.train.init import Adapted, check_init
+
+        check_init(options)
+    elif options.init.vocabulary != "keep" or options.init.parts is not None:
+        raise ConfigError("init.vocabulary and init.parts say what is taken of a run; set init=RUN, too")
+    if options.resume is not None:
+        from softsearch.app.train.resume import Resumed, checkpoint_to_resume
+
+        if (checkpoint := checkpoint_to_resume(options.resume, options.run_dir)) is not None:
+            return Resumed(options, checkpoint)
+    return Fresh(options) if options.init.ckpt is None else Adapted(options)
 
 
 @contextmanager

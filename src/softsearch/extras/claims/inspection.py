@@ -12,10 +12,9 @@ from omegaconf import DictConfig, OmegaConf
 from softsearch.app.config.build import untrained_model
 from softsearch.app.results import read_metrics
 from softsearch.app.systems.open import open_systems
-from softsearch.app.systems.texts import read_split
 from softsearch.app.train_process import logged_values
 from softsearch.evaluation.inference import TorchStepFunction
-from softsearch.evaluation.test_set import HeldOutText
+from softsearch.evaluation.test_set import HeldOutText, read_split
 from softsearch.extras.claims.measures import Runs, chosen
 from softsearch.extras.claims.verdict import Row
 from softsearch.runtime.system import System

@@ -15,7 +15,8 @@ from softsearch.app.config.options import Init, Train, Vectors
 from softsearch.app.config.validation import build
 from softsearch.app.train.init import differences, start_from, tokenizer_maker
 from softsearch.app.train.parts import freeze
-from softsearch.app.train.start import Fresh, choose_start
+from softsearch.app.train.start import Fresh
+from softsearch.app.train.train import choose_start
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.interface import Seq2Seq
 from softsearch.testing.models import model_config, small_model
