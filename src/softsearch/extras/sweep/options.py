@@ -6,7 +6,7 @@ from pathlib import Path
 
 from softsearch.app.config.options import Part, Systems
 from softsearch.ranges import AtLeastOne
-from softsearch.search.ensemble import Average
+from softsearch.search.options import Average
 
 Values = list[str | bool | float]  # to choose from
 
