@@ -18,9 +18,9 @@ _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "
 
 
 class Term(NamedTuple):
-    """A term of a sentence: one of the alternatives must stand in its translation, so many ``times`` in all.
+    """A term of a sentence: its translation must contain the alternatives, together, at least this many ``times``.
 
-    With a bonus it need not: translations rank by so many nats more for each time.
+    With a bonus it is only preferred: translations rank by this many nats more for each time.
     """
 
     alternatives: tuple[str, ...]

@@ -38,7 +38,7 @@ class TrainParts:
 
     options: Train
     record: dict[str, Any]  # the resolved config that the run's files keep
-    training: Mapping[str, Any]  # arguments of TranslationModule beside the model
+    training: Mapping[str, Any]  # arguments of TranslationModule other than the model
     metrics: Mapping[str, Metric]
     callbacks: list[Callback]
     trainer: lightning.Trainer
@@ -137,7 +137,7 @@ def check_trained(options: Train) -> None:
 
 
 def build_training(options: Train, model: Seq2Seq) -> dict[str, Any]:
-    """The arguments of the TranslationModule beside its model, which they fit.
+    """The arguments of the TranslationModule other than its model, which they fit.
 
     ``model`` is that of :func:`describe_model`.
 
