@@ -63,9 +63,13 @@ def end_on_signals() -> None:
             signal.signal(number, _end)
 
 
-def raise_on_signals() -> None:
-    """Makes signals raise KeyboardInterrupt and SystemExit again, for work that has to clean up."""
-    for number, handler in zip(_SIGNALS, (signal.default_int_handler, _exit), strict=True):
+def raise_on_signals(*, ctrl_c_exits: bool = False) -> None:
+    """Makes signals raise KeyboardInterrupt and SystemExit again, for work that has to clean up.
+
+    With ``ctrl_c_exits`` both raise SystemExit: asyncio would replace Python's own handler of Ctrl-C, and cancel a
+    server's answers instead of letting it refuse them.
+    """
+    for number, handler in zip(_SIGNALS, (_exit if ctrl_c_exits else signal.default_int_handler, _exit), strict=True):
         if signal.getsignal(number) is _end:
             signal.signal(number, handler)
 

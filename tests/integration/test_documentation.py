@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from softsearch.app.config.composition import composed
-from softsearch.app.config.options import OPTIONS
+from softsearch.commands import named
 from tests.integration.commands import made_once
 from tests.integration.documented import ELSEWHERE, PAGES, ask, carry_out, commands, prepare, requests
 from tests.serving import BUNDLE, serving
@@ -29,7 +29,8 @@ def test_the_options_of_a_page_exist(page: str) -> None:
     for line in commands(page):
         _, name, *words = shlex.split(line)
         options = [word for word in words if "=" in word and not word.startswith(FROM_FILES)]
-        if name in OPTIONS and len(options) == len(words):
+        command = named(name)
+        if command and command.takes == "key=value" and len(options) == len(words):
             composed(name, *options)
 
 

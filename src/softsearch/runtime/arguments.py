@@ -323,6 +323,6 @@ def with_flags(message: str) -> str:
 
 
 def _search_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    own = option_names(arguments.search)
+    own = option_names(arguments.search) if "search" in arguments else set()  # which a line of the prompt may lack
     given = {name: value for name, value in vars(arguments).items() if value not in (None, [])}
     return {name: value for name, value in given.items() if name in own or kinds_with(name)}

@@ -70,7 +70,7 @@ def run(words: Sequence[str]) -> int:
     try:
         arguments = parser_of(command).parse_args(words[1:])
         function = resolve_name(command.run)
-        raise_on_signals()
+        raise_on_signals(ctrl_c_exits=True)
         return function(*[arguments] * (command.takes == "flags")) or 0
     except ModuleNotFoundError as error:
         raise SoftsearchError(missing_package(command, error)) from error

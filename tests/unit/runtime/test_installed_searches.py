@@ -24,10 +24,10 @@ from softsearch.search.options import Lengths, Option
 
 @dataclass(frozen=True, kw_only=True)
 class Cut(Lengths):
-    keep: Annotated[int, Range(1, 50), Option("tokens that are kept", 20)] = 1
+    tokens: Annotated[int, Range(1, 50), Option("tokens that are kept", 20)] = 1
 
     def __call__(self, step_fn, src):
-        return Greedy(max_length_factor=0.0, max_length_offset=self.keep)(step_fn, src)
+        return Greedy(max_length_factor=0.0, max_length_offset=self.tokens)(step_fn, src)
 """
 ENTRY_POINTS = (
     "[softsearch.searches]\ncut = outside_search:Cut\nbroken = no_such_module:Cut\nbeam = outside_search:Cut\n"
@@ -51,9 +51,9 @@ def _installed(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
 
 def test_it_translates_and_its_options_are_checked(translator: Translator) -> None:
     expected = [found.text for found in translator.translate(SRC_LINES, search="greedy", max_length="2")]
-    assert [found.text for found in translator.translate(SRC_LINES, search="cut", keep=2)] == expected
-    with pytest.raises(ConfigError, match=r"search\.keep is 51, expected a whole number of at least 1 and at most 50"):
-        translator.translate(SRC_LINES, search="cut", keep=51)
+    assert [found.text for found in translator.translate(SRC_LINES, search="cut", tokens=2)] == expected
+    with pytest.raises(ConfigError, match=r"search\.tokens is 51, expected a whole number of at least 1 and at mos"):
+        translator.translate(SRC_LINES, search="cut", tokens=51)
     with pytest.raises(ConfigError, match="n_best is an option of search beam, sample or rerank, not of search cut"):
         translator.translate(SRC_LINES, search="cut", n_best=2)
 
@@ -62,22 +62,22 @@ def test_it_is_typed_as_our_own(
     bundle_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     typed = []
-    for options in (["--search", "cut", "--keep", "2"], ["--search", "greedy", "--max-length", "2"]):
+    for options in (["--search", "cut", "--tokens", "2"], ["--search", "greedy", "--max-length", "2"]):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\n".join(SRC_LINES).encode())))
         assert main(["translate", str(bundle_dir), *options]) == 0
         typed.append(capsys.readouterr().out)
     assert typed[0] == typed[1] != ""
     with pytest.raises(SystemExit):
-        main(["translate", str(bundle_dir), "--search", "cut", "--keeps", "2"])
-    assert "there is no option --keeps; did you mean --keep?" in capsys.readouterr().err
+        main(["translate", str(bundle_dir), "--search", "cut", "--tokenss", "2"])
+    assert "there is no option --tokenss; did you mean --tokens?" in capsys.readouterr().err
 
 
 def test_a_bundle_recommends_it() -> None:
-    facts = search_facts(strategy_class("cut")(keep=3))
-    assert facts == {"name": "cut", "keep": 3, **{name: facts[name] for name in facts if "length" in name}}
+    facts = search_facts(strategy_class("cut")(tokens=3))
+    assert facts == {"name": "cut", "tokens": 3, **{name: facts[name] for name in facts if "length" in name}}
     assert read_search(facts) == ("cut", {name: value for name, value in facts.items() if name != "name"})
-    with pytest.raises(ConfigError, match=r"search\.keep is 21, expected at most 20 in a bundle"):
-        read_search(facts | {"keep": 21})
+    with pytest.raises(ConfigError, match=r"search\.tokens is 21, expected at most 20 in a bundle"):
+        read_search(facts | {"tokens": 21})
 
 
 def test_what_is_not_there_is_refused_and_ours_stay() -> None:

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from softsearch.errors import ConfigError
-from softsearch.text.noise import NO_NOISE, Noise, _beside, _with_typo
+from softsearch.text.noise import NO_NOISE, Noise, _neighbour_key, _with_typo
 
 PAIRS = [
     ("A man's dog (the big one) sleeps.", "Der Hund eines Mannes schläft."),
@@ -73,7 +73,7 @@ def test_a_typo_is_one_of_four(letters: str) -> None:
             possible.add(letters[:i] + other + letters[i + 1 :])
     rng = random.Random(1)
     assert {_with_typo(letters, rng) for _ in range(2000)} == possible
-    assert _beside("ж", rng) == "жж"
+    assert _neighbour_key("ж", rng) == "жж"
 
 
 def test_typos_are_in_words_of_the_source_alone() -> None:

@@ -221,7 +221,9 @@ def test_float16_resumes_exactly_with_its_scale(tmp_path: Path) -> None:
     with pytest.raises(SystemExit):
         part(cut, Terminate(29))
     last = cut / "checkpoints" / "last.ckpt"
-    assert part(cut, resume=last).summary == part(whole).summary == dict.fromkeys(FaultySteps(folder="").summary, 0)
+    assert (
+        part(cut, resume=last).summary() == part(whole).summary() == dict.fromkeys(FaultySteps(folder="").summary(), 0)
+    )
     assert_same_bits(last, whole / "checkpoints" / "last.ckpt")
     found, expected = (load_checkpoint(run / "checkpoints" / "last.ckpt")["MixedPrecision"] for run in (cut, whole))
     assert found == expected

@@ -24,9 +24,9 @@ def test_a_resumed_run_counts_on(tmp_path: Path) -> None:
         "train/padding_efficiency",
         "train/steps",
     )
-    assert {name: second.summary[name] for name in names} == {name: first.summary[name] for name in names}
-    assert first.summary["train/tokens_per_second"] > 0
-    assert first.summary["train/elapsed_seconds"] > first.summary["train/seconds"]  # there was a validation
+    assert {name: second.summary()[name] for name in names} == {name: first.summary()[name] for name in names}
+    assert first.summary()["train/tokens_per_second"] > 0
+    assert first.summary()["train/elapsed_seconds"] > first.summary()["train/seconds"]  # there was a validation
 
 
 class Watch(Callback):
@@ -69,4 +69,4 @@ def test_every_validation_counts(tmp_path: Path) -> None:
     speed, validation = Throughput(), SlowValidation()
     fit(tmp_path, tmp_path / "run", validation, speed)
     assert validation.seconds
-    assert speed.summary["train/elapsed_seconds"] > speed.summary["train/seconds"] + validation.seconds
+    assert speed.summary()["train/elapsed_seconds"] > speed.summary()["train/seconds"] + validation.seconds
