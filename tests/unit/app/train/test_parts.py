@@ -1,11 +1,11 @@
-"""Limits with which nothing would be trained are named by their keys."""
+"""Limits with which nothing would be trained are named by their keys, and all mistakes at once."""
 
 import pytest
 
 from softsearch.app.config.command import share
 from softsearch.app.config.composition import composed
 from softsearch.app.config.validation import plain
-from softsearch.app.train.parts import check_limits
+from softsearch.app.train.parts import build_parts, check_limits
 from softsearch.errors import ConfigError
 
 
@@ -35,3 +35,13 @@ def test_limits_without_training(options: list[str], message: str | None) -> Non
 def test_a_share_of_no_end() -> None:
     with pytest.raises(ConfigError, match=r"trainer.max_steps is -1, .*set trainer.max_steps=N"):
         share(0.5, -1)
+
+
+def test_all_mistakes_are_named_at_once() -> None:
+    wrong = ("optimizer.lr=x", "search.beam=0", "callbacks.last.keep=0", "model.encoder.dropout=2")
+    with pytest.raises(ConfigError, match=r"^4 options are wrong:\n  model\.encoder\.dropout is 2 ") as refused:
+        build_parts(composed("train", "model=rnnsearch", "trainer=cpu", "name=x", "run_dir=x", *wrong))
+    for key in ("optimizer.lr", "search.beam", "callbacks.last.keep"):
+        assert f"\n  {key} is " in str(refused.value)
+    with pytest.raises(ConfigError, match=r"^search\.beam is 0 "):
+        build_parts(composed("train", "model=rnnsearch", "trainer=cpu", "name=x", "run_dir=x", "search.beam=0"))
