@@ -7,6 +7,7 @@ case; ``part`` inside longer words, too.
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from softsearch.errors import CorpusError
 from softsearch.search.terms import Term, joins
@@ -28,7 +29,7 @@ class Glossary:
 
     def __init__(self, rows: Iterable[Sequence[str]], origin: str = "glossary") -> None:
         self.origin = origin
-        # A text of each term, not an object: a million of them shall fit into a small host.
+        # A text of each term, not an object, so that a million of them fit into a small host.
         self._targets: dict[str, dict[str, str]] = {kind: {} for kind in KINDS}
         for number, row in enumerate(rows, 1):
             if not row:
@@ -48,14 +49,11 @@ class Glossary:
                 )
         self._longest = {kind: max(map(len, terms), default=0) for kind, terms in self._targets.items()}
 
-    def _refuse(self, number: int, found: str, row: Sequence[str]) -> Sequence[str]:
+    def _refuse(self, number: int, found: str, row: Sequence[str]) -> NoReturn:
         raise CorpusError(
             f"{self.origin}:{number} has {found} in {'<TAB>'.join(row)!r:.80}; expected a source term, a tab, its "
             f"translation or several separated by |, and, if wanted, a tab and {', '.join(KINDS)}"
         )
-
-    def __len__(self) -> int:
-        return sum(map(len, self._targets.values()))
 
     def find(self, text: str) -> list[Term]:
         """The terms of a sentence, from left to right; where several begin, the longest one."""

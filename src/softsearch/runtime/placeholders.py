@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from softsearch.runtime.system import BATCH_TOKENS, System
 from softsearch.search.forced_decoding import forced_alignments
 from softsearch.search.interface import Hypothesis
-from softsearch.text.id_mapping import texts_of_ids
 from softsearch.text.keep import Kept
 from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.text.vocabulary import UNK
@@ -24,7 +23,7 @@ def fill_placeholders(
     hypotheses: Sequence[Hypothesis],
     texts: Sequence[str],
 ) -> list[str]:
-    """The texts of translations of sources, given as text and as token ids, with the text to copy in place of each UNK.
+    """Fills the ``texts`` of translations, whose sources are given as text and as token ids, with the text to copy.
 
     Several such texts of a sentence go where the attention to them is greatest, or stay in their order if the model has
     none.
@@ -39,36 +38,38 @@ def fill_placeholders(
         if not each:
             continue
         rows = [place for place, token in enumerate(found.tokens) if token == UNK]
-        fillings = [one.text for one in each]
+        fillings = dict(zip(rows, each, strict=False))
         if number in attention:
-            fillings = _by_attention(system.tokenizers[0], source, each, attention[number][rows])
-        filled[number] = _filled(system.tokenizers[1], source, found.tokens, dict(zip(rows, fillings, strict=False)))
+            chosen = _by_attention(system.tokenizers[0], source, each, attention[number][rows])
+            fillings = {rows[index]: one for index, one in chosen.items()}
+        filled[number] = _filled(system.tokenizers[1], source, found.tokens, fillings)
     return filled
 
 
 def _by_attention(
     tokenizer: SentencePieceTokenizer, source: str, kept: Sequence[Kept], attention: NDArray[np.floating]
-) -> list[str]:
-    """The kept text of each UNK, of which ``attention [UNKs, src_len]`` is given."""
+) -> dict[int, Kept]:
+    """The text to copy for each UNK, by the number of the UNK, from ``attention [UNKs, src_len]``."""
     spans = [(len(tokenizer.encode(source[: k.begin])), len(tokenizer.encode(source[: k.end]))) for k in kept]
     shares = np.stack([attention[:, begin : max(end, begin + 1)].sum(axis=1) for begin, end in spans], axis=1)
-    chosen: dict[int, str] = {}
+    chosen: dict[int, Kept] = {}
     for _ in range(min(shares.shape)):
         row, column = divmod(int(shares.argmax()), len(kept))
-        chosen[row] = kept[column].text
+        chosen[row] = kept[column]
         shares[row], shares[:, column] = -1.0, -1.0
-    return [chosen.get(row, "") for row in range(len(attention))]
+    return chosen
 
 
-def _filled(tokenizer: SentencePieceTokenizer, source: str, tokens: Sequence[int], fillings: dict[int, str]) -> str:
+def _filled(tokenizer: SentencePieceTokenizer, source: str, tokens: Sequence[int], fillings: dict[int, Kept]) -> str:
     """The text of tokens with the fillings, by the places of the tokens; spaces around them are those of the source."""
-    texts, parts = texts_of_ids(tokenizer), []
+    parts = []
     for place, run in groupby(tokenizer.text_order(tokens), lambda at: at if at in fillings else None):
         if place is not None:
-            found = source.find(fillings[place])
-            before, after = source[:found][-1:], source[found + len(fillings[place]) :][:1]
-            parts.append(" " * before.isspace() + fillings[place] + " " * after.isspace())
+            kept = fillings[place]
+            before, after = source[: kept.begin][-1:], source[kept.end :][:1]
+            parts.append(" " * before.isspace() + kept.text + " " * after.isspace())
             continue
-        ids = [tokens[at] for at in run]
-        parts.append(" " * texts[ids[0]].startswith(" ") + tokenizer.decode(ids))
+        ids = [tokens[at] for at in sorted(run)]  # in the model's order, as the tokenizer reads them
+        space = " " * tokenizer.pieces(ids)[0].startswith("\u2581")  # which decoding leaves out
+        parts.append(space + tokenizer.decode(ids))
     return re.sub(" {2,}", " ", "".join(parts)).strip(" ")

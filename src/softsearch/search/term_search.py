@@ -4,7 +4,7 @@ Post & Vilar 2018 (arXiv:1804.06609) divide the beam among hypotheses by how muc
 (naacl-main N19-1090) do it for a batch. Here what they hold is read from their text (:mod:`softsearch.search.terms`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -22,6 +22,7 @@ from softsearch.search.terms import Terms
 from softsearch.text.vocabulary import EOS
 
 _SLOTS = 4  # hypotheses of a sentence for each step of writing terms
+_MAX_ROWS = 1024  # of a batch, for which the probabilities of all tokens are in memory
 _WRITING = 4  # of the tokens that write a term, how many are tried for each hypothesis
 _BLOCK = 64  # tokens, of which the greatest probability is compared first
 
@@ -36,7 +37,7 @@ class TermSearch:
     each step of writing all of them.
 
     Args:
-        search: what has found the translations so far; they are its own where they contain the terms.
+        search: the search that found the translations so far.
 
     Raises:
         ConfigError: the search is neither greedy nor a beam search.
@@ -69,11 +70,9 @@ class TermSearch:
         missing = [each.missing_in(n_best[0].tokens) > 0 for each, n_best in zip(terms, lists, strict=True)]
         left = list(range(len(src)))
         for watched in (missing, [np.ones_like(each) for each in missing]):
-            steps = sorted((terms[number].steps(watched[number]), number) for number in left)
+            sizes = sorted((_beam_size(beam, terms[number], watched[number]), number) for number in left)
             left = []
-            # All of a batch have the beam of the one with the most steps.
-            for _, group in groupby(steps, lambda each: each[0].bit_length()):
-                numbers = [number for _, number in group]
+            for numbers in _batches(sizes):
                 sources, given = [src[n] for n in numbers], prefixes and [prefixes[n] for n in numbers]
                 constraints = Constraints(beam, sources, given or None, step_fn.vocab_size)
                 batch = _TermBatch(sources, beam, constraints, [(terms[n], watched[n]) for n in numbers])
@@ -81,6 +80,19 @@ class TermSearch:
                     results[number] = _merged(found, lists[number], terms[number])[: beam.n_best] or results[number]
                     left += [] if found else [number]
         return results
+
+
+def _beam_size(options: BeamSearch, terms: Terms, watched: NDArray[np.bool_]) -> int:
+    """The hypotheses of a sentence: of its own terms alone, so that translations do not depend on the batch."""
+    return min(max(options.beam, _SLOTS << terms.steps(watched).bit_length()), MAX_BEAM)
+
+
+def _batches(sizes: Sequence[tuple[int, int]]) -> Iterator[list[int]]:
+    """Sentences, given with the sizes of their beams and sorted by these, that are searched together."""
+    for size, group in groupby(sizes, lambda each: each[0]):
+        numbers = [number for _, number in group]
+        most = max(1, _MAX_ROWS // size)
+        yield from (numbers[begin : begin + most] for begin in range(0, len(numbers), most))
 
 
 def _merged(found: list[Hypothesis], earlier: Sequence[Hypothesis], terms: Terms) -> list[Hypothesis]:
@@ -101,7 +113,7 @@ def lacking(lists: Sequence[Sequence[Hypothesis]], terms: Sequence[Terms | None]
 
 
 class _TermBatch(Batch):
-    """The state of the search of sentences that all have terms.
+    """The state of the search of sentences that have terms and take beams of one size.
 
     Hypotheses that have written equally much of the watched terms share a part of the beam.
     """
@@ -114,9 +126,7 @@ class _TermBatch(Batch):
         terms: Sequence[tuple[Terms, NDArray[np.bool_]]],
     ) -> None:
         self.terms, self.watched = [each for each, _ in terms], [each.must & watched for each, watched in terms]
-        steps = max(each.steps(watched) for each, watched in terms)
-        beam = min(max(options.beam, _SLOTS * (steps + 1)), MAX_BEAM)
-        super().__init__(src, replace(options, beam=beam, groups=1), constraints)
+        super().__init__(src, replace(options, beam=_beam_size(options, *terms[0]), groups=1), constraints)
         self.enough = options.beam
         self.places = [np.zeros(1, dtype=np.int32) for _ in terms]  # of each sentence [rows]
         self.counts = [np.zeros((1, len(each.needed)), dtype=np.int64) for each in self.terms]  # [rows, terms]

@@ -18,9 +18,9 @@ _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "
 
 
 class Term(NamedTuple):
-    """A term of a sentence: its translation must contain the alternatives, together, at least this many ``times``.
+    """A term of a sentence, whose translation must contain one of the alternatives as often as ``times`` says.
 
-    With a bonus it is only preferred: translations rank by this many nats more for each time.
+    With a bonus the term is only preferred: each occurrence ranks a translation higher by this many nats.
     """
 
     alternatives: tuple[str, ...]
@@ -64,7 +64,7 @@ class Spelling:
 class Terms:
     """The required terms of one sentence.
 
-    A term that is part of another's every alternative is needed once more for each of these.
+    A term that stands inside another term's translation is needed in addition to it.
     """
 
     def __init__(self, required: Sequence[Term], spelling: Spelling) -> None:

@@ -30,7 +30,7 @@ def answer(command, options, work):
     sys.argv = [f"{command}.py", *options]
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()) as said:
         try:
-            run(replace(named(command), run=work))
+            run(replace(named(command), run=work or named(command).run))
         except SystemExit as end:
             return end.code, said.getvalue()
         except BaseException as error:
@@ -224,6 +224,7 @@ BEFORE_THE_DATA = [
      "model.encoder.cell.reset is not an option of LSTMCell: "),
     (2, "train model=ngram resume=last.ckpt", "counted from the data, not trained; type softsearch count"),
     (2, "train model=ngram seed=2 init=last.ckpt", "not trained; type softsearch count"),
+    (2, "count model=gru seed=2", "RecurrentDecoder is trained, not counted; type softsearch train "),
     (2, "train optimizer.lr=x search.beam=0 callbacks.last.keep=0", "3 options are wrong:"),
     (2, "train optimizer.lr=nan", "optimizer.lr is nan (float), expected"),
     (2, "train optimizer.betas=[0.9]", "optimizer.betas is [0.9] (list), expected a list of a number"),
@@ -246,7 +247,7 @@ def test_the_rest_is_known_before_the_data_are_prepared(tmp_path: Path) -> None:
     lines = []
     for command, *options in (line.split() for _, line, _ in BEFORE_THE_DATA):
         lines.append((command, *(short[3:] if "data=parallel" in options else short), *options))
-    answers, _ = typed(tmp_path, lines, work="softsearch.app.train.train.train")
+    answers, _ = typed(tmp_path, lines, work="")  # that of each command
     expect(BEFORE_THE_DATA, answers)
     assert not (tmp_path / "cache").exists()
 

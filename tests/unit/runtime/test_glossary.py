@@ -7,8 +7,12 @@ import pytest
 
 from softsearch.errors import ConfigError
 from softsearch.runtime.cli import main
+from softsearch.runtime.placeholders import _filled
 from softsearch.runtime.translator import Translator
-from softsearch.text.keep import Keep
+from softsearch.text.keep import Keep, Kept
+from softsearch.text.tokenizer import SentencePieceTokenizer
+from softsearch.text.vocabulary import UNK
+from tests.unit.runtime.bundles import tokenizers
 
 LINES = ["one two three", "a cat sat", "four five six"]
 TERMS = {"two": "zehn", "cat": "sieben|acht Katze", "four": "\u65e5"}
@@ -66,3 +70,13 @@ def test_kept_text_and_the_glossary_go_together(translator: Translator) -> None:
     (found,) = translator.translate(["one two {two}"], keep=Keep(usual=True), glossary={"two": "zehn"})
     assert "{two}" in found.text
     assert len(re.findall(r"\bzehn\b", found.text)) == 1
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_text_is_put_where_unk_stands_whichever_way_the_model_writes(reverse: bool) -> None:
+    tokenizer = SentencePieceTokenizer(tokenizers()[1].model, reverse=reverse)
+    ids = [*tokenizer.encode("eins zwei"), UNK, *tokenizer.encode("drei")]
+    if reverse:
+        ids = [*tokenizer.encode("drei"), UNK, *tokenizer.encode("eins zwei")]
+    text = _filled(tokenizer, "a {x} b", ids, {ids.index(UNK): Kept(2, 5, "{x}")})
+    assert text == "eins zwei {x} drei"

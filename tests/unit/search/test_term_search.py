@@ -161,3 +161,13 @@ def test_terms_inside_other_terms_are_needed_besides() -> None:
 def test_words_of_scripts_without_spaces_have_edges_everywhere() -> None:
     spelling = Spelling(["", "", "", "", "東京", "都", "に", "行"])
     assert Terms([Term(("京都",))], spelling).missing_in([4, 5, 6]).tolist() == [0]
+
+
+def test_translations_do_not_depend_on_the_batch() -> None:
+    model, search = TableModel(7), BeamSearch(beam=2, max_length_offset=14)
+    terms = [
+        Terms([Term((text,), times)], SPELLING) for text, times in (("bab", 1), ("ab ab", 3), ("abb", 1), ("b", 2))
+    ]
+    together = search_with_terms(search, model, SOURCES, terms)
+    alone = [search_with_terms(search, model, [src], [each])[0] for src, each in zip(SOURCES, terms, strict=True)]
+    assert together == alone
