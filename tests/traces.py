@@ -35,10 +35,8 @@ def keep_traces() -> None:
             return trace(module, **options)  # a test's own package: another test's may have the same name
         torch.save((module, examples, repr(rest)), content := io.BytesIO())
         digest = hashlib.sha256(content.getbuffer())
-        for part in {
-            *map(_digest, {inspect.getfile(name) for name in classes if name.__module__.startswith("tests.")})
-        }:
-            digest.update(part)
+        for file in sorted({inspect.getfile(name) for name in classes if name.__module__.startswith("tests.")}):
+            digest.update(_digest(file))
         digest.update(_sources_and_tracer())
         kept = FOLDER / f"{digest.hexdigest()}.onnx"
         if not kept.exists():
