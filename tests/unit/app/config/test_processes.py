@@ -1,6 +1,7 @@
 """Names of runs' folders, and how many processes the cluster or the user started."""
 
 import pytest
+from lightning.pytorch.utilities import rank_zero_only
 
 from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Train
@@ -66,6 +67,7 @@ def test_nodes_that_would_wait_for_each_other(
 ) -> None:
     for variable, value in environment.items():
         monkeypatch.setenv(variable, value)
+    monkeypatch.setattr(rank_zero_only, "rank", 0)  # the trainer sets it from NODE_RANK, for every later test, too
     options = "trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=1", f"trainer.num_nodes={nodes}"
     config = composed("train", "name=x", "run_dir=x", *options)
     with pytest.raises(ConfigError, match=message):
