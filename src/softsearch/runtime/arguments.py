@@ -4,6 +4,7 @@ import argparse
 import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -96,6 +97,10 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
         "--paragraphs": (
             {"action": "store_const", "const": True},
             "split lines into sentences, and join their translations as the sentences stood (softsearch[paragraphs])",
+        ),
+        "--markup": (
+            {"action": "store_const", "const": True},
+            "lines are XML or HTML: their text is translated, and the tags come back in it",
         ),
         "--resume": (
             {"action": "store_true"},
@@ -284,9 +289,9 @@ def check_translate_options(parser: argparse.ArgumentParser, arguments: argparse
     for name, other in (("lm", "lm_weight"), ("lm_weight", "lm"), ("glossary_bonus", "glossary")):
         if getattr(arguments, name) is not None and getattr(arguments, other) is None:
             parser.error(f"{_flag(name)} needs {_flag(other)} as well")
-    for name in ("features", "prefix", "alignments"):
-        if arguments.paragraphs and getattr(arguments, name) is not None:
-            parser.error(f"--paragraphs and {_flag(name)} do not go together")
+    for flag, name in product(("paragraphs", "markup"), ("features", "prefix", "alignments")):
+        if getattr(arguments, flag) and getattr(arguments, name) is not None:
+            parser.error(f"--{flag} and {_flag(name)} do not go together")
     if arguments.features is not None and arguments.resume:
         parser.error("--features and --resume do not go together")
     if arguments.max_length is not None and arguments.max_length.offset < 1:

@@ -28,8 +28,7 @@ def translate(arguments: argparse.Namespace) -> None:
     language_model = None if arguments.lm is None else Bundle.open(arguments.lm)
     rescorers = [Bundle.open(path) for path in arguments.rescore]
     options = search_keywords(arguments) | {"search": arguments.search}
-    if arguments.paragraphs:
-        options["paragraphs"] = True
+    options |= {name: True for name in ("paragraphs", "markup") if getattr(arguments, name)}
     if arguments.banned:
         options["banned"] = expand_names(arguments.banned)
     if arguments.replace_unknown is not None:

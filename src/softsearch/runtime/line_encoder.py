@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from softsearch.errors import BundleError, ConfigError, InputError
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.manifest import Manifest
-from softsearch.runtime.paragraphs import Paragraph, Splitter
+from softsearch.runtime.paragraphs import Paragraph, Splitter, SplitText
 from softsearch.runtime.translation import Part, encode_whole, split_text
 from softsearch.text.corpus import is_blank
 from softsearch.text.joint_sources import tokenize_sources
@@ -89,7 +89,24 @@ class LineEncoder:
         if self.tokenizers[0].reads_several_sources:
             raise ConfigError("the model reads several sources, whose sentences have no pairs; leave out paragraphs")
         splitter = Splitter(*self._languages)
-        return [splitter.split(text, self._tag) for text in texts]
+        return [splitter.split(text, self.tag) for text in texts]
+
+    def split(
+        self, texts: Iterable[str], first_line: int = 1, *, paragraphs: bool, markup: bool
+    ) -> Sequence[SplitText]:
+        """The sentences of `paragraphs`, or the segments of fragments of markup, or the sentences of these.
+
+        Raises:
+            InputError: a tag is not closed, or closes nothing.
+            ConfigError: as `paragraphs`.
+        """
+        if not markup:
+            return self.paragraphs(texts)
+        from softsearch.runtime.markup import read_markup
+
+        if self.tokenizers[0].reads_several_sources:
+            raise ConfigError("the model reads several sources, between which tags stand already; leave out markup")
+        return read_markup(texts, first_line, self.tag, self.paragraphs if paragraphs else None)
 
     def parts(self, line: str, number: int) -> list[Part]:
         """The parts of a line with this number; none if the line is blank, or has nothing that the model reads.
@@ -117,11 +134,20 @@ class LineEncoder:
                 f"line {number} has {len(ids)} tokens, and its sources cannot be split together; expected fewer than "
                 f"{limit} tokens, so shorten it"
             )
-        tag = self._tag(text)
+        tag = self.tag(text)
         texts = [tag + part for part in split_text(text.removeprefix(tag), lambda p: len(encode(tag + p)) < limit)]
         return [Part(part, encode(part)) for part in texts]
 
-    def _tag(self, text: str) -> str:
+    def sentences(self, texts: Iterable[SplitText], first_line: int) -> list[list[Part]]:
+        """The parts of each sentence; ``first_line`` is the number of the first text.
+
+        Raises:
+            InputError: as `parts`.
+        """
+        numbered = ((number, line) for number, text in enumerate(texts, first_line) for line in text.sentences)
+        return [self.parts(line, number) for number, line in numbered]
+
+    def tag(self, text: str) -> str:
         """The language tag that starts a text, if the model knows it; every part of the text needs it."""
         tag = re.match(rf"{LANGUAGE_TAG.pattern}\s+", text)
         return tag[0] if tag and len(self.tokenizers[0].encode(tag[0])) == 1 else ""

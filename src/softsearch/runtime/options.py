@@ -111,7 +111,7 @@ def _option_kinds() -> dict[str, list[str]]:
 
 
 _KINDS_WITH = _option_kinds()
-_SUGGESTIONS = sorted({*_KINDS_WITH, "paragraphs", "prefixes", "replace_unknown", "search"} - {"prefix"})
+_SUGGESTIONS = sorted({*_KINDS_WITH, "markup", "paragraphs", "prefixes", "replace_unknown", "search"} - {"prefix"})
 
 
 class Length(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from softsearch.errors import ConfigError
 from softsearch.runtime.translation import Translation
@@ -35,30 +35,55 @@ class Paragraph(NamedTuple):
     def join(self, translations: Sequence[Translation]) -> Translation:
         """Joins the translations of the sentences into one of the text.
 
-        Its n-th best is made of their n-th best, or of the last one of a sentence that has fewer. Scores and log
-        probabilities are sums.
+        See :func:`join_translations`.
         """
-        ranks = max((len(each.n_best) for each in translations), default=1)
-        best, *others = [
-            self._join([each.n_best[min(rank, len(each.n_best) - 1)] for each in translations]) for rank in range(ranks)
-        ]
-        return replace(best, alternatives=tuple(others))
+        return join_translations(translations, self._text)
 
-    def _join(self, parts: Sequence[Translation]) -> Translation:
-        text = "".join(gap + part.text for gap, part in zip(self.gaps, parts, strict=False))
-        return Translation(
-            text=text + self.gaps[-1],
-            score=sum((part.score for part in parts), 0.0),
-            log_prob=sum((part.log_prob for part in parts), 0.0),
-            truncated=any(part.truncated for part in parts),
-            src_pieces=tuple(piece for part in parts for piece in part.src_pieces),
-            tgt_pieces=tuple(piece for part in parts for piece in part.tgt_pieces),
-            alignments=None,
-            fewer_sentences=any(part.fewer_sentences for part in parts),
-            unknown=tuple(each for part in parts for each in part.unknown),
-            missing_terms=tuple(each for part in parts for each in part.missing_terms),
-            optimal=all(part.optimal for part in parts) if any(part.optimal is not None for part in parts) else None,
-        )
+    def _text(self, translations: Sequence[Translation]) -> str:
+        return "".join(gap + each.text for gap, each in zip(self.gaps, translations, strict=False)) + self.gaps[-1]
+
+
+def join_translations(
+    translations: Sequence[Translation], text_of: Callable[[Sequence[Translation]], str]
+) -> Translation:
+    """Joins the translations of sentences into one of the text; ``text_of`` joins their texts.
+
+    Its n-th best is made of their n-th best, or of the last one of a sentence that has fewer. Scores and log
+    probabilities are sums.
+    """
+    ranks = max((len(each.n_best) for each in translations), default=1)
+    ranked = [[each.n_best[min(rank, len(each.n_best) - 1)] for each in translations] for rank in range(ranks)]
+    best, *others = [_joined(parts, text_of(parts)) for parts in ranked]
+    return replace(best, alternatives=tuple(others))
+
+
+def _joined(parts: Sequence[Translation], text: str) -> Translation:
+    return Translation(
+        text=text,
+        score=sum((part.score for part in parts), 0.0),
+        log_prob=sum((part.log_prob for part in parts), 0.0),
+        truncated=any(part.truncated for part in parts),
+        src_pieces=tuple(piece for part in parts for piece in part.src_pieces),
+        tgt_pieces=tuple(piece for part in parts for piece in part.tgt_pieces),
+        alignments=None,
+        fewer_sentences=any(part.fewer_sentences for part in parts),
+        unknown=tuple(each for part in parts for each in part.unknown),
+        missing_terms=tuple(each for part in parts for each in part.missing_terms),
+        optimal=all(part.optimal for part in parts) if any(part.optimal is not None for part in parts) else None,
+    )
+
+
+class SplitText(Protocol):
+    """A text whose translation is made from those of its sentences."""
+
+    @property
+    def sentences(self) -> Sequence[str]:
+        """The text to translate."""
+        ...
+
+    def join(self, translations: Sequence[Translation]) -> Translation:
+        """One translation of the text."""
+        ...
 
 
 class Splitter:
@@ -134,20 +159,18 @@ def _rules(src_lang: str) -> str:
     return "en"
 
 
-def join_paragraphs(paragraphs: Iterable[Paragraph], translations: Iterable[Translation]) -> list[Translation]:
-    """Joins the translations of all sentences, in order, into those of their paragraphs."""
+def join_paragraphs(paragraphs: Iterable[SplitText], translations: Iterable[Translation]) -> list[Translation]:
+    """Joins the translations of all sentences, in order, into those of their texts."""
     each = iter(translations)
     return [paragraph.join([*islice(each, len(paragraph.sentences))]) for paragraph in paragraphs]
 
 
-def refuse_with_paragraphs(**given: object) -> None:
-    """Refuses what belongs to single sentences, by name.
+def refuse_with(option: str, **given: object) -> None:
+    """Refuses what belongs to single sentences, by name, with ``paragraphs`` or ``markup``.
 
     Raises:
         ConfigError: one of these is given.
     """
     for name, value in given.items():
         if value:
-            raise ConfigError(
-                f"paragraphs and {name} do not go together, because {name} are of sentences; leave one out"
-            )
+            raise ConfigError(f"{option} and {name} do not go together, because {name} are of sentences; leave one out")

@@ -130,7 +130,8 @@ def translate_stream(
     """
     _refuse_one_file_for_both(files)
     keywords = {**(options or {}), **({"alignments": True} if files.alignments else {})}
-    keep_ends = bool(keywords.get("paragraphs"))
+    markup = bool(keywords.get("markup"))
+    keep_ends = markup or bool(keywords.get("paragraphs"))
     translator.translate([], **keywords)  # checks the options before any line is read
     n_best = "n_best" in keywords
     with ExitStack() as stack:
@@ -142,7 +143,7 @@ def translate_stream(
         if files.prefixes:
             prefixes = chain.from_iterable(_blocks(stack.enter_context(_open_input(files.prefixes)), files.prefixes))
         number, warnings = 0, ReviewWarnings()
-        for count, lines, features in _sources(source, files, keep_ends=keep_ends):
+        for count, lines, features in _sources(source, files, keep_ends=keep_ends, markup=markup):
             own = None if prefixes is None else list(islice(prefixes, count))
             if own is not None and len(own) < count:
                 raise InputError(
@@ -193,7 +194,10 @@ def _refuse_one_file_for_both(files: Files) -> None:
 def _format(translation: Translation, index: int, *, n_best: bool, end: str) -> str:
     if not n_best:
         return translation.text + end
-    return "".join(f"{index} ||| {ranked.text.rstrip(_ENDS)} ||| {ranked.score:.6f}\n" for ranked in translation.n_best)
+    return "".join(
+        f"{index} ||| {' '.join(ranked.text.rstrip(_ENDS).split(chr(10)))} ||| {ranked.score:.6f}\n"
+        for ranked in translation.n_best
+    )
 
 
 def _format_alignments(translation: Translation, line: int) -> str:
@@ -237,13 +241,17 @@ def _blocks(source: IO[bytes], path: Path | None, *, keep_ends: bool = False) ->
 
 
 def _sources(
-    source: IO[bytes], files: Files, *, keep_ends: bool
+    source: IO[bytes], files: Files, *, keep_ends: bool, markup: bool
 ) -> Iterator[tuple[int, list[str] | None, Features | None]]:
     """Yields blocks of lines, of feature vectors, or of both, with their sizes."""
     first = next(iter(files.input), None)
     blocks = (
         _joined_blocks(source, files.input) if len(files.input) > 1 else _blocks(source, first, keep_ends=keep_ends)
     )
+    if markup:
+        from softsearch.text.markup import join_fragments
+
+        blocks = join_fragments(blocks)
     if files.features is None:
         yield from ((len(block), block, None) for block in blocks)
         return

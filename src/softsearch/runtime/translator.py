@@ -12,7 +12,7 @@ from softsearch.machine import cores
 from softsearch.runtime.bundle import Bundle, open_shortlist
 from softsearch.runtime.line_encoder import LineEncoder
 from softsearch.runtime.options import Search, choose_search, default_batch_tokens, nearest, needs_alignments
-from softsearch.runtime.paragraphs import Paragraph, join_paragraphs, refuse_with_paragraphs
+from softsearch.runtime.paragraphs import SplitText, join_paragraphs, refuse_with
 from softsearch.runtime.providers import Provider
 from softsearch.runtime.system import (
     System,
@@ -148,6 +148,7 @@ class Translator:
         prefixes: Sequence[str] | None = None,
         replace_unknown: Mapping[str, str] | bool = False,
         paragraphs: bool = False,
+        markup: bool = False,
         first_line: int = 1,
         **options: Any,
     ) -> list[Translation]:
@@ -165,6 +166,7 @@ class Translator:
             replace_unknown: for models over words: a dictionary from source words to the translations that replace
                 unknown words. Source words that it lacks, or with True all of them, are copied.
             paragraphs: lines are text of any length; it is split into sentences, and what stands between them stays.
+            markup: lines are fragments of XML or HTML, whose tags come back in the translations.
             first_line: the number of the first line, for messages.
             options: of the search, as the table of docs/search.md has them: ``beam``, ``n_best``, ``length_penalty``,
                 ``alignments=True``, ...; and ``rescore_weights`` and ``rescore_length_penalty``. By default as the
@@ -181,12 +183,15 @@ class Translator:
             CorpusError: the features have another type or shape, or a value is not finite.
         """
         control = self._with_control(*(options.pop(name, None) for name in ("glossary", "glossary_bonus", "keep")))
-        texts = None
-        if paragraphs:
-            alignments = options.get("alignments")
-            refuse_with_paragraphs(features=features is not None, prefixes=prefixes, alignments=alignments)
-            texts = self.encoder.paragraphs(source_lines(lines, first_line))
-        sources = self._parts(lines, features, first_line) if texts is None else self._sentences(texts, first_line)
+        texts: Sequence[SplitText] | None = None
+        if paragraphs or markup:
+            given = {"features": features is not None, "prefixes": prefixes, "alignments": options.get("alignments")}
+            refuse_with("markup" if markup else "paragraphs", **given)
+            lines = source_lines(lines, first_line)
+            texts = self.encoder.split(lines, first_line, paragraphs=paragraphs, markup=markup)
+            options |= {"alignments": True} if markup and isinstance(search, str | None) else {}
+        read = self.encoder.sentences
+        sources = self._parts(lines, features, first_line) if texts is None else read(texts, first_line)
         recommended = self.manifest.search_kind, self.manifest.search
         strategy = choose_search(search, options, recommended, self.system.tokenizers[1], self._rescorers)
         prefix_ids: list[list[int]] | None = None
@@ -221,7 +226,7 @@ class Translator:
         system = self.system if needs_alignments(strategy) else self._without_alignments
         if system is self.system and not system.step_fn.has_attention:
             raise ConfigError(
-                f"{system.origin} has no attention, which alignments and a coverage penalty need; leave the option out"
+                f"{system.origin} has no attention, which alignments, markup and a coverage penalty need; leave it out"
             )
         parts = [part for line in sources for part in line]
         starts = None
@@ -313,11 +318,6 @@ class Translator:
         return [
             self.encoder.parts(line, number) for number, line in enumerate(source_lines(lines, first_line), first_line)
         ]
-
-    def _sentences(self, texts: Sequence[Paragraph], first_line: int) -> list[list[Part]]:
-        """The parts of each sentence."""
-        numbered = ((number, line) for number, text in enumerate(texts, first_line) for line in text.sentences)
-        return [self.encoder.parts(line, number) for number, line in numbered]
 
     def _candidates(
         self,

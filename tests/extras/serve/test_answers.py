@@ -57,7 +57,14 @@ BAD = {  # the body of POST /translate: the status, what the answer says
     '{"q": "four", "source": "en", "target": "de", "beam": 2}': (422, "beam is not a field"),
     '{"q": "four", "source": "en", "target": "xx"}': (400, "'en' to 'xx' is not supported, expected one of: en to de"),
     '{"q": "four", "source": "de", "target": "de"}': (400, "'de' to 'de' is not supported"),
-    '{"q": "four", "source": "en", "target": "de", "format": "html"}': (422, "format is 'html', expected 'text'"),
+    '{"q": "four", "source": "en", "target": "de", "format": "xml"}': (
+        422,
+        "format is 'xml', expected 'text' or 'html'",
+    ),
+    '{"q": "a <b>four", "source": "en", "target": "de", "format": "html"}': (
+        422,
+        "line 1, column 3: <b> is not closed",
+    ),
     '{"q": "four", "source": "en", "target": "de", "alternatives": 20}': (422, "n_best is 21, expected at most 20"),
 }
 

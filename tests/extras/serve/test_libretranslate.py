@@ -5,6 +5,7 @@ translate 3.1.0 (npm), curl, and FormData of Node.js and .NET.
 """
 
 import json
+import re
 from typing import Any
 
 import httpx
@@ -97,6 +98,17 @@ def test_forms_are_utf8_raw_in_percent_signs_or_in_parts(text: str, client: http
     assert client.post("/translate", content=parts, headers=headers).json() == wanted
     address = client.post("/translate", params={"q": text, "source": "en", "target": "de"})
     assert address.json() == wanted
+
+
+def test_tags_of_html_stay(client: httpx.Client) -> None:
+    body = {"q": ["<p>ten</p>\n<p class='a'>four &amp; <b>nine</b>", "<b>ten</b>"], "source": "en", "target": "de"}
+    found = client.post("/translate", json=body | {"format": "html", "alternatives": 1}).json()
+    first, other = found["translatedText"]
+    assert re.findall("<[^>]*>", first) == ["<p>", "</p>", "<p class='a'>", "<b>", "</b>"]
+    assert first.startswith("<p>zehn</p>\n<p class='a'>")
+    assert other == "<b>zehn</b>"
+    assert [len(each) for each in found["alternatives"]] == [1, 1]
+    assert client.post("/translate", data=body | {"format": "html", "alternatives": "1"}).json() == found
 
 
 MANY = [(f"f{number}", "x") for number in range(101)]

@@ -408,7 +408,9 @@ def test_each_part_of_a_long_line_is_looked_at_by_itself(tmp_path: Path) -> None
     assert [found.text for found in best.n_best] == [" ".join(part.text for part in rank) for rank in ranks]
 
 
-@pytest.mark.parametrize("options", [{"alignments": True}, {"coverage_penalty": 0.2}, {"replace_unknown": True}])
+@pytest.mark.parametrize(
+    "options", [{"alignments": True}, {"coverage_penalty": 0.2}, {"replace_unknown": True}, {"markup": True}]
+)
 def test_what_needs_attention_or_words_is_refused_without(
     bundle_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
 ) -> None:

@@ -18,7 +18,7 @@ from softsearch.extras.serve.models import ModelFacts
 from softsearch.extras.serve.monitoring import Metrics
 from softsearch.extras.serve.schema import Options
 from softsearch.extras.serve.settings import Settings
-from softsearch.runtime.paragraphs import Paragraph
+from softsearch.runtime.paragraphs import SplitText
 
 _KEY = re.compile(r"[!-~]{16,200}")
 
@@ -118,11 +118,14 @@ class Service:
         request.state.facts.update(model=model, sentences=len(texts))
         self.metrics.on_text(model, sum(map(len, texts)))
 
-    async def paragraphs(self, model: str, texts: Sequence[str], name: str) -> list[Paragraph]:
-        """The sentences of each text; ``name`` is that of the texts, for messages.
+    async def paragraphs(
+        self, model: str, texts: Sequence[str], name: str, *, markup: bool = False
+    ) -> Sequence[SplitText]:
+        """The sentences of each text, or fragment of markup; ``name`` is that of the texts, for messages.
 
         Raises:
-            SoftsearchError: there is more text than all sentences may have, or the model reads several sources.
+            SoftsearchError: there is more text than all sentences may have, the model reads several sources, or a
+                tag is not closed.
         """
         most, given = self.settings.max_sentences, sum(map(len, texts))
         if len(texts) > most:
@@ -131,7 +134,7 @@ class Service:
             raise RequestError(
                 422, f"{name} has {given} characters, expected at most {most} together; send several requests"
             )
-        return await self.dispatcher.split(model, texts)
+        return await self.dispatcher.split(model, texts, markup=markup)
 
     def model_of_pair(self, source: str, target: str, texts: Sequence[str]) -> tuple[ModelFacts, Detection | None]:
         """The first model that fits a pair of languages best; with source ``auto`` also the language of the texts.

@@ -33,7 +33,7 @@ from softsearch.extras.serve.settings import Settings
 from softsearch.extras.serve.workers import Failure, Job, Worker, WorkerDiedError
 from softsearch.machine import cores
 from softsearch.runtime.line_encoder import LineEncoder
-from softsearch.runtime.paragraphs import Paragraph
+from softsearch.runtime.paragraphs import SplitText
 from softsearch.runtime.translation import Translation
 from softsearch.search.forced_decoding import PairScore
 
@@ -154,16 +154,18 @@ class Dispatcher:
         group = self.model(model).translation_group(options, prefixes=prefixes is not None)
         return await self._run(group, lines, prefixes)
 
-    async def split(self, model: str, texts: Sequence[str]) -> list[Paragraph]:
-        """The sentences of each text.
+    async def split(self, model: str, texts: Sequence[str], *, markup: bool = False) -> Sequence[SplitText]:
+        """The sentences of each text, or of each fragment of markup.
 
         Raises:
-            SoftsearchError: as :meth:`translate`; or the model reads several sources.
+            SoftsearchError: as :meth:`translate`; or the model reads several sources, or a tag is not closed.
         """
         found = self.model(model)
+        work = partial(LineEncoder.split, paragraphs=True, markup=markup)
         if sum(map(len, texts)) <= _INLINE:
-            return found.encoder.paragraphs(texts)
-        return await self._prepare(found, LineEncoder.paragraphs, texts)
+            return work(found.encoder, texts)
+        sentences: Sequence[SplitText] = await self._prepare(found, work, texts)
+        return sentences
 
     async def score(self, model: str, src: Sequence[str], tgt: Sequence[str]) -> list[PairScore]:
         """Scores translations as :meth:`Translator.score` does, in batches with the pairs of other requests.

@@ -58,8 +58,8 @@ class Model:
         search = make_search(self._manifest.search, self.encoder.tokenizers[1], kind, searched)
         if needs_alignments(search) and not self.facts.has_attention:
             raise ConfigError(
-                f"model {self.facts.name} has no attention, which alignments and a coverage penalty need; leave the "
-                "option out"
+                f"model {self.facts.name} has no attention, which alignments, markup and a coverage penalty need; "
+                "leave them out"
             )
         return Group(self, search, default_batch_tokens(search), prefixes, options)
 

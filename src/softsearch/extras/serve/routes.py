@@ -1,7 +1,7 @@
 """The server's routes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Body, HTTPException, Request
@@ -16,7 +16,7 @@ from softsearch.extras.serve.access import Served, Service
 from softsearch.extras.serve.languages import name_of
 from softsearch.extras.serve.models import ModelFacts
 from softsearch.extras.serve.web.site import site_json
-from softsearch.runtime.paragraphs import Paragraph, join_paragraphs, refuse_with_paragraphs
+from softsearch.runtime.paragraphs import SplitText, join_paragraphs, refuse_with
 from softsearch.runtime.translation import Translation
 
 CLIENT_GONE = 499  # nginx's number; nobody reads this answer, it is for the log
@@ -59,9 +59,9 @@ async def translate(
         return await _translate_libre(request, body, service)
     texts, prefixes = _list(body.text), None if body.prefix is None else _list(body.prefix)
     facts = service.model(body.model)
-    paragraphs: list[Paragraph] = []
+    paragraphs: Sequence[SplitText] = []
     if body.paragraphs:
-        refuse_with_paragraphs(prefix=prefixes, alignments=body.alignments)
+        refuse_with("paragraphs", prefix=prefixes, alignments=body.alignments)
         paragraphs = await _unless_gone(request, service.paragraphs(facts.name, texts, "text"))
         texts = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
     service.check_texts(text=texts, prefix=prefixes)
@@ -82,15 +82,18 @@ async def translate(
 async def _translate_libre(request: Request, body: schema.LibreRequest, service: Service) -> JSONResponse:
     # Its clients send paragraphs, which LibreTranslate splits, too.
     facts, detected = service.model_of_pair(body.source, body.target, _list(body.q))
-    paragraphs = await _unless_gone(request, service.paragraphs(facts.name, _list(body.q), "q"))
+    markup = body.format == "html"
+    split = service.paragraphs(facts.name, _list(body.q), "q", markup=markup)
+    paragraphs = await _unless_gone(request, split)
     lines = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
     service.check_texts(q=lines)
     n_best = 1 + (body.alternatives or 0)
     asked = {"search": "beam", "n_best": n_best, "beam": max(n_best, facts.beam)} if n_best > 1 else {}
     options = service.check_options(schema.Options.model_validate(asked), lines)
+    options |= {"alignments": True} if markup else {}  # which the answer has not
     service.count(request, facts.name, lines)
     work = service.dispatcher.translate(facts.name, lines, **options)
-    found = join_paragraphs(paragraphs, await _unless_gone(request, work))
+    found = await asyncio.to_thread(join_paragraphs, paragraphs, await _unless_gone(request, work))
     texts = [[each.text for each in translation.n_best] for translation in found]
     answer: dict[str, Any] = {"translatedText": [each[0] for each in texts]}
     if body.alternatives:

@@ -124,7 +124,7 @@ class LibreRequest(_LibreFields):
 
     source: Text = Field(description='a language of GET /languages, or "auto"; "EN" and "en-US" are "en"')
     target: Text
-    format: Literal["text"] | None = None
+    format: Literal["text", "html"] | None = Field(None, description="html: tags stay, around the words they belong to")
     alternatives: Annotated[int, Field(strict=False, ge=0, lt=MAX_BEAM)] | None = None
 
 

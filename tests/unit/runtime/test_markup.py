@@ -1,0 +1,158 @@
+"""Translations of markup: tags come back around the words that attend to theirs."""
+
+import random
+import re
+import xml.etree.ElementTree as ET
+from collections import Counter
+from html import escape
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from softsearch.errors import ConfigError, InputError
+from softsearch.runtime.cli import main
+from softsearch.runtime.markup import piece_spans, read_markup
+from softsearch.runtime.translation import Translation
+from softsearch.runtime.translator import Translator
+
+ROOT = Path(__file__).parents[3]
+TAG = re.compile(
+    r"""<!--.*?-->|<\?.*?\?>|<script.*?</script>|<style.*?</style>|</?\w(?:"[^"]*"|'[^']*'|[^>"'])*>""", re.S
+)
+VALUES = ('"x"', "'y \" z'", '"a &lt; b > c"', "''")
+WORDS = ("one", "two", "Ten,", "(nine)", "six-seven", "a cat", "\u4e2d\u6587", "x&y<z", "\u00fc", "sat.")
+POINTS = ("<br/>", "<img src='a>b'/>", "<wbr c='1'/>", "<!-- a <b> -->", "<?x y > z?>")
+
+
+def _fragment(rng: random.Random, depth: int = 0) -> str:
+    """Some text, points and elements."""
+    parts = []
+    for _ in range(rng.randint(0, 5 - depth)):
+        kind = rng.random()
+        if kind < 0.5:
+            text = " ".join(rng.choices(WORDS, k=rng.randint(0, 3))).join(rng.choices(["", " "], k=2))
+            parts.append(escape(text, quote=False).replace("w", "&#119;"))
+        elif kind < 0.6:
+            parts.append(rng.choice(POINTS))
+        else:
+            name = rng.choice(["b", "i", "a", "span", "x1", "em", "g"])
+            parts.append(f"<{name} c={rng.choice(VALUES)}>{_fragment(rng, depth + 1)}</{name}>")
+    return "".join(parts)
+
+
+def _plain(markup: str) -> str:
+    """The text without tags, in which a line break is a space."""
+    tree = ET.fromstring(f"<r>{markup.replace('<br/>', ' ')}</r>")
+    return " ".join("".join(tree.itertext()).split())
+
+
+def _relations(markup: str) -> Counter[tuple[str, str]]:
+    """Which tags are directly in which."""
+    tree = ET.fromstring(f"<r>{markup}</r>")
+    return Counter((f"{one.tag}{one.attrib}", f"{other.tag}{other.attrib}") for one in tree.iter() for other in one)
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_tags_come_back_and_the_text_is_that_without_them(seed: int, translator: Translator) -> None:
+    rng = random.Random(seed)
+    fragments = [_fragment(rng) for _ in range(100)]
+    found = translator.translate(fragments, markup=True, beam=2)
+    wanted = translator.translate(list(map(_plain, fragments)), beam=2)
+    for fragment, translation, plain in zip(fragments, found, wanted, strict=True):
+        assert Counter(TAG.findall(translation.text)) == Counter(TAG.findall(fragment))
+        assert _relations(translation.text) == _relations(fragment)
+        assert _plain(translation.text).replace(" ", "") == plain.text.replace(" ", "")
+        assert translation.score == pytest.approx(plain.score)
+
+
+def _aligned(source: str, target: str, links: str) -> Translation:
+    """A translation with pieces and links between them, as in "0-0 1-2"."""
+    src, tgt = ([*text.split(), "</s>"] for text in (source, target))
+    weights = np.full((len(tgt), len(src)), 0.01, dtype=np.float32)
+    for link in links.split():
+        one, other = link.split("-")
+        weights[int(other), int(one)] = 1.0
+    texts = ["".join(pieces[:-1]).replace("\u2581", " ").strip() for pieces in (src, tgt)]
+    return Translation(texts[1], -1.0, -1.0, False, tuple(src), tuple(tgt), weights)
+
+
+@pytest.mark.parametrize(
+    ("markup", "wanted"),
+    [
+        ("the <b>red</b> <i>house</i> .", "la <i>maison</i> <b>rouge</b>."),
+        ("<a href='x'>the red house</a> .", "<a href='x'>la maison rouge</a>."),
+        ("the <a><b>red</b> house</a> .", "la <a>maison <b>rouge</b></a>."),
+        ("the <b>r</b>ed house .", "la maison <b>rouge</b>."),
+        ("the <img> red house .", "la maison <img>rouge."),
+        ("the red house<sup/> .", "la maison<sup/> rouge."),
+        ("the red<b></b> house <hr/>", "la maison rouge<b></b>. <hr/>"),
+        ("<i>the <br>red</i> house .", "la maison <i><br>rouge</i>."),
+        ("the red <k translate=no>x</k> house .", "la <k translate=no>x</k> maison rouge."),
+        ("<u>the</u> <b>red</b> <b>house</b> <u>.</u>", "<u>la</u> <b>maison</b> <b>rouge</b><u>.</u>"),
+    ],
+)
+def test_elements_are_around_the_words_that_attend_to_them(markup: str, wanted: str) -> None:
+    (read,) = read_markup([markup], 1, lambda _: "", None)
+    translation = _aligned(
+        "\u2581the \u2581red \u2581house \u2581.", "\u2581la \u2581mais on \u2581rouge .", "0-0 2-1 2-2 1-3 3-4"
+    )
+    assert read.join([translation]).text == wanted
+
+
+def test_pieces_are_found_in_normalised_text() -> None:
+    spans = piece_spans(["\u2581he", "llo", "<unk>", "\u2581w", "<unk>", "</s>"], "Hello \u65e5\u672c \uff37\u65e5")
+    assert spans.tolist() == [[0, 2], [2, 5], [5, 9], [9, 10], [10, 11], [0, 0]]
+    assert piece_spans(["</s>"], "").tolist() == [[0, 0]]
+
+
+@pytest.mark.parametrize("page", ["src/web/index.html", "src/web/docs/index.html"])
+def test_a_page_is_translated(page: str, translator: Translator) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    (found,) = translator.translate([text], markup=True, beam=1, max_length=10)
+    assert Counter(TAG.findall(found.text)) == Counter(TAG.findall(text))
+    assert found.text != text
+
+
+def test_blocks_are_translated_apart_and_sentences_if_asked(translator: Translator) -> None:
+    markup = "<ul>\n  <li>one <b>two</b>\n  <li>a cat sat. <!-- c --> Nine ten.\n</ul>"
+    one, *others = translator.translate(["one two", "a cat sat. Nine ten.", "a cat sat.", "Nine ten."], n_best=2)
+    for paragraphs, parts in ((False, others[:1]), (True, others[1:])):
+        (found,) = translator.translate([markup], markup=True, paragraphs=paragraphs, n_best=2)
+        for rank, text in enumerate(found.n_best):
+            wanted = [one.n_best[rank].text, " ".join(part.n_best[rank].text for part in parts)]
+            assert [" ".join(TAG.sub("", line).split()) for line in text.text.splitlines()[1:3]] == wanted
+        assert found.score == pytest.approx(one.score + sum(part.score for part in parts))
+
+
+def test_what_is_wrong_is_said(translator: Translator) -> None:
+    with pytest.raises(InputError, match=r"line 8, column 3: <b> is not closed before the end"):
+        translator.translate(["a", "a <b>x"], markup=True, first_line=7)
+    with pytest.raises(InputError, match=r"text 2, line 2, column 1: </b> closes nothing"):
+        translator.translate(["a", "a\n</b>\nc"], markup=True)
+    with pytest.raises(ConfigError, match="markup and alignments do not go together"):
+        translator.translate(["a"], markup=True, alignments=True)
+
+
+def test_the_command_reads_lines_and_whole_pages(
+    bundle_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("<!doctype html>\n<p>one\n<b>two</b>\n<p>a\n", encoding="utf-8")
+    command = ["translate", str(bundle_dir), "--markup", "--input", str(page)]
+    assert main(command) == 0
+    output = capsys.readouterr().out
+    assert [tag.strip() for tag in TAG.findall(output)] == ["<p>", "<b>", "</b>", "<p>"]
+    assert output.startswith("<!doctype html>\n<p>")
+    assert output.endswith("\n")
+    assert main([*command, "--n-best", "2"]) == 0
+    assert [line.partition(" ||| ")[0] for line in capsys.readouterr().out.splitlines()] == ["0", "1", "1"]
+    page.write_text("<b>one</b>\n\ntwo <i>\nthree\n", encoding="utf-8")
+    assert main(command) == 1
+    assert capsys.readouterr().err.startswith("softsearch: error: line 3, column 5: <i> is not closed before the end")
+    with pytest.raises(SystemExit):
+        main([*command, "--alignments", str(tmp_path / "x")])
+    assert "--markup and --alignments do not go together" in capsys.readouterr().err

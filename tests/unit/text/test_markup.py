@@ -1,0 +1,106 @@
+"""Markup without its tags, and back."""
+
+import pytest
+
+from softsearch.errors import InputError
+from softsearch.text.markup import MarkupReader, Segment, join_fragments
+
+
+def _read(text: str) -> tuple[str | Segment, ...]:
+    reader = MarkupReader()
+    reader.feed(text)
+    return reader.close()
+
+
+def _texts(text: str) -> list[str]:
+    return [part.text for part in _read(text) if isinstance(part, Segment)]
+
+
+def _written(text: str) -> str:
+    """A fragment whose segments are written with their own text."""
+    return "".join(
+        part if isinstance(part, str) else part.write(part.text, [(node.begin, node.end) for node in part.nodes])
+        for part in _read(text)
+    )
+
+
+FRAGMENTS = {  # with the texts to translate
+    "Hello <b>wor<i>l</i>d</b>!": ["Hello world!"],
+    "<ul><li>a<li>b <a title='x>y \"'>c</a> d</ul>": ["a", "b c d"],
+    "<table><tr><td>one<td>two <B>x</b><tr><td>three</table>": ["one", "two x", "three"],
+    "<p>x &amp; y &lt; z</p>\n <!-- c <b> --> <p> &nbsp; </p>": ["x & y < z"],
+    "one <br>two <img src=a>three": ["one two three"],
+    "use <code translate=no>ls &amp; <b>x</b></code> to see": ["use to see"],
+    "click <b class='a notranslate'>OK</b>.": ["click ."],
+    "<div translate='no'>a <p>b</p></div><p>c</p>": ["c"],
+    "<script>if (a<b) '</b>'</script> text <style>p > b {}</style>": ["text"],
+    "<a href=http://x/>link</a> and <g/>more": ["link and more"],
+    "<r>\n <s name='a'>One <g id='1'>two</g></s>\n <s>three</s>\n</r>\n": ["One two", "three"],
+    "<pre>a b\n  c <b>d</b>\n<i>x\ny</i></pre>": ["a b", "c d", "x", "y"],
+    "&brand; is <b>x</b> and &brand; y": ["is x and y"],
+    "<channel><link>http://a</link><title>b</title></channel>": ["http://a", "b"],
+    '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "c>">]><a>x <![CDATA[<b>]]> y</a>': ["x y"],
+    "one<wbr>two <b></b><i> </i>": ["onetwo"],
+    "": [],
+    " <hr> <b></b>": [],
+}
+
+
+@pytest.mark.parametrize(("fragment", "texts"), FRAGMENTS.items())
+def test_a_fragment_is_its_texts_and_what_is_around_them(fragment: str, texts: list[str]) -> None:
+    assert _texts(fragment) == texts
+    assert _written(fragment).replace(" ", "") == fragment.replace(" ", "")
+
+
+def test_text_is_decoded_and_encoded_again() -> None:
+    assert _texts("AT&T &eacute;&#x41;&quot; 1 < 2 <3") == ['AT&T \u00e9A" 1 < 2 <3']
+    assert _written("AT&T &eacute; 1 < 2 <3 > &copy;") == "AT&amp;T \u00e9 1 &lt; 2 &lt;3 &gt; \u00a9"
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "written"),
+    [("nimm es", 5, "nimm <k/> es"), ("nimm", 4, "nimm <k/>"), ("nimm", 0, "<k/> nimm"), ("nimm.", 4, "nimm <k/> .")],
+)
+def test_text_that_is_copied_has_spaces_as_in_the_source(text: str, place: int, written: str) -> None:
+    segment, *_ = (part for part in _read("use <k translate=no>x</k> it") if part)
+    assert isinstance(segment, Segment)
+    (node,) = segment.nodes
+    assert segment.write(text, [(place, place)]).replace(node.opening, "<k/>") == written
+
+
+ERRORS = {
+    "a <b>x": "line 1, column 3: <b> is not closed before the end; add </b>",
+    "a\nb</b>": "line 2, column 2: </b> closes nothing; remove it",
+    "<b><i c='d'>x</b></i>": "line 1, column 4: <i c='d'> is not closed before </b>; add </i>",
+    "<p>x<div>\n\n<b>y</div>": "line 3, column 1: <b> is not closed before </div>",
+    "a <y and z": "line 1, column 3: the tag <y and z is not closed with >; add it, or write &lt;",
+    "<b\n<c>": "line 1, column 1: the tag <b is not closed with >",
+    "<a b='x>y</a>": "line 1, column 1: the tag <a b='x>y</a> is not closed with >",
+    "x <!-- y": "line 1, column 3: <!-- is not closed before the end; add -->",
+    "<script>x</b>": "line 1, column 1: <script> is not closed before the end; add </script>",
+    "<b>" * 3000 + "</i>": "line 1, column 9001: </i> closes nothing",
+}
+
+
+@pytest.mark.parametrize(("fragment", "message"), ERRORS.items(), ids=range(len(ERRORS)))
+def test_what_is_not_closed_is_named_with_its_place(fragment: str, message: str) -> None:
+    with pytest.raises(InputError) as error:
+        _read(fragment)
+    assert str(error.value).startswith(message)
+    assert "\n" not in str(error.value)
+
+
+def test_deep_and_long_markup_takes_no_recursion_and_no_square_of_its_length() -> None:
+    nested = "<b>" * 3000, "</b>" * 3000
+    for text in ("x".join(nested), f"x {''.join(nested)} y", "<li>x" * 3000, "x<br>" * 3000):
+        assert _written(text).replace(" ", "") == text.replace(" ", "")
+    with pytest.raises(InputError):
+        _read("<a " * 20_000)
+
+
+def test_lines_are_joined_until_all_is_closed() -> None:
+    lines = ["<b>a</b>\n", "b <br> c\n", "<p>\n", "<!-- x\n", "y --><a\n", " b='c'>d\n", "</a></p>\n", "e"]
+    blocks = [lines[:3], lines[3:5], lines[5:]]
+    assert [*join_fragments(blocks)] == [lines[:2], [], ["".join(lines[2:7]), "e"]]
+    with pytest.raises(InputError, match="line 3, column 10: <b> is not closed before the end"):
+        [*join_fragments([["a\n", "<i>b</i>\n", "c\t<!----><b>\n", "d\n"]])]
