@@ -10,7 +10,7 @@ from softsearch.errors import BundleError, ConfigError, InputError
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.manifest import Manifest
 from softsearch.runtime.paragraphs import Paragraph, Splitter, SplitText
-from softsearch.runtime.translation import Part, encode_whole, split_text
+from softsearch.runtime.translation import Part, encode_whole, split_text, text_lines
 from softsearch.text.corpus import is_blank
 from softsearch.text.joint_sources import tokenize_sources
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
@@ -168,6 +168,18 @@ class LineEncoder:
         if UNK in ids:
             raise InputError(f"line {number}: the model's vocabulary lacks a part of the prefix {text!r}; change it")
         return ids
+
+    def prefixes(self, texts: Iterable[str], count: int, first_line: int) -> list[list[int]]:
+        """The ids of the prefixes of ``count`` lines, of which ``first_line`` is the number of the first.
+
+        Raises:
+            InputError: as `prefix`, or there is not one prefix for each line.
+            ConfigError: as `prefix`.
+        """
+        prefixes = list(text_lines("prefixes", texts, first_line))
+        if len(prefixes) != count:
+            raise InputError(f"{len(prefixes)} prefixes for {count} lines, expected one for each")
+        return [self.prefix(prefix, number) for number, prefix in enumerate(prefixes, first_line)]
 
     def pairs(
         self, sides: tuple[Sequence[str], Sequence[str]], names: tuple[object, object], first_line: int

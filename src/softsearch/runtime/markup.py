@@ -1,27 +1,21 @@
 """Translation of markup: the text of each segment, into which its tags come back through attention."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from operator import itemgetter
 from typing import NamedTuple
 from unicodedata import normalize
 
 import numpy as np
-import regex
 from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError
 from softsearch.runtime.paragraphs import Paragraph, join_translations
 from softsearch.runtime.translation import Translation
-from softsearch.text.markup import MarkupReader, Node, Segment
+from softsearch.text.markup import WORD, MarkupReader, Node, Segment
 from softsearch.text.vocabulary import SPECIALS, UNK
 
-# Words and numbers, or a character of a script without spaces, or any other one.
-_WORD = regex.compile(
-    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]\p{M}*+"
-    r"|[\p{L}\p{N}\p{M}_]++(?:(?:[-'\u2019]|(?<=\p{N})[.,:/](?=\p{N}))[\p{L}\p{N}\p{M}_]++)*+|\S"
-)
 Span = tuple[int, int]
 Spans = NDArray[np.int64]  # [spans, 2]
 Weights = NDArray[np.float64]
@@ -107,6 +101,28 @@ def read_markup(
     return found
 
 
+def join_fragments(blocks: Iterable[list[str]]) -> Iterator[list[str]]:
+    """Joins lines, which come in blocks, so that each element ends in the text that it begins in.
+
+    Raises:
+        InputError: a tag is not closed, or closes nothing.
+    """
+    number, lines, reader = 0, list[str](), MarkupReader()
+    for block in blocks:
+        whole = []
+        for line in block:
+            lines.append(line)
+            reader.feed(line)
+            number += 1
+            if reader.is_complete:
+                whole.append("".join(lines))
+                lines, reader = [], MarkupReader(first_line=number + 1)
+        yield whole
+    reader.close()
+    if lines:
+        yield ["".join(lines)]
+
+
 class _Pair(NamedTuple):
     """A sentence and its translation, in a segment and the text for it."""
 
@@ -122,8 +138,8 @@ def _places(segment: Segment, target: str, pairs: Sequence[_Pair]) -> list[Span]
     An element gets the words in a row that attend to its text with the greatest sum of weights above one half, or else
     the word that does so most; a point the place before, or behind, the word that attends to its neighbour.
     """
-    words = [match.span() for match in _WORD.finditer(target)]
-    sources = [match.span() for match in _WORD.finditer(segment.text)]
+    words = [match.span() for match in WORD.finditer(target)]
+    sources = [match.span() for match in WORD.finditer(segment.text)]
     is_element = [bool(segment.text[node.begin : node.end].strip()) for node in segment.nodes]
     anchors = [
         (node.begin, node.end, False) if has_text else _neighbour(segment, node, sources)

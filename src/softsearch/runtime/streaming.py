@@ -249,7 +249,7 @@ def _sources(
         _joined_blocks(source, files.input) if len(files.input) > 1 else _blocks(source, first, keep_ends=keep_ends)
     )
     if markup:
-        from softsearch.text.markup import join_fragments
+        from softsearch.runtime.markup import join_fragments
 
         blocks = join_fragments(blocks)
     if files.features is None:

@@ -194,12 +194,7 @@ class Translator:
         sources = self._parts(lines, features, first_line) if texts is None else read(texts, first_line)
         recommended = self.manifest.search_kind, self.manifest.search
         strategy = choose_search(search, options, recommended, self.system.tokenizers[1], self._rescorers)
-        prefix_ids: list[list[int]] | None = None
-        if prefixes is not None:
-            prefixes = list(text_lines("prefixes", prefixes, first_line))
-            if len(prefixes) != len(sources):
-                raise InputError(f"{len(prefixes)} prefixes for {len(sources)} lines, expected one for each")
-            prefix_ids = [self.encoder.prefix(prefix, number) for number, prefix in enumerate(prefixes, first_line)]
+        prefix_ids = None if prefixes is None else self.encoder.prefixes(prefixes, len(sources), first_line)
         found = self.translate_parts(sources, strategy, prefix_ids, replace_unknown, control)
         return found if texts is None else join_paragraphs(texts, found)
 

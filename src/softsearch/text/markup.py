@@ -4,12 +4,14 @@ Blocks (paragraphs, items, cells) stay where they are. Between them are segments
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape, unescape
 from html.entities import html5
 from itertools import groupby
 from typing import Literal, NamedTuple
+
+import regex
 
 from softsearch.errors import InputError
 from softsearch.text.corpus import is_blank
@@ -38,6 +40,11 @@ _MAX_TAG = 2**16  # characters of a tag over several lines
 _TEXT = re.compile("<?[^<]*+")
 _ENTITY = re.compile(r"(&[^\W\d][\w.-]*;)")
 _SPACES = re.compile(r"[ \t\n\r\f]+")
+# Words and numbers, or a character of a script without spaces, or any other one.
+WORD = regex.compile(
+    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]\p{M}*+"
+    r"|[\p{L}\p{N}\p{M}_]++(?:(?:[-'\u2019]|(?<=\p{N})[.,:/](?=\p{N}))[\p{L}\p{N}\p{M}_]++)*+|\S"
+)
 
 
 class Node(NamedTuple):
@@ -270,28 +277,6 @@ class MarkupReader:
         self._tokens.append(token)
         (line, column), lines = self._place, token.raw.count("\n")
         self._place = line + lines, len(token.raw) - token.raw.rfind("\n") if lines else column + len(token.raw)
-
-
-def join_fragments(blocks: Iterable[list[str]]) -> Iterator[list[str]]:
-    """Joins lines, which come in blocks, so that each element ends in the text that it begins in.
-
-    Raises:
-        InputError: a tag is not closed, or closes nothing.
-    """
-    number, lines, reader = 0, list[str](), MarkupReader()
-    for block in blocks:
-        whole = []
-        for line in block:
-            lines.append(line)
-            reader.feed(line)
-            number += 1
-            if reader.is_complete:
-                whole.append("".join(lines))
-                lines, reader = [], MarkupReader(first_line=number + 1)
-        yield whole
-    reader.close()
-    if lines:
-        yield ["".join(lines)]
 
 
 def _parts(tokens: Sequence[_Token]) -> Iterator[str | Segment]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from softsearch.errors import ConfigError, InputError
 from softsearch.runtime.cli import main
-from softsearch.runtime.markup import piece_spans, read_markup
+from softsearch.runtime.markup import join_fragments, piece_spans, read_markup
 from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import Translator
 
@@ -135,6 +135,14 @@ def test_what_is_wrong_is_said(translator: Translator) -> None:
         translator.translate(["a", "a\n</b>\nc"], markup=True)
     with pytest.raises(ConfigError, match="markup and alignments do not go together"):
         translator.translate(["a"], markup=True, alignments=True)
+
+
+def test_lines_are_joined_until_all_is_closed() -> None:
+    lines = ["<b>a</b>\n", "b <br> c\n", "<p>\n", "<!-- x\n", "y --><a\n", " b='c'>d\n", "</a></p>\n", "e"]
+    blocks = [lines[:3], lines[3:5], lines[5:]]
+    assert [*join_fragments(blocks)] == [lines[:2], [], ["".join(lines[2:7]), "e"]]
+    with pytest.raises(InputError, match="line 3, column 10: <b> is not closed before the end"):
+        [*join_fragments([["a\n", "<i>b</i>\n", "c\t<!----><b>\n", "d\n"]])]
 
 
 def test_the_command_reads_lines_and_whole_pages(

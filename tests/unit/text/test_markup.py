@@ -3,7 +3,7 @@
 import pytest
 
 from softsearch.errors import InputError
-from softsearch.text.markup import MarkupReader, Segment, join_fragments
+from softsearch.text.markup import MarkupReader, Segment
 
 
 def _read(text: str) -> tuple[str | Segment, ...]:
@@ -96,11 +96,3 @@ def test_deep_and_long_markup_takes_no_recursion_and_no_square_of_its_length() -
         assert _written(text).replace(" ", "") == text.replace(" ", "")
     with pytest.raises(InputError):
         _read("<a " * 20_000)
-
-
-def test_lines_are_joined_until_all_is_closed() -> None:
-    lines = ["<b>a</b>\n", "b <br> c\n", "<p>\n", "<!-- x\n", "y --><a\n", " b='c'>d\n", "</a></p>\n", "e"]
-    blocks = [lines[:3], lines[3:5], lines[5:]]
-    assert [*join_fragments(blocks)] == [lines[:2], [], ["".join(lines[2:7]), "e"]]
-    with pytest.raises(InputError, match="line 3, column 10: <b> is not closed before the end"):
-        [*join_fragments([["a\n", "<i>b</i>\n", "c\t<!----><b>\n", "d\n"]])]

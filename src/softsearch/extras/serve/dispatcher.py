@@ -162,10 +162,9 @@ class Dispatcher:
         """
         found = self.model(model)
         work = partial(LineEncoder.split, paragraphs=True, markup=markup)
-        if sum(map(len, texts)) <= _INLINE:
-            return work(found.encoder, texts)
-        sentences: Sequence[SplitText] = await self._prepare(found, work, texts)
-        return sentences
+        is_short = sum(map(len, texts)) <= _INLINE
+        split: Sequence[SplitText] = work(found.encoder, texts) if is_short else await self._prepare(found, work, texts)
+        return split
 
     async def score(self, model: str, src: Sequence[str], tgt: Sequence[str]) -> list[PairScore]:
         """Scores translations as :meth:`Translator.score` does, in batches with the pairs of other requests.
