@@ -11,6 +11,7 @@ from softsearch.app.config.composition import composed
 from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.errors import SoftsearchError
 from softsearch.evaluation.measure import Evaluator
+from softsearch.runtime.translator import Translator
 from tests.integration.commands import run
 
 SPLIT = "test"
@@ -131,6 +132,11 @@ def test_the_tables_are_shown(reported: Path) -> None:
         (["ckpt={ckpt}", "test=[{bad},{bad},{bad}]"], "2 inputs for 1 models"),
         (["ckpt={ckpt}", "test=[a.en]"], "test has 1 files, expected sources and references"),
         (["ckpt={ckpt}", "against={bad}"], "name the folder of a report"),
+        (["ckpt={ckpt}", "search.glossary={bad}"], "gold.txt:1 has 1 columns"),
+        (["ckpt={ckpt}", "search.glossary={bad}", "search=exact"], "which needs search=beam or search=greedy"),
+        (["ckpt={ckpt}", "search.glossary={bad}", "curve=[2]"], "the searches of curve take no glossary"),
+        (["ckpt={ckpt}", "search.glossary_bonus=1"], "search.glossary is null; set search.glossary=FILE"),
+        (["ckpt={ckpt}", "search.glossary_bonus=-1"], "search.glossary_bonus is -1, expected a number of at least 0"),
         (["bundle={bundle}", "shortlist.frequent=5", "data=spellout"], "has no shortlist; export it with shortlist=10"),
     ],
 )
@@ -144,6 +150,22 @@ def test_a_mistake_is_answered_before_anything_is_translated(
         evaluated(tmp_path / "out", trained.parent / "cache", *(option.format(**places) for option in options))
     assert message in str(error.value)
     assert not list((tmp_path / "out").glob("*"))
+
+
+def test_translations_have_the_terms_of_a_glossary_as_those_of_the_runtime(
+    trained: Path, bundle: Path, tmp_path: Path
+) -> None:
+    sources = ["one", "twenty-one", "the second of three"]
+    glossary, text = tmp_path / "terms.tsv", tmp_path / "in.en"
+    glossary.write_text("one\tzwei\nthree\tneun\n", encoding="utf-8")
+    text.write_text("".join(f"{line}\n" for line in sources), encoding="utf-8")
+    options = f"ckpt={trained / 'checkpoints' / 'best.ckpt'}", f"test=[{text},{text}]", f"search.glossary={glossary}"
+    evaluated(tmp_path / "out", trained.parent / "cache", *options)
+    found = (tmp_path / "out" / "test.hypotheses.txt").read_text(encoding="utf-8").splitlines()
+    assert found == [one.text for one in Translator(bundle, glossary=glossary).translate(sources)]
+    assert "zwei" in found[0] and "zwei" in found[1] and "neun" in found[2]
+    (system,) = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))["systems"]
+    assert system["search"].endswith("glossary terms.tsv")
 
 
 def test_your_own_files_and_a_bundle_alone(trained: Path, bundle: Path, tmp_path: Path) -> None:

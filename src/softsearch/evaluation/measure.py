@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softsearch.errors import ConfigError
 from softsearch.evaluation.bootstrap import Resamples, interval, resample
@@ -24,6 +24,9 @@ from softsearch.search.forced_decoding import score_pairs
 from softsearch.search.interface import Hypothesis, SearchStrategy
 from softsearch.text.vocabulary import UNK
 
+if TYPE_CHECKING:
+    from softsearch.runtime.term_encoder import Control, Required
+
 EarlierSystem = tuple[SystemReport, dict[str, Resamples]]  # of another report, with its resampled scores
 ProgressBar = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]  # takes a name and a total
 
@@ -34,6 +37,7 @@ class Translations(NamedTuple):
     hypotheses: list[Hypothesis]
     texts: list[str]
     seconds: float  # of the search
+    lacking: int = 0  # translations that lack a term of the glossary
 
 
 class SystemScores(NamedTuple):
@@ -59,11 +63,13 @@ class Evaluator:
     Attributes:
         metrics: made for this text; the first one also scores ranges of lengths, sentences without UNK and searches.
         dictionary: replaces unknown words; None leaves them as they are.
+        control: what translations must contain, in the form that the models read and write; no text to copy.
     """
 
     text: HeldOutText
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     dictionary: Mapping[str, str] | None = None
+    control: "Control | None" = None
     progress: ProgressBar = lambda _name, _total: nullcontext(lambda _done: None)
 
     @property
@@ -83,7 +89,7 @@ class Evaluator:
         Raises:
             SoftsearchError: the search does not fit the system.
         """
-        hypotheses, texts, seconds = self.translate(system, strategy)
+        hypotheses, texts, seconds, lacking = self.translate(system, strategy)
         nll, no_nll = self._nll(system)
         scored = self.score(texts)
         no_unk = self._translate_without_unk(system, strategy, hypotheses)
@@ -105,6 +111,8 @@ class Evaluator:
             **scored.values,
         )
         warnings = [f"{system.name} has no -log p of a reference token: {no_nll}"] if no_nll else []
+        if lacking:
+            warnings.append(f"{system.name}: {lacking:,} translations lack a term of the glossary")
         if cut := sum(hypothesis.truncated for hypothesis in hypotheses):
             share = f"{cut:,} of {len(hypotheses):,} translations"
             warnings.append(f"{system.name}: {share} {'was' if cut == 1 else 'were'} cut off at the length limit")
@@ -132,15 +140,33 @@ class Evaluator:
         src, _ = self.text.encode(system.tokenizers)
         # A bundle computes a batch on one core; PyTorch uses all cores for a batch.
         workers = cores() if system.backend == "onnx" else 1
+        sources = self.text.sources_for(system.tokenizers[0])
+        required = self._required(system, sources)
         with self.progress(system.name, len(src)) as advance:
             start = time.perf_counter()
             n_best_lists = translate_ids(
-                system.step_fn, strategy, src, batch_tokens=BATCH_TOKENS, workers=workers, on_done=advance
+                system.step_fn,
+                strategy,
+                src,
+                batch_tokens=BATCH_TOKENS,
+                terms=[each.terms for each in required] or None,
+                workers=workers,
+                on_done=advance,
             )
             seconds = time.perf_counter() - start
         hypotheses = [n_best[0] for n_best in n_best_lists]
-        sources = self.text.sources_for(system.tokenizers[0])
-        return Translations(hypotheses, translation_texts(system, sources, src, hypotheses, self.dictionary), seconds)
+        texts = translation_texts(system, sources, src, hypotheses, self.dictionary)
+        lacking = sum(bool(r.missing_in(found.tokens)) for r, found in zip(required, hypotheses, strict=False))
+        return Translations(hypotheses, texts, seconds, lacking)
+
+    def _required(self, system: System, sources: Sequence[str]) -> "list[Required]":
+        """What the translation of each source must contain; empty if that is nothing."""
+        if self.control is None:
+            return []
+        from softsearch.runtime.term_encoder import TermEncoder
+
+        encoder = TermEncoder(system.tokenizers[1], system.step_fn.vocab_size)
+        return [encoder.require(self.control, source) for source in sources]
 
     def _translate_without_unk(
         self, system: System, strategy: SearchStrategy, hypotheses: Sequence[Hypothesis]

@@ -31,7 +31,7 @@ def search_curve(
     ratio = LengthRatio().for_text(evaluator.text.text_form, evaluator.text.tgt_lang)
     results = {name: evaluator.translate(system, strategy) for name, strategy in searches.items()}
     errors = search_errors([result.hypotheses for result in results.values()])
-    for (name, (hypotheses, texts, seconds)), error_share in zip(results.items(), errors, strict=True):
+    for (name, (hypotheses, texts, seconds, _)), error_share in zip(results.items(), errors, strict=True):
         scores = [options.score(h.log_prob, h.length) for h in hypotheses]
         quality = resample(metric, metric.table(texts, evaluator.text.references, evaluator.text.sources))
         points.append(

@@ -69,16 +69,17 @@ class LineEncoder:
 
     def one_line(self, text: str) -> str:
         """Returns a source text as one line, in the form that the model reads."""
-        return self._form(_LINE_ENDS.sub(" ", text), 0)
+        return self.form(_LINE_ENDS.sub(" ", text), 0)
 
-    def _form(self, text: str, side: int) -> str:
+    def form(self, text: str, side: int) -> str:
+        """A text of the source (0) or the target (1) in the form that the model reads or writes."""
         if not self.is_plain:
             return text
         return tokenize_sources(self.tokenizers[side].normalized(text), self._languages[side])
 
     def ids(self, text: str, side: int) -> list[int]:
         """Encodes a text of any length for the source (0) or the target (1)."""
-        return self.tokenizers[side].encode(self._form(text, side))
+        return self.tokenizers[side].encode(self.form(text, side))
 
     def paragraphs(self, texts: Iterable[str]) -> list[Paragraph]:
         """The sentences of each text, for `parts`; a language tag holds until the next line with one.
@@ -191,7 +192,7 @@ class LineEncoder:
         """
 
         def encode(side: int, limit: int) -> list[list[int]]:
-            numbered = enumerate((self._form(line, side) for line in sides[side]), first_line)
+            numbered = enumerate((self.form(line, side) for line in sides[side]), first_line)
             tokenizer, name = self.tokenizers[side], names[side]
             return [encode_whole(tokenizer.encode, line, f"{name}:{number}", limit) for number, line in numbered]
 

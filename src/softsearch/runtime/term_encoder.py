@@ -3,14 +3,13 @@
 Text to copy that the vocabulary cannot write is written as UNK, which is replaced afterwards.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from softsearch.errors import ConfigError
 from softsearch.runtime.glossary import Glossary, GlossaryLike, open_glossary
-from softsearch.runtime.line_encoder import LineEncoder
 from softsearch.runtime.placeholders import fill_placeholders
 from softsearch.runtime.system import System
 from softsearch.runtime.translation import Part
@@ -18,6 +17,7 @@ from softsearch.search.interface import Hypothesis
 from softsearch.search.terms import Spelling, Term, Terms
 from softsearch.text.id_mapping import texts_of_ids
 from softsearch.text.keep import Keep, Kept
+from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.text.vocabulary import UNK
 
 _PLACEHOLDER = "\U0010fe00"  # a private character, which UNK writes
@@ -74,19 +74,22 @@ class TermEncoder:
     """Finds in sentences what their translations must contain.
 
     Args:
-        encoder: of the model's lines.
+        tokenizer: of the target.
         vocab_size: of the model's target, of which its tokenizer may lack the last ones.
+        form: of plain text as the model writes it; None if the model writes plain text.
     """
 
-    def __init__(self, encoder: LineEncoder, vocab_size: int) -> None:
-        self._encoder, self._vocab_size = encoder, vocab_size
+    def __init__(
+        self, tokenizer: SentencePieceTokenizer, vocab_size: int, form: Callable[[str], str] | None = None
+    ) -> None:
+        self._tokenizer, self._vocab_size, self._form = tokenizer, vocab_size, form
         self._spell = lru_cache(100_000)(self._spelled)
         self._terms = lru_cache(32)(self._automaton)  # of a few MB each
 
     @cached_property
     def texts(self) -> list[str]:
         """What each token writes, see :func:`texts_of_ids`."""
-        texts = texts_of_ids(self._encoder.tokenizers[1])
+        texts = texts_of_ids(self._tokenizer)
         texts[UNK] = _PLACEHOLDER
         return texts + [""] * (self._vocab_size - len(texts))
 
@@ -102,7 +105,7 @@ class TermEncoder:
             InputError: a pattern takes too long.
         """
         kept = control.keep.find(text) if control.keep else []
-        if kept and self._encoder.is_plain:
+        if kept and self._form is not None:
             raise ConfigError(
                 "the model reads lower-cased, tokenised text, of which nothing can be kept; leave out keep"
             )
@@ -144,9 +147,9 @@ class TermEncoder:
 
     def _copies(self, text: str) -> bool:
         """Whether the vocabulary writes exactly this text."""
-        return self._spell(text) == text[:: -1 if self._encoder.tokenizers[1].reverse else 1]
+        return self._spell(text) == text[:: -1 if self._tokenizer.reverse else 1]
 
     def _spelled(self, text: str) -> str:
         """A text of the target as the tokens write it, or "" if the vocabulary lacks a part of it."""
-        ids = self._encoder.ids(text, 1)
+        ids = self._tokenizer.encode(text if self._form is None else self._form(text))
         return "" if UNK in ids else "".join(self.texts[token] for token in ids).strip(" ")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -302,7 +302,8 @@ class Translator:
     def _term_encoder(self) -> "TermEncoder":
         from softsearch.runtime.term_encoder import TermEncoder
 
-        return TermEncoder(self.encoder, self.system.step_fn.vocab_size)
+        form = partial(self.encoder.form, side=1) if self._is_plain else None
+        return TermEncoder(self.system.tokenizers[1], self.system.step_fn.vocab_size, form)
 
     def _parts(self, lines: Iterable[str] | None, features: Features | None, first_line: int) -> list[list[Part]]:
         """The parts of each line, or of each example of features."""

@@ -15,7 +15,9 @@ from softsearch.evaluation.metrics import for_text, report_metrics
 from softsearch.evaluation.schema import SystemReport
 from softsearch.evaluation.search_curve import search_curve
 from softsearch.evaluation.test_set import HeldOutText
+from softsearch.runtime.glossary import Glossary
 from softsearch.runtime.system import System
+from softsearch.runtime.term_encoder import Control
 from softsearch.search.beam import BeamSearch
 from softsearch.search.ensemble import AVERAGES, Ensemble
 from softsearch.search.exact import ExactSearch
@@ -45,6 +47,19 @@ def measure(
 def evaluator(test_set: HeldOutText, dictionary: dict[str, str] | None = None) -> Evaluator:
     metrics = for_text(EVALUATED, test_set.text_form, test_set.tgt_lang)
     return Evaluator(text=test_set, metrics=metrics, dictionary=dictionary)
+
+
+def test_translations_have_the_terms_of_a_glossary_or_are_counted() -> None:
+    glossary = Glossary([("b", "i j"), ("d", "h"), ("f", "ß")])  # the vocabulary lacks ß
+    with_terms = replace(evaluator(text("lc_tok")), control=Control(glossary))
+    report, hypotheses, warnings, _ = with_terms.measure(system(), BEAM, "in words")
+    b, d = report.hypotheses[0], report.hypotheses[3]
+    assert "i j" in b
+    assert "h" in d.split()
+    assert "one: 2 translations lack a term of the glossary" in warnings
+    plain, without, _ = measure(system(), BEAM, text("lc_tok"))
+    assert hypotheses[4] == without[4]  # of a source without terms that can be written, to the last bit
+    assert plain.hypotheses[0] != b
 
 
 def text(form: TextForm) -> HeldOutText:

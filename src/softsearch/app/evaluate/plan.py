@@ -1,7 +1,7 @@
 """Plan of an evaluation: its systems, text, searches and metrics, all checked before hours of translating."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from omegaconf import DictConfig
@@ -9,7 +9,7 @@ from omegaconf import DictConfig
 from softsearch.app.config.build import SearchMaker, search_maker
 from softsearch.app.config.composition import composed, option_key, typed_options
 from softsearch.app.config.options import Evaluate
-from softsearch.app.config.validation import read_options
+from softsearch.app.config.validation import read_options, target_of
 from softsearch.app.console import echo, progress
 from softsearch.app.evaluate.alignments import read_alignment_options
 from softsearch.app.evaluate.guard import read_guarded
@@ -25,8 +25,13 @@ from softsearch.evaluation.measure import EarlierSystem, Evaluator, read_earlier
 from softsearch.evaluation.metrics import Metric, for_text
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.text_checks import text_problems
+from softsearch.ranges import NotNegative
 from softsearch.runtime.system import System, with_separate_inputs
+from softsearch.runtime.term_encoder import with_control
+from softsearch.search.beam import BeamSearch
 from softsearch.search.ensemble import Ensemble
+from softsearch.search.greedy import Greedy
+from softsearch.search.options import check_option
 from softsearch.text.word_dictionary import read_dictionary
 
 _COPY = "copy"  # of replace_unknown; ./copy is a file
@@ -37,6 +42,7 @@ class Plan:
     """What an evaluation does."""
 
     options: Evaluate
+    glossary: Path | None
     members: list[System]  # those that are named
     systems: list[System]  # those that are measured: the members, or their ensemble with or without them
     metrics: Mapping[str, Metric]  # as they are configured
@@ -55,6 +61,7 @@ class Plan:
         frequent, unknown = options.shortlist.frequent, options.replace_unknown
         words = [describe_search(options.search)]
         words += [f"ensemble by {options.ensemble}"] if isinstance(system.step_fn, Ensemble) else []
+        words += [] if self.glossary is None else [f"glossary {self.glossary.name}"]
         words += [] if frequent is None else [f"shortlist {frequent}"]
         if unknown is not None:
             words.append("unknown words copied" if unknown == _COPY else f"unknown words from {Path(unknown).name}")
@@ -68,6 +75,7 @@ def make_plan(config: DictConfig) -> Plan:
         SoftsearchError: a system or the text cannot be read, or an option is wrong.
     """
     options = read_options(with_tuned(config, typed_options()), Evaluate)
+    options, glossary, bonus = _without_glossary(options)
     _check_options(options)
     make_search = search_maker(options.search)
     curve = {name: search_maker(node) for name, node in curve_searches(options.curve or [], options.search).items()}
@@ -85,10 +93,12 @@ def make_plan(config: DictConfig) -> Plan:
     systems = with_ensemble(members, options)
     gold, guarded = read_alignment_options(options, text), read_guarded(options, systems)
     bound, dictionary = for_text(metrics, text.text_form, text.tgt_lang), _dictionary(options.replace_unknown)
-    evaluator = Evaluator(text=text, metrics=bound, dictionary=dictionary, progress=progress)
+    control = with_control(None, glossary, bonus, None)
+    evaluator = Evaluator(text=text, metrics=bound, dictionary=dictionary, control=control, progress=progress)
     names = [system.name for system in systems]
     return Plan(
         options=options,
+        glossary=glossary,
         members=members,
         systems=systems,
         metrics=metrics,
@@ -100,6 +110,26 @@ def make_plan(config: DictConfig) -> Plan:
         earlier=[] if options.against is None else read_earlier(options.against, evaluator, names),
         warnings=warnings + text_problems(text, members, bound),
     )
+
+
+def _without_glossary(options: Evaluate) -> tuple[Evaluate, Path | None, float | None]:
+    """The options with the search alone, and its glossary and bonus.
+
+    Raises:
+        ConfigError: the search or another option takes no glossary, or its value is wrong.
+    """
+    search = {str(key): value for key, value in options.search.items()}
+    path, bonus = search.pop("glossary", None), search.pop("glossary_bonus", None)
+    options = replace(options, search=DictConfig(search))
+    check_option("glossary", path, str | None)
+    check_option("glossary_bonus", bonus, NotNegative | None)
+    if path is None and bonus is not None:
+        raise ConfigError("search.glossary_bonus is set, but search.glossary is null; set search.glossary=FILE")
+    if path is not None and target_of(options.search, "search") not in (Greedy, BeamSearch):
+        raise ConfigError(f"search.glossary is {path}, which needs search=beam or search=greedy; set one of them")
+    if path is not None and options.curve:
+        raise ConfigError(f"search.glossary is {path}, but the searches of curve take no glossary; set curve=null")
+    return options, None if path is None else Path(path), bonus
 
 
 def _check_options(options: Evaluate) -> None:
