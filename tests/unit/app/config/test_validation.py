@@ -12,7 +12,15 @@ from omegaconf import OmegaConf
 
 from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Average, Evaluate, Shortlist
-from softsearch.app.config.validation import build, check, drop_options_of_replaced, nearest, plain, read_options
+from softsearch.app.config.validation import (
+    build,
+    check,
+    drop_options_of_replaced,
+    nearest,
+    plain,
+    read_options,
+    target_of,
+)
 from softsearch.data.sampler import Batching
 from softsearch.errors import ConfigError
 from softsearch.search.beam import BeamSearch
@@ -178,7 +186,7 @@ def test_sections_and_groups_of_options() -> None:
     options = read_options(config, Evaluate)
     assert options.shortlist == Shortlist(frequent=7, translations=10)
     assert (options.ckpt, options.test) == (Path("a.ckpt"), (Path("a.en"), Path("a.de")))
-    assert isinstance(build(options.search), BeamSearch)
+    assert target_of(options.search, "search") is BeamSearch
     assert options.data is None
 
 
