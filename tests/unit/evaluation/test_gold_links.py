@@ -1,0 +1,41 @@
+"""The links of Multi30k that were aligned by hand."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.alignments.multi30k import LINKS, PAIRS, fingerprint, read_aligned, read_split, sample
+from softsearch.errors import CorpusError
+from softsearch.evaluation.alignment_error import alignment_error_rate
+from softsearch.extras.claims.analyses.aligners import model_1_links
+from softsearch.text.corpus import read_lines, write_lines
+
+
+def test_each_pair_has_a_line_of_links_and_is_of_the_sample() -> None:
+    numbers = [int(line.split()[0]) for line in read_lines(PAIRS)]
+    assert numbers == sample(1014)
+    links = [line.split() for line in read_lines(LINKS)]
+    assert len(links) == 300
+    assert sum("-" in link for line in links for link in line) == 3639
+    assert sum("?" in link for line in links for link in line) == 428
+
+
+def test_links_fit_the_text_and_model_1_is_as_far_from_them_as_it_was(multi30k_dir: Path) -> None:
+    lines, gold = read_aligned(multi30k_dir)
+    assert [sum(len(line.split()) for line in side) for side in lines] == [3940, 3804]
+    for source, target, links in zip(*lines, gold, strict=True):
+        if source.endswith(".") and target.endswith("."):
+            assert (len(source.split()) - 1, len(target.split()) - 1) in links.sure
+    sources, targets = read_split(multi30k_dir, "train")
+    found = model_1_links((sources[:1000], targets[:1000]), lines)  # a second; of all pairs: benchmarks/alignments
+    assert alignment_error_rate(found, gold) == pytest.approx(0.4284, abs=0.002)
+
+
+def test_another_text_is_refused(tmp_path: Path) -> None:
+    for lang in ("en", "de"):
+        write_lines(tmp_path / f"val.lc.tok.{lang}", ["a", "b"])
+        for name in ("train", "test_2016_flickr"):
+            write_lines(tmp_path / f"{name}.lc.tok.{lang}", [])
+    assert fingerprint("a", "b") != fingerprint("b", "a")
+    with pytest.raises(CorpusError, match=r"line 2 of .* is 'b \|\|\| b', which is not the pair that was aligned"):
+        read_aligned(tmp_path)
