@@ -1,14 +1,11 @@
 """Help of a command: its examples, groups and options, with the comments of its YAML."""
 
-import ast
-import importlib.util
 import json
 import re
 import shutil
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -183,13 +180,11 @@ class Help:
     def _options(self, keys: Iterable[str]) -> Iterator[str]:
         """A line for each option, and for each section that says something."""
         for key in keys:
-            above, _, name = key.rpartition(".")
-            value, (_, arguments) = self._value(key), _documented(self.values.get(f"{above}._target_"))
-            ends = (".".join(key.split(".")[-parts:]) for parts in (2, 1))
-            text = self.keys.get(key) or arguments.get(name) or next(filter(None, map(_meanings().get, ends)), "")
+            name, value, text = key.rpartition(".")[2], self._value(key), self.keys.get(key)
             if isinstance(value, Mapping) and value:
-                what, _ = _documented(value.get("_target_"))
-                if about := "; ".join(filter(None, (self.keys.get(key), what))):
+                of_class = self.keys.get(f"{key}._target_"), str(value.get("_target_", "")).rpartition(".")[2]
+                about = "; ".join(filter(None, (text, ": ".join(filter(None, reversed(of_class))))))
+                if about:
                     yield from self._row(key, about)
             elif not name.startswith("_"):
                 needed = value == "???"
@@ -263,33 +258,3 @@ def _shown(value: Any) -> str:
         return value or "''"
     text = yaml.safe_dump(value, default_flow_style=True, width=10_000).strip().removesuffix("\n...")
     return text.replace(", ", ",")
-
-
-@cache
-def _meanings() -> dict[str, str]:
-    """What options of many classes mean, by the ends of their names."""
-    meanings: dict[str, str] = yaml.safe_load(Path(__file__).with_name("meanings.yaml").read_text(encoding="utf-8"))
-    return meanings
-
-
-@cache
-def _documented(target: str | None) -> tuple[str, dict[str, str]]:
-    """The first line and the arguments of the docstring of a class or function of ours, which is not imported."""
-    module, _, name = (target or "").rpartition(".")
-    found = importlib.util.find_spec(module) if module.startswith("softsearch.") else None
-    if found is None or found.origin is None:
-        return (name, {}) if target else ("", {})
-    tree = ast.parse(Path(found.origin).read_text(encoding="utf-8"))
-    for node in tree.body:
-        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
-            text = ast.get_docstring(node) or ""
-            arguments = re.search(r"^Args:\n((?:    .*\n?|\n)*)", text, re.MULTILINE)
-            items = re.findall(r"^    (\w+): (.*(?:\n     +.*)*)", arguments[1] if arguments else "", re.MULTILINE)
-            about = {key: _plain(item) for key, item in items}
-            return f"{name}: {_plain(text.partition(chr(10) * 2)[0])}", about
-    return name, {}
-
-
-def _plain(text: str) -> str:
-    """A docstring's text in one line, without markup and the full stop."""
-    return " ".join(re.sub(r":\w+:`[~]?(?:\w+\.)*(\w+)`|``", r"\1", text).split()).removesuffix(".")

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -45,15 +46,28 @@ def test_a_choice_is_explained_with_the_comments_of_its_files() -> None:
     text = said("train", "model=transformer_tiny", "model.encoder.num_layers=2")
     assert "arXiv:1706.03762" in text
     for line in (
-        r"model.encoder +TransformerEncoder: A stack",  # its class
-        r"model.encoder.num_layers=2 +layers on top of each other",  # as typed, and meanings.yaml
-        r"model.encoder.activation=relu\s+gelu, swish",  # YAML
-        r"model.embeddings.tie=all +none; output: target = output matrix;",  # the class's docstring
+        r"model.encoder +TransformerEncoder",  # its class
+        r"model.encoder.num_layers=2 +layers on top of each other",  # as typed
+        r"model.encoder.activation=relu\s+gelu, swish",
+        r"model.embeddings.tie=all +none; output: target = output matrix;",
     ):
         assert re.search(f"^  {line}", text, re.MULTILINE), line
     assert "model/attention" not in text
-    alone = re.findall(r"^  (\S+)\n(?! {20})", said("train", "model=nematus") + "\n", re.MULTILINE)
+    text = said("train", "model=nematus")
+    assert re.search(r"^  model.decoder.initial_state\n +MeanState: s_0 = tanh\(", text, re.MULTILINE)  # of _target_
+    alone = re.findall(r"^  (\S+)\n(?! {20})", text + "\n", re.MULTILINE)
     assert not alone  # without an explanation
+
+
+def test_a_docstring_explains_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "softsearch_configs" / "optimizer"
+    folder.mkdir(parents=True)
+    (folder / "mine.yaml").write_text(
+        "_target_: softsearch.training.optimizer.muon.Muon\n_partial_: true\nnewton_schulz_steps: 5\nmomentum: 0.5 # of it\n"
+    )
+    lines = [" ".join(line.split()) for line in said("train", "optimizer=mine").splitlines()]
+    assert lines == ["optimizer=mine", "optimizer.newton_schulz_steps=5", "optimizer.momentum=0.5 of it"]
 
 
 def test_a_group_lists_its_choices_and_a_key_its_section() -> None:
