@@ -17,7 +17,7 @@ OPTIONAL = {
     "dev": {f"testing/{name}" for name in ("__init__", "contract", "export")},  # pytest
     "cpu": ("runtime/session", "runtime/providers"),
     "sweep": ("extras/sweep/tune", *(f"extras/sweep/{name}" for name in ("results", "study", "sweep", "trial"))),
-    "ctranslate2": ("export/ctranslate2",),
+    "ctranslate2": ("extras/formats/ctranslate2",),
     "hf": ("data/corpora/huggingface",),
     "table": ("data/corpora/rows", "text/corpus"),
     "paragraphs": ("runtime/paragraphs",),

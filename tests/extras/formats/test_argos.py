@@ -15,11 +15,11 @@ from minisbd import SBDetect
 
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import TorchStepFunction
-from softsearch.export.argos import export_argos
-from softsearch.export.splitter import sentence_splitter
+from softsearch.extras.formats.argos import export_argos
+from softsearch.extras.formats.splitter import sentence_splitter
 from softsearch.models.interface import Seq2Seq
 from softsearch.text.tokenizer import Tokenizers
-from tests.unit.export.test_ctranslate2 import joint, make_model, separate  # noqa: F401
+from tests.extras.formats.test_ctranslate2 import joint, make_model, separate  # noqa: F401
 
 TEXT = "Abc def. Ghij? jihg\nfed"
 SENTENCES = [["Abc def.", "Ghij? jihg"], ["fed"]]

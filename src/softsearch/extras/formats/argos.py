@@ -13,10 +13,10 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from babel import Locale
 
 from softsearch.errors import ConfigError
-from softsearch.export.ctranslate2 import export_ctranslate2
 from softsearch.export.format import ExportFormat, ExportInputs, ExportSummary
 from softsearch.export.parity import Parity
-from softsearch.export.splitter import sentence_splitter
+from softsearch.extras.formats.ctranslate2 import export_ctranslate2
+from softsearch.extras.formats.splitter import sentence_splitter
 from softsearch.files import new_file
 from softsearch.models.interface import Seq2Seq
 from softsearch.search.interface import StepFunction

@@ -11,7 +11,7 @@ import torch
 from softsearch.app.config.validation import build
 from softsearch.errors import BundleError, ConfigError
 from softsearch.evaluation.inference import TorchStepFunction
-from softsearch.export.ctranslate2 import export_ctranslate2
+from softsearch.extras.formats.ctranslate2 import export_ctranslate2
 from softsearch.models.interface import Seq2Seq
 from softsearch.search.batching import translate_ids
 from softsearch.search.greedy import Greedy

@@ -1,0 +1,1 @@
+"""Export formats of other programs: CTranslate2 and Argos Translate."""
