@@ -54,7 +54,7 @@ def test_a_choice_is_explained_with_the_comments_of_its_files() -> None:
         assert re.search(f"^  {line}", text, re.MULTILINE), line
     assert "model/attention" not in text
     text = said("train", "model=nematus")
-    assert re.search(r"^  model.decoder.initial_state\n +MeanState: s_0 = tanh\(", text, re.MULTILINE)  # of _target_
+    assert re.search(r"^  model.decoder.initial_state +MeanState: s_0 = tanh\(", text, re.MULTILINE)  # of _target_
     alone = re.findall(r"^  (\S+)\n(?! {20})", text + "\n", re.MULTILINE)
     assert not alone  # without an explanation
 
