@@ -108,6 +108,7 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
         ),
         "--n-best": (_COUNT, "write up to N translations of each line, as `line ||| text ||| score`"),
         "--alignments": (_FILE, "write the attention weights to this file as JSON lines"),
+        "--trace": (_FILE, "write what beam search did with each sentence to this file as JSON lines"),
         "--replace-unknown": (
             {"nargs": "?", "const": "", "metavar": "DICTIONARY"},
             (
@@ -292,8 +293,9 @@ def check_translate_options(parser: argparse.ArgumentParser, arguments: argparse
     for flag, name in product(("paragraphs", "markup"), ("features", "prefix", "alignments")):
         if getattr(arguments, flag) and getattr(arguments, name) is not None:
             parser.error(f"--{flag} and {_flag(name)} do not go together")
-    if arguments.features is not None and arguments.resume:
-        parser.error("--features and --resume do not go together")
+    for name in ("features", "trace"):
+        if arguments.resume and getattr(arguments, name) is not None:
+            parser.error(f"--{name} and --resume do not go together")
     if arguments.max_length is not None and arguments.max_length.offset < 1:
         parser.error("--max-length allows no token for an empty source; expected at least '1 + B * source'")
     count = len(arguments.bundles)
@@ -315,7 +317,7 @@ def describe_options(arguments: argparse.Namespace, opened: Mapping[str, object]
         arguments: as parsed.
         opened: the contents by the names of the arguments.
     """
-    apart = ("input", "features", "output", "alignments", "prefix", "resume", "threads", "run", "parser")
+    apart = ("input", "features", "output", "alignments", "trace", "prefix", "resume", "threads", "run", "parser")
     values = {name: value for name, value in vars(arguments).items() if name not in apart and value not in (None, [])}
     values |= {name: opened[name] for name in opened if name in values}
     return {"BUNDLE" if name == "bundles" else _flag(name): str(value) for name, value in values.items()}

@@ -49,13 +49,13 @@ def translate(arguments: argparse.Namespace) -> None:
         provider=arguments.provider or "cpu",
         inputs=max(1, len(arguments.input)),
     )
-    given = (arguments.input, arguments.output, arguments.alignments, arguments.prefix, arguments.features)
+    files = ("input", "output", "alignments", "prefix", "features", "trace")
+    given = [*(getattr(arguments, name) for name in files), text]
     if text and (arguments.input or arguments.features or arguments.resume):
         raise ConfigError(f"{text[0]!r} is text, which --input, --features and --resume do not go with; leave it out")
-    if is_wanted(*given, arguments.resume, text):
+    if is_wanted(*given, arguments.resume):
         Prompt(translator, options).run()
         return
-    files = Files(*given, text)
     resume = None
     if arguments.resume:
         contents = {
@@ -67,7 +67,7 @@ def translate(arguments: argparse.Namespace) -> None:
             "replace_unknown": hashlib.sha256(repr(options.get("replace_unknown")).encode()).hexdigest()[:16],
         }
         resume = describe_options(arguments, contents)
-    warnings = translate_stream(translator, files, options, resume=resume)
+    warnings = translate_stream(translator, Files(*given), options, resume=resume)
     unit = "word" if translator.system.tokenizers[0].has_words else "character"
     for message in warnings.messages(unit, paragraphs=arguments.paragraphs):
         print(f"softsearch: {message}", file=sys.stderr)

@@ -10,8 +10,9 @@ from softsearch.errors import BundleError, ConfigError, InputError
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.manifest import Manifest
 from softsearch.runtime.paragraphs import Paragraph, Splitter, SplitText
-from softsearch.runtime.translation import Part, encode_whole, split_text, text_lines
+from softsearch.runtime.translation import Part, encode_whole, feature_parts, source_lines, split_text, text_lines
 from softsearch.text.corpus import is_blank
+from softsearch.text.features import Features
 from softsearch.text.joint_sources import tokenize_sources
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.text.vocabulary import LANGUAGE_TAG, SOURCE_SEPARATOR, UNK
@@ -138,6 +139,18 @@ class LineEncoder:
         tag = self.tag(text)
         texts = [tag + part for part in split_text(text.removeprefix(tag), lambda p: len(encode(tag + p)) < limit)]
         return [Part(part, encode(part)) for part in texts]
+
+    def sources(self, lines: Iterable[str] | None, features: Features | None, first_line: int) -> list[list[Part]]:
+        """The parts of each line, or of each example of features; ``first_line`` is the number of the first.
+
+        Raises:
+            InputError: as `parts`; or what the model reads is missing.
+            CorpusError: the features have another type or shape, or a value is not finite.
+        """
+        if features is not None:
+            texts = None if lines is None else list(map(self.one_line, source_lines(lines, first_line)))
+            return list(feature_parts(features, texts, self.tokenizers[0], self.max_src_tokens, first_line))
+        return [self.parts(line, number) for number, line in enumerate(source_lines(lines, first_line), first_line)]
 
     def sentences(self, texts: Iterable[SplitText], first_line: int) -> list[list[Part]]:
         """The parts of each sentence; ``first_line`` is the number of the first text.

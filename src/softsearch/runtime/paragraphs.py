@@ -70,6 +70,7 @@ def _joined(parts: Sequence[Translation], text: str) -> Translation:
         unknown=tuple(each for part in parts for each in part.unknown),
         missing_terms=tuple(each for part in parts for each in part.missing_terms),
         optimal=all(part.optimal for part in parts) if any(part.optimal is not None for part in parts) else None,
+        traces=tuple(trace for part in parts for trace in part.traces),
     )
 
 

@@ -7,10 +7,10 @@ import re
 import sys
 from codecs import BOM_UTF8
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import chain, islice, zip_longest
+from itertools import chain, combinations, islice, zip_longest
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,6 +30,7 @@ _BLOCK_BYTES = 4 * MAX_LINE_BYTES
 _SHOWN = 5  # of what a vocabulary lacks, and of terms
 _ENDS = "\r\n"
 _LINE_END = re.compile(rb"\r?\n?\Z")
+_Records = Callable[[Translation, int], list[dict[str, Any]]]  # of a line's translation, by the line's number
 
 
 @dataclass
@@ -107,6 +108,7 @@ class Files:
     alignments: Path | None = None  # JSON lines, one for each translation
     prefixes: Path | None = None  # with which the translations must begin, line by line
     features: Path | None = None  # feature vectors, instead of input or with a file of it
+    trace: Path | None = None  # JSON lines, one for each sentence
     text: Sequence[str] = ()  # lines to translate instead of those of files
 
 
@@ -128,8 +130,9 @@ def translate_stream(
             each line; the blocks before it are written to standard output and devices. Or the output cannot be written,
             or a partial one was begun with something else.
     """
-    _refuse_one_file_for_both(files)
-    keywords = {**(options or {}), **({"alignments": True} if files.alignments else {})}
+    _refuse_same_file(files)
+    added = {"alignments": files.alignments, "trace": files.trace}
+    keywords = {**(options or {}), **{name: True for name, path in added.items() if path}}
     markup = bool(keywords.get("markup"))
     keep_ends = markup or bool(keywords.get("paragraphs"))
     translator.translate([], **keywords)  # checks the options before any line is read
@@ -137,7 +140,7 @@ def translate_stream(
     with ExitStack() as stack:
         typed = io.BytesIO("".join(f"{line}\n" for line in files.text).encode("utf-8", "surrogateescape"))
         source = typed if files.text else stack.enter_context(_open_input(next(iter(files.input), files.features)))
-        output, alignments, resumed = _open_outputs(stack, files, resume)
+        output, others, resumed = _open_outputs(stack, files, resume)
         progress = stack.enter_context(show_progress(None if files.text else source, files.output))
         prefixes: Iterator[str] | None = None
         if files.prefixes:
@@ -159,8 +162,8 @@ def translate_stream(
                 output.write(_format(translation, number, n_best=n_best, end="" if keep_ends else "\n").encode())
                 number += 1
                 warnings.add(translation, number)
-                if alignments:
-                    alignments.write(_format_alignments(translation, number).encode())
+                for other, records in others:
+                    other.write(_json_lines(records(translation, number)).encode())
             output.flush()
             if resumed and lines:
                 resumed.save(lines, own)
@@ -173,22 +176,24 @@ def translate_stream(
 
 def _open_outputs(
     stack: ExitStack, files: Files, resume: Mapping[str, str] | None
-) -> tuple[Output, Output | None, ResumeState | None]:
-    """Opens the outputs for translations and alignments, and the state of a resumed run."""
+) -> tuple[Output, list[tuple[Output, _Records]], ResumeState | None]:
+    """Opens the output for translations, those for JSON lines, and the state of a resumed run."""
     if resume is None:
         output = stack.enter_context(open_output(files.output))
-        return output, stack.enter_context(open_output(files.alignments)) if files.alignments else None, None
+        named = ((files.alignments, _alignment_records), (files.trace, _trace_records))
+        return output, [(stack.enter_context(open_output(path)), records) for path, records in named if path], None
     resumed = stack.enter_context(resume_outputs(files.output, files.alignments, resume))
     output, *others = resumed.outputs
-    return output, others[0] if others else None, resumed
+    return output, [(other, _alignment_records) for other in others], resumed
 
 
-def _refuse_one_file_for_both(files: Files) -> None:
-    paths = [Path(os.path.realpath(path)) for path in (files.output, files.alignments) if path is not None]
-    if len(paths) == 2 and paths[0] == paths[1] and (paths[0].is_file() or not paths[0].exists()):
-        raise InputError(
-            f"{files.output} is named for the translations and for the alignments; give --alignments another file"
-        )
+def _refuse_same_file(files: Files) -> None:
+    named = {"the translations": files.output, "the alignments": files.alignments, "the trace": files.trace}
+    real = {what: Path(os.path.realpath(path)) for what, path in named.items() if path is not None}
+    for (one, path), (what, other) in combinations(real.items(), 2):
+        if path == other and (path.is_file() or not path.exists()):
+            flag = what.replace("the ", "--")
+            raise InputError(f"{named[one]} is named for {one} and for {what}; give {flag} another file")
 
 
 def _format(translation: Translation, index: int, *, n_best: bool, end: str) -> str:
@@ -200,8 +205,8 @@ def _format(translation: Translation, index: int, *, n_best: bool, end: str) -> 
     )
 
 
-def _format_alignments(translation: Translation, line: int) -> str:
-    records = (
+def _alignment_records(translation: Translation, line: int) -> list[dict[str, Any]]:
+    return [
         {
             "line": line,
             "rank": rank,
@@ -210,7 +215,14 @@ def _format_alignments(translation: Translation, line: int) -> str:
             "matrix": [] if ranked.alignments is None else np.round(ranked.alignments.astype(float), 4).tolist(),
         }
         for rank, ranked in enumerate(translation.n_best, start=1)
-    )
+    ]
+
+
+def _trace_records(translation: Translation, line: int) -> list[dict[str, Any]]:
+    return [{"line": line} | trace for trace in translation.traces]
+
+
+def _json_lines(records: Sequence[dict[str, Any]]) -> str:
     return "".join(f"{json.dumps(record, ensure_ascii=False)}\n" for record in records)
 
 

@@ -1,11 +1,12 @@
 """Systems that translate: a bundle, a checkpoint that the lab has opened, or an ensemble of either."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import repeat
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from softsearch.errors import ConfigError
 from softsearch.runtime.bundle import Bundle
@@ -14,15 +15,19 @@ from softsearch.runtime.providers import Provider
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.search.ensemble import Ensemble, WithMappedIds
 from softsearch.search.forced_decoding import PairScore, forced_alignments, score_pairs
-from softsearch.search.interface import Hypothesis, Sentences, StepFunction
+from softsearch.search.interface import Hypothesis, SearchStrategy, Sentences, StepFunction
 from softsearch.search.options import Average
 from softsearch.search.rerank import RescoringModel
 from softsearch.search.shortlist import Shortlist, ShortlistStep
+from softsearch.search.trace import Trace, trace_search, traceable
 from softsearch.text.id_mapping import check_writes_alike, id_mapping
 from softsearch.text.joint_sources import JointSources
 from softsearch.text.tokenizer import Tokenizers
 from softsearch.text.unknown_words import UnknownWords
-from softsearch.text.vocabulary import UNK
+from softsearch.text.vocabulary import UNK, with_eos
+
+if TYPE_CHECKING:
+    from softsearch.search.terms import Terms
 
 _TOLERANCE = 1e-4  # nats by which the score of a target may differ for rounding
 BATCH_TOKENS = 1024  # the maximum of source tokens in a batch, padding included
@@ -233,3 +238,26 @@ def translation_texts(
     for index, tokens, matrix in zip(indices, tgt, matrices or [], strict=True):
         texts[index] = replace_unknown(sources[index], tokens, matrix)
     return texts
+
+
+def trace_parts(
+    system: System,
+    search: SearchStrategy,
+    parts: Sequence[tuple[str, Sequence[int]]],
+    prefixes: Sequence[Sequence[int]] | None = None,
+    terms: "Sequence[Terms | None] | None" = None,
+) -> Iterator[Trace]:
+    """What a system's search does with sources, given as text and token ids; each is searched when it is asked for.
+
+    Raises:
+        ConfigError: the search is neither greedy nor a beam search.
+    """
+    beam, (src_tokenizer, tgt_tokenizer) = traceable(search), system.tokenizers
+    names = tgt_tokenizer.names()
+
+    def trace(part: tuple[str, Sequence[int]], prefix: Sequence[int], needed: "Terms | None") -> Trace:
+        text, ids = part
+        source = {"source": text, "src_pieces": src_tokenizer.pieces(with_eos(ids))}
+        return source | trace_search(system.step_fn, beam, ids, names, prefix=prefix, terms=needed)
+
+    return map(trace, parts, prefixes or repeat(()), terms or repeat(None))

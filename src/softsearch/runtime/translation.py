@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain, repeat
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from itertools import chain, islice, repeat
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,7 @@ class Translation:
         missing_terms: the terms of a glossary, in the source's language, whose translations are not in ``text``.
         optimal: of exact search, whether this is proven to be the model's best translation.
         alternatives: with ``n_best`` above 1, the next best ones, best first.
+        traces: with ``trace=True``, what the search of each part did, see docs/search.md.
     """
 
     text: str
@@ -61,6 +62,7 @@ class Translation:
     missing_terms: tuple[str, ...] = ()
     optimal: bool | None = None
     alternatives: tuple["Translation", ...] = ()
+    traces: tuple[dict[str, Any], ...] = ()
 
     @property
     def n_best(self) -> tuple["Translation", ...]:
@@ -179,6 +181,23 @@ def _break_near_middle(text: str) -> int:
         if breaks:
             return min(breaks, key=lambda end: abs(end - len(text) // 2))
     return len(text) // 2
+
+
+def join_all(
+    search: Search,
+    tokenizers: Tokenizers,
+    parts: Sequence[Sequence[Candidate]],
+    src_lang: str,
+    traces: Iterator[dict[str, Any]] | None = None,
+) -> Translation:
+    """Joins the candidates of a line's parts: its n-th best translation is made of their n-th best.
+
+    Of ``traces`` it takes the next ones, one for each part. ``src_lang`` is that of :func:`join`.
+    """
+    if not parts:
+        return Translation("", 0.0, 0.0, False, (), (), None)
+    best, *others = [join(search, tokenizers, candidates, src_lang) for candidates in zip(*parts, strict=False)]
+    return replace(best, alternatives=tuple(others), traces=tuple(islice(traces or (), len(parts))))
 
 
 def join(search: Search, tokenizers: Tokenizers, candidates: Sequence[Candidate], src_lang: str) -> Translation:

@@ -1,7 +1,6 @@
 """Translator: lines of text in, translations out, over verified bundles."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
@@ -19,11 +18,12 @@ from softsearch.runtime.system import (
     combine,
     open_bundle,
     rescoring_model,
+    trace_parts,
     translation_texts,
     with_separate_inputs,
     without_alignments,
 )
-from softsearch.runtime.translation import Candidate, Part, Translation, feature_parts, join, source_lines, text_lines
+from softsearch.runtime.translation import Candidate, Part, Translation, join_all, source_lines, text_lines
 from softsearch.search.batching import translate_ids
 from softsearch.search.forced_decoding import PairScore
 from softsearch.search.interface import Hypothesis
@@ -149,6 +149,7 @@ class Translator:
         replace_unknown: Mapping[str, str] | bool = False,
         paragraphs: bool = False,
         markup: bool = False,
+        trace: bool = False,
         first_line: int = 1,
         **options: Any,
     ) -> list[Translation]:
@@ -167,6 +168,7 @@ class Translator:
                 unknown words. Source words that it lacks, or with True all of them, are copied.
             paragraphs: lines are text of any length; it is split into sentences, and what stands between them stays.
             markup: lines are fragments of XML or HTML, whose tags come back in the translations.
+            trace: with what beam search did, see docs/search.md; it searches once more, in single steps.
             first_line: the number of the first line, for messages.
             options: of the search, as the table of docs/search.md has them: ``beam``, ``n_best``, ``length_penalty``,
                 ``alignments=True``, ...; and ``rescore_weights`` and ``rescore_length_penalty``. By default as the
@@ -190,12 +192,12 @@ class Translator:
             lines = source_lines(lines, first_line)
             texts = self.encoder.split(lines, first_line, paragraphs=paragraphs, markup=markup)
             options |= {"alignments": True} if markup and isinstance(search, str | None) else {}
-        read = self.encoder.sentences
-        sources = self._parts(lines, features, first_line) if texts is None else read(texts, first_line)
+        read = self.encoder
+        sources = read.sources(lines, features, first_line) if texts is None else read.sentences(texts, first_line)
         recommended = self.manifest.search_kind, self.manifest.search
         strategy = choose_search(search, options, recommended, self.system.tokenizers[1], self._rescorers)
         prefix_ids = None if prefixes is None else self.encoder.prefixes(prefixes, len(sources), first_line)
-        found = self.translate_parts(sources, strategy, prefix_ids, replace_unknown, control)
+        found = self.translate_parts(sources, strategy, prefix_ids, replace_unknown, control, trace=trace)
         return found if texts is None else join_paragraphs(texts, found)
 
     def translate_parts(
@@ -205,6 +207,7 @@ class Translator:
         prefixes: Sequence[Sequence[int]] | None = None,
         replace_unknown: Mapping[str, str] | bool = False,
         control: "Control | None" = None,
+        trace: bool = False,
     ) -> list[Translation]:
         """Translates lines that a `LineEncoder` has encoded.
 
@@ -214,6 +217,7 @@ class Translator:
             prefixes: the ids with which the translation of each line's first part must begin.
             replace_unknown: see `translate`.
             control: what translations must contain.
+            trace: see `translate`.
 
         Raises:
             SoftsearchError: as `translate`.
@@ -228,17 +232,20 @@ class Translator:
         if prefixes is not None:
             starts = [[] if i else ids for line, ids in zip(sources, prefixes, strict=True) for i in range(len(line))]
         required = None if control is None else [self._term_encoder.require(control, part.text) for part in parts]
+        terms = None if required is None else [each.terms for each in required]
+        traces = trace_parts(system, strategy, parts, starts, terms) if trace else None
         n_best_lists = translate_ids(
             system.step_fn,
             strategy,
             [part.ids for part in parts],
             batch_tokens=default_batch_tokens(strategy) if self._batch_tokens is None else self._batch_tokens,
             prefixes=starts,
-            terms=None if required is None else [each.terms for each in required],
+            terms=terms,
             workers=self._threads,
         )
-        candidates = iter(self._candidates(parts, n_best_lists, replace_unknown, required))
-        return [self._translation(strategy, [next(candidates) for _ in line]) for line in sources]
+        found = iter(self._candidates(parts, n_best_lists, replace_unknown, required))
+        join = partial(join_all, strategy, system.tokenizers, src_lang=system.src_lang, traces=traces)
+        return [join([next(found) for _ in line]) for line in sources]
 
     def stream(self, lines: Iterable[str], **options: Any) -> Iterator[Translation]:
         """Translates lines as they arrive, 1,024 at a time, so that memory stays bounded.
@@ -305,16 +312,6 @@ class Translator:
         form = partial(self.encoder.form, side=1) if self._is_plain else None
         return TermEncoder(self.system.tokenizers[1], self.system.step_fn.vocab_size, form)
 
-    def _parts(self, lines: Iterable[str] | None, features: Features | None, first_line: int) -> list[list[Part]]:
-        """The parts of each line, or of each example of features."""
-        if features is not None:
-            texts = None if lines is None else list(map(self.encoder.one_line, source_lines(lines, first_line)))
-            tokenizer = self.system.tokenizers[0]
-            return list(feature_parts(features, texts, tokenizer, self.encoder.max_src_tokens, first_line))
-        return [
-            self.encoder.parts(line, number) for number, line in enumerate(source_lines(lines, first_line), first_line)
-        ]
-
     def _candidates(
         self,
         parts: Sequence[Part],
@@ -336,11 +333,3 @@ class Translator:
             texts = list(map(detokenize, texts))
         candidates = map(Candidate, repeated, hypotheses, texts, missing)
         return [list(islice(candidates, len(n_best))) for n_best in n_best_lists]
-
-    def _translation(self, search: Search, parts: Sequence[Sequence[Candidate]]) -> Translation:
-        """Joins the candidates of a line's parts: its n-th best translation is made of their n-th best."""
-        if not parts:
-            return Translation("", 0.0, 0.0, False, (), (), None)
-        tokenizers, lang = self.system.tokenizers, self.system.src_lang
-        best, *others = [join(search, tokenizers, candidates, lang) for candidates in zip(*parts, strict=False)]
-        return replace(best, alternatives=tuple(others)) if others else best

@@ -1,5 +1,6 @@
 """Beam search with length normalisation, vectorised over the batch."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -61,8 +62,16 @@ class Choice(NamedTuple):
     tokens: NDArray[np.int64]
 
 
+Observer = Callable[["Batch", Candidates, Candidates, Choice, bool], None]
+
+
 class Batch:
     """The state of the search of one batch."""
+
+    # Told of each step of a sentence that is searched alone: the candidates before and after the constraints, what
+    # survives, and whether the search goes on.
+    observer: Observer | None = None
+    offers: tuple[Choice, NDArray[np.float64]] | None = None  # continuations, and the nats by which they rank higher
 
     def __init__(self, src: Sentences, options: SearchOptions, constraints: Constraints) -> None:
         self.options, self.constraints = options, constraints
@@ -110,7 +119,7 @@ class Batch:
         Returns the sentences that go on, as indices into those that were stepped; the rows to select once only these
         are kept; and the tokens of the selected rows.
         """
-        candidates = self.constraints.apply(candidates, self.live, self.length)
+        given, candidates = candidates, self.constraints.apply(candidates, self.live, self.length)
         self.length += 1
         self.history.add_alignments(self.live, candidates.alignments)
         self._attend(candidates.alignments)
@@ -124,6 +133,8 @@ class Batch:
 
         beams = self.log_probs.shape[1]
         going = np.flatnonzero(~(at_limit | hopeless))
+        if self.observer is not None:
+            self.observer(self, given, candidates, survivors, bool(going.size))
         parents, tokens = survivors.parents[going], survivors.tokens[going]
         self.constraints.advance(going, parents, tokens)
         self.live, self.log_probs = self.live[going], survivors.log_probs[going]
@@ -183,13 +194,13 @@ class Batch:
     def add_end(self, index: int, row: int, log_prob: float, group: int = 0, bonus: float = 0.0) -> None:
         """Stores the hypothesis of the live sentence ``index`` that ends after ``row``; it is ranked with a bonus."""
         sentence, n_best = int(self.live[index]), self.options.n_best
-        score = self._score(index, row, log_prob + bonus)
+        score = self.score(index, row, log_prob + bonus)
         self._store(sentence, Ending(score, log_prob, self.length, row, False))
         self.ended_count[sentence, group] += 1
         if len(self.ended[sentence]) >= n_best:
             self.to_beat[sentence] = sorted(end.score for end in self.ended[sentence])[-n_best]
 
-    def _score(self, index: int, row: int, log_prob: float) -> float:
+    def score(self, index: int, row: int, log_prob: float) -> float:
         """The score of a hypothesis of the live sentence ``index`` whose last token ``row`` predicted."""
         if not self.options.coverage_penalty:
             return self.options.score(log_prob, self.length)
@@ -225,7 +236,7 @@ class Batch:
             sentence, ends = int(self.live[index]), []
             for row in np.flatnonzero(np.isfinite(survivors.log_probs[index])):
                 log_prob = float(survivors.log_probs[index, row])
-                score = self._score(index, int(survivors.parents[index, row]), log_prob)
+                score = self.score(index, int(survivors.parents[index, row]), log_prob)
                 ends.append(Ending(score, log_prob, self.length, int(row), True))
             for end in sorted(ends, key=lambda end: -end.score):
                 if len(self.ended[sentence]) < self.options.n_best:

@@ -38,7 +38,8 @@ class Constraints:
             self._prefixes = _padded(prefixes, len(src), vocab_size)
             self.limits = np.maximum(self.limits, (self._prefixes != _UNCONSTRAINED).sum(axis=1) + 1)
         has_prefixes = (self._prefixes != _UNCONSTRAINED).any()
-        self.none = not (self._ngram or self._banned.size or has_prefixes or (self._least > 1).any())
+        self.lengths_only = not (self._ngram or self._banned.size or has_prefixes)
+        self.none = self.lengths_only and not (self._least > 1).any()
         self._written = np.zeros((len(src), 1, 0), dtype=np.int64)  # [live sentences, rows, tokens]
         self._repeats = self._written  # [live sentences, rows, n-grams so far] tokens that would repeat one
 
@@ -84,6 +85,14 @@ class Constraints:
             forbidden = np.where((forced != _UNCONSTRAINED)[:, None, None], other, forbidden)
         allowed = np.where(forbidden, np.float32(-np.inf), log_probs)
         return candidates._replace(log_probs=allowed.reshape(candidates.log_probs.shape))
+
+    def reason(self, token: int, step: int) -> str:
+        """The option that forbids a token in the first sentence."""
+        if self._forced(np.zeros(1, dtype=np.int64), step)[0] != _UNCONSTRAINED:
+            return "prefix"
+        if token in self._banned:
+            return "banned"
+        return "min_length" if token == EOS else "no_repeat_ngram"
 
     def advance(self, going: NDArray[np.int64], parents: NDArray[np.int64], tokens: NDArray[np.int64]) -> None:
         """Records the chosen tokens ``[going, rows]`` and the rows that they continue, ``parents [going, rows]``.

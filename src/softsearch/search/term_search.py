@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError
-from softsearch.search.beam import Batch, BeamSearch, Choice
+from softsearch.search.beam import Batch, BeamSearch, Choice, Observer
 from softsearch.search.blocks import Ending
 from softsearch.search.constraints import Constraints
 from softsearch.search.greedy import Greedy
@@ -38,12 +38,14 @@ class TermSearch:
 
     Args:
         search: the search that found the translations so far.
+        observer: told of each step, of a sentence that is searched alone.
 
     Raises:
         ConfigError: the search is neither greedy nor a beam search.
     """
 
     search: SearchStrategy
+    observer: Observer | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.search, Greedy | BeamSearch):
@@ -76,6 +78,7 @@ class TermSearch:
                 sources, given = [src[n] for n in numbers], prefixes and [prefixes[n] for n in numbers]
                 constraints = Constraints(beam, sources, given or None, step_fn.vocab_size)
                 batch = _TermBatch(sources, beam, constraints, [(terms[n], watched[n]) for n in numbers])
+                batch.observer = self.observer
                 for number, found in zip(numbers, batch.search(step_fn, sources), strict=True):
                     results[number] = _merged(found, lists[number], terms[number])[: beam.n_best] or results[number]
                     left += [] if found else [number]
@@ -154,6 +157,7 @@ class _TermBatch(Batch):
                 index, log_probs[first : first + beams], rows[begin:end] - first, tokens[begin:end]
             )
             order, is_end, bonus = self._rank(index, best, places, counts)
+            self.offers = best, bonus
             for rank in order[is_end[order]].tolist():
                 self.add_end(index, int(best.parents[rank]), float(best.log_probs[rank]), bonus=float(bonus[rank]))
             going = order[~is_end[order]][:size]

@@ -36,7 +36,11 @@ def run(monkeypatch: pytest.MonkeyPatch):
         output = io.BytesIO()
         monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(given)))
         monkeypatch.setattr("sys.stdout", SimpleNamespace(buffer=output))
-        files = {name: options.pop(name) for name in ("input", "output", "alignments", "prefixes") if name in options}
+        files = {
+            name: options.pop(name)
+            for name in ("input", "output", "alignments", "prefixes", "trace")
+            if name in options
+        }
         translate_stream(translator, Files(**files), options)
         return output.getvalue()
 
@@ -219,3 +223,12 @@ def test_lines_without_a_proof_are_counted(translator: Translator, monkeypatch) 
     for options, expected in ((exact, 2), ({}, 0)):
         monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"one two\n\nten\n")))
         assert translate_stream(translator, Files(), options).unproven == expected
+
+
+def test_a_trace_is_json_lines_numbered_as_the_input(translator: Translator, run, tmp_path: Path) -> None:
+    assert run(translator, b"one two\n\nten\n", trace=tmp_path / "t.jsonl") == run(translator, b"one two\n\nten\n")
+    records = [json.loads(line) for line in (tmp_path / "t.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [(each["line"], each["source"], each["version"]) for each in records] == [(1, "one two", 1), (3, "ten", 1)]
+    both = Files(alignments=tmp_path / "x", trace=tmp_path / "x")
+    with pytest.raises(InputError, match="named for the alignments and for the trace; give --trace another file"):
+        translate_stream(translator, both)

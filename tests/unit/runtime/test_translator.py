@@ -1,6 +1,7 @@
 """Translator: one translation for each line, whatever the line."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -421,3 +422,21 @@ def test_what_needs_attention_or_words_is_refused_without(
     assert blind.translate(["one"])
     with pytest.raises(ConfigError, match="has no attention, which"):
         blind.translate(["one"], **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"beam": 3, "n_best": 2}, {"search": "greedy"}, {"beam": 2, "banned": ["e"]}, {"glossary": {"two": "zehn"}}],
+    ids=str,
+)
+def test_a_trace_changes_no_translation_and_ends_in_it(translator: Translator, options: dict[str, Any]) -> None:
+    lines = [*LINES, "", " ".join(LINES) * 4]
+    traced = translator.translate(lines, trace=True, **options)
+    for plain, found in zip(translator.translate(lines, **options), traced, strict=True):
+        assert repr(replace(found, traces=())) == repr(plain)
+        written = [piece for trace in found.traces for piece in trace["ranking"][0]["pieces"]]
+        assert written == list(found.tgt_pieces)
+        assert [piece for trace in found.traces for piece in trace["src_pieces"]] == list(found.src_pieces)
+    assert [len(found.traces) > 1 for found in traced] == [False] * (len(lines) - 1) + [True]
+    with pytest.raises(ConfigError, match="a trace shows beam or greedy search, found Sampling; change search"):
+        translator.translate([], trace=True, search="sample")
