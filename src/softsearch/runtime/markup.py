@@ -2,7 +2,6 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from difflib import SequenceMatcher
 from operator import itemgetter
 from typing import NamedTuple
 from unicodedata import normalize
@@ -21,6 +20,7 @@ Spans = NDArray[np.int64]  # [spans, 2]
 Weights = NDArray[np.float64]
 _SPACE = "\u2581"
 _TILT = 1e-3  # by which a word in another part of the sentence weighs less, so that order decides between equal ones
+_FAR = 16  # characters that may be left out at a place where two texts differ
 
 
 class Markup(NamedTuple):
@@ -244,11 +244,10 @@ def piece_spans(pieces: Sequence[str], text: str) -> Spans:
     letters = [(_folded(letter), index) for index, name in enumerate(names) for letter in name.replace(_SPACE, "")]
     places = [place for place, letter in enumerate(text) if not letter.isspace()]
     one, other = [letter for letter, _ in letters], [_folded(text[place]) for place in places]
-    blocks = [(0, 0, len(one))] if one == other else SequenceMatcher(None, one, other, False).get_matching_blocks()
     found: list[Span | None] = [None] * len(pieces)
-    for begin, at, size in blocks:
-        for (_, index), place in zip(letters[begin : begin + size], places[at : at + size], strict=True):
-            found[index] = (found[index] or (place, 0))[0], place + 1
+    for number, at in _matches(one, other):
+        index, place = letters[number][1], places[at]
+        found[index] = (found[index] or (place, 0))[0], place + 1
     spans, end = [], 0
     for index, (name, span) in enumerate(zip(pieces, found, strict=True)):
         if span is None and (name == SPECIALS[UNK] or name not in SPECIALS):
@@ -257,6 +256,19 @@ def piece_spans(pieces: Sequence[str], text: str) -> Spans:
             spans.append(span or (0, 0))
             end = span[1] if span else end
     return np.array(spans, dtype=np.int64).reshape(-1, 2)
+
+
+def _matches(one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """The places of equal characters in two texts that are nearly equal, in order; takes linear time."""
+    at, place = 0, 0
+    while at < len(one) and place < len(other):
+        skips = ((count - k, k) for count in range(_FAR) for k in range(count + 1))
+        near = ((i, k) for i, k in skips if one[at + i : at + i + 1] == other[place + k : place + k + 1] != [])
+        skipped, skipped_other = next(near, (0, 0))
+        at, place = at + skipped, place + skipped_other
+        if one[at] == other[place]:
+            yield at, place
+        at, place = at + 1, place + 1
 
 
 def _folded(letter: str) -> str:

@@ -109,6 +109,15 @@ def test_pieces_are_found_in_normalised_text() -> None:
     assert piece_spans(["</s>"], "").tolist() == [[0, 0]]
 
 
+def test_pieces_stand_where_normalisation_found_them_also_in_long_texts() -> None:
+    """Soft hyphens are dropped and ligatures become two letters; a search for the longest match takes hours here."""
+    length = 20_000
+    assert piece_spans(["a"] * length, "a\u00ad" * length).tolist() == [[2 * at, 2 * at + 1] for at in range(length)]
+    assert piece_spans(["f", "i", "n", "e"], "\ufb01ne").tolist() == [[0, 1], [1, 1], [1, 2], [2, 3]]
+    assert piece_spans([".", ".", ".", "w"], "\u2026w").tolist() == [[0, 1], [1, 1], [1, 1], [1, 2]]
+    assert piece_spans(["x", "y", "z"], "abcz").tolist() == [[0, 3], [0, 3], [3, 4]]
+
+
 @pytest.mark.parametrize("page", ["src/web/index.html", "src/web/docs/index.html"])
 def test_a_page_is_translated(page: str, translator: Translator) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
