@@ -25,7 +25,8 @@ from softsearch.search.interface import Hypothesis, SearchStrategy
 from softsearch.text.vocabulary import UNK
 
 if TYPE_CHECKING:
-    from softsearch.runtime.term_encoder import Control, Required
+    from softsearch.runtime.glossary import Control
+    from softsearch.runtime.term_encoder import Required
 
 EarlierSystem = tuple[SystemReport, dict[str, Resamples]]  # of another report, with its resampled scores
 ProgressBar = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]  # takes a name and a total
@@ -166,7 +167,7 @@ class Evaluator:
         from softsearch.runtime.term_encoder import TermEncoder
 
         encoder = TermEncoder(system.tokenizers[1], system.step_fn.vocab_size)
-        return [encoder.require(self.control, source) for source in sources]
+        return [encoder.require(self.control.find(source)) for source in sources]
 
     def _translate_without_unk(
         self, system: System, strategy: SearchStrategy, hypotheses: Sequence[Hypothesis]

@@ -1,17 +1,19 @@
-"""Glossaries: the translations that terms of the source must have, read from a file and found in sentences.
+"""What translations must contain: terms of a glossary that stand in sentences, and text that is copied.
 
-A line of a file is ``source<TAB>target`` or ``source<TAB>target<TAB>kind``, with alternatives of the target separated
+A line of its file is ``source<TAB>target`` or ``source<TAB>target<TAB>kind``, with alternatives of the target separated
 by ``|``. Kinds: ``word`` (the default) is found as whole words, whatever their case; ``case`` as whole words of this
 case; ``part`` inside longer words, too.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from softsearch.errors import CorpusError
 from softsearch.search.terms import Term, joins
 from softsearch.text.corpus import read_lines
+from softsearch.text.keep import Keep, Kept
 
 KINDS = ("word", "case", "part")
 
@@ -93,15 +95,66 @@ class Glossary:
 GlossaryLike = Glossary | Mapping[str, str] | Path | str
 
 
-def open_glossary(glossary: GlossaryLike | None) -> Glossary | None:
-    """A glossary from a file, or one of whole words from translations by source term; None is none.
+def open_glossary(glossary: GlossaryLike) -> Glossary:
+    """A glossary from a file, or one of whole words from translations by source term.
 
     Raises:
         CorpusError: the file cannot be read, or a term is wrong.
     """
-    if glossary is None or isinstance(glossary, Glossary):
+    if isinstance(glossary, Glossary):
         return glossary
     if isinstance(glossary, Mapping):
         return Glossary(glossary.items())
     lines = read_lines(Path(glossary))
     return Glossary((line.split("\t") if line.strip() else () for line in lines), str(glossary))
+
+
+class Wanted(NamedTuple):
+    """What stands in a text and must stand in its translation."""
+
+    terms: tuple[Term, ...] = ()
+    kept: tuple[Kept, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Control:
+    """What translations must contain.
+
+    Args:
+        glossary: of terms.
+        bonus: nats by which translations with a term rank higher; None if they must contain the terms.
+        keep: finds text that they copy.
+    """
+
+    glossary: Glossary | None = None
+    bonus: float | None = None
+    keep: Keep | None = None
+
+    def find(self, text: str) -> Wanted:
+        """What the translation of a text must contain; terms are not found in text that is copied.
+
+        Raises:
+            InputError: a pattern takes too long.
+        """
+        kept, rest = self.keep.find(text) if self.keep else [], text
+        for each in kept:
+            rest = rest[: each.begin] + "\0" * len(each.text) + rest[each.end :]
+        terms = self.glossary.find(rest) if self.glossary else []
+        return Wanted(tuple(term._replace(bonus=self.bonus) for term in terms), tuple(kept))
+
+
+def with_control(
+    control: Control | None, glossary: GlossaryLike | None, bonus: float | None, keep: Keep | None
+) -> Control | None:
+    """What translations must contain, as given or else as in ``control``; None if that is nothing.
+
+    Raises:
+        CorpusError: the file of the glossary cannot be read, or a term is wrong.
+    """
+    old = control or Control()
+    changed = Control(
+        glossary=old.glossary if glossary is None else open_glossary(glossary),
+        bonus=old.bonus if bonus is None else bonus,
+        keep=old.keep if keep is None else keep,
+    )
+    return changed if changed.glossary is not None or changed.keep is not None else None

@@ -4,55 +4,22 @@ Text to copy that the vocabulary cannot write is written as UNK, which is replac
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from softsearch.errors import ConfigError
-from softsearch.runtime.glossary import Glossary, GlossaryLike, open_glossary
+from softsearch.runtime.glossary import Wanted
 from softsearch.runtime.placeholders import fill_placeholders
 from softsearch.runtime.system import System
 from softsearch.runtime.translation import Part
 from softsearch.search.interface import Hypothesis
 from softsearch.search.terms import Spelling, Term, Terms
 from softsearch.text.id_mapping import texts_of_ids
-from softsearch.text.keep import Keep, Kept
+from softsearch.text.keep import Kept
 from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.text.vocabulary import UNK
 
 _PLACEHOLDER = "\U0010fe00"  # a private character, which UNK writes
-
-
-@dataclass(frozen=True)
-class Control:
-    """What translations must contain.
-
-    Args:
-        glossary: of terms.
-        bonus: nats by which translations with a term rank higher; None if they must contain the terms.
-        keep: finds text that they copy.
-    """
-
-    glossary: Glossary | None = None
-    bonus: float | None = None
-    keep: Keep | None = None
-
-
-def with_control(
-    control: Control | None, glossary: GlossaryLike | None, bonus: float | None, keep: Keep | None
-) -> Control | None:
-    """What translations must contain, as given or else as in ``control``; None if that is nothing.
-
-    Raises:
-        CorpusError: the file of the glossary cannot be read, or a term is wrong.
-    """
-    old, new = control or Control(), open_glossary(glossary)
-    changed = Control(
-        glossary=old.glossary if new is None else new,
-        bonus=old.bonus if bonus is None else bonus,
-        keep=old.keep if keep is None else keep,
-    )
-    return changed if changed.glossary is not None or changed.keep is not None else None
 
 
 class Required(NamedTuple):
@@ -97,27 +64,20 @@ class TermEncoder:
     def _spelling(self) -> Spelling:
         return Spelling(self.texts)
 
-    def require(self, control: Control, text: str) -> Required:
-        """What the translation of a sentence must contain; alternatives that cannot be written are left out.
+    def require(self, wanted: Wanted | None) -> Required:
+        """What a translation must contain, in the model's units; alternatives that cannot be written are left out.
 
         Raises:
             ConfigError: text is to be copied by a model of tokenised text.
-            InputError: a pattern takes too long.
         """
-        kept = control.keep.find(text) if control.keep else []
+        terms, kept = wanted or Wanted()
         if kept and self._form is not None:
             raise ConfigError(
                 "the model reads lower-cased, tokenised text, of which nothing can be kept; leave out keep"
             )
-        rest = text
-        for each in kept:
-            rest = rest[: each.begin] + "\0" * len(each.text) + rest[each.end :]
-        found = [
-            term._replace(bonus=control.bonus) for term in (control.glossary.find(rest) if control.glossary else ())
-        ]
         placeholders = tuple(each for each in kept if not self._copies(each.text))
         copied = [each.text for each in kept if each not in placeholders]
-        found += [Term((each,), copied.count(each), source=each) for each in dict.fromkeys(copied)]
+        found = [*terms, *(Term((each,), copied.count(each), source=each) for each in dict.fromkeys(copied))]
         spelled = [
             term._replace(alternatives=tuple(s for each in term.alternatives if (s := self._spell(each))))
             for term in found

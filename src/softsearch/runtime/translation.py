@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, repeat
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from softsearch.text.features import Features, check_features, check_finite, fea
 from softsearch.text.joint_sources import split_sources
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.text.vocabulary import SOURCE_SEPARATOR, with_eos
+
+if TYPE_CHECKING:
+    from softsearch.runtime.glossary import Wanted
 
 # Where to split, best first: after a sentence, after a clause, between words, between characters.
 _BREAKS = tuple(
@@ -75,6 +78,7 @@ class Part(NamedTuple):
 
     text: str
     ids: Sequence[int]
+    wanted: "Wanted | None" = None  # what its translation must contain
 
 
 def feature_parts(

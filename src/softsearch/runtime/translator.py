@@ -32,8 +32,8 @@ from softsearch.text.features import Features
 from softsearch.text.moses import detokenize
 
 if TYPE_CHECKING:
-    from softsearch.runtime.glossary import GlossaryLike
-    from softsearch.runtime.term_encoder import Control, Required, TermEncoder
+    from softsearch.runtime.glossary import Control, GlossaryLike
+    from softsearch.runtime.term_encoder import Required, TermEncoder
     from softsearch.text.keep import Keep
 
 BLOCK_LINES = 1024  # of a stream, translated together: enough to fill batches with sentences of similar length
@@ -197,7 +197,7 @@ class Translator:
         recommended = self.manifest.search_kind, self.manifest.search
         strategy = choose_search(search, options, recommended, self.system.tokenizers[1], self._rescorers)
         prefix_ids = None if prefixes is None else self.encoder.prefixes(prefixes, len(sources), first_line)
-        found = self.translate_parts(sources, strategy, prefix_ids, replace_unknown, control, trace=trace)
+        found = self.translate_parts(_with_wanted(sources, control), strategy, prefix_ids, replace_unknown, trace=trace)
         return found if texts is None else join_paragraphs(texts, found)
 
     def translate_parts(
@@ -206,7 +206,6 @@ class Translator:
         strategy: Search,
         prefixes: Sequence[Sequence[int]] | None = None,
         replace_unknown: Mapping[str, str] | bool = False,
-        control: "Control | None" = None,
         trace: bool = False,
     ) -> list[Translation]:
         """Translates lines that a `LineEncoder` has encoded.
@@ -216,7 +215,6 @@ class Translator:
             strategy: the search.
             prefixes: the ids with which the translation of each line's first part must begin.
             replace_unknown: see `translate`.
-            control: what translations must contain.
             trace: see `translate`.
 
         Raises:
@@ -231,9 +229,11 @@ class Translator:
         starts = None
         if prefixes is not None:
             starts = [[] if i else ids for line, ids in zip(sources, prefixes, strict=True) for i in range(len(line))]
-        required = None if control is None else [self._term_encoder.require(control, part.text) for part in parts]
+        required = None
+        if any(part.wanted for part in parts):
+            required = [self._term_encoder.require(part.wanted) for part in parts]
         terms = None if required is None else [each.terms for each in required]
-        traces = trace_parts(system, strategy, parts, starts, terms) if trace else None
+        traces = trace_parts(system, strategy, [part[:2] for part in parts], starts, terms) if trace else None
         n_best_lists = translate_ids(
             system.step_fn,
             strategy,
@@ -301,7 +301,7 @@ class Translator:
         """What translations must contain: a glossary, its bonus and text to keep, or else the Translator's."""
         if given == (None, None, None):
             return self._control
-        from softsearch.runtime.term_encoder import with_control
+        from softsearch.runtime.glossary import with_control
 
         return with_control(self._control, *given)
 
@@ -333,3 +333,10 @@ class Translator:
             texts = list(map(detokenize, texts))
         candidates = map(Candidate, repeated, hypotheses, texts, missing)
         return [list(islice(candidates, len(n_best))) for n_best in n_best_lists]
+
+
+def _with_wanted(sources: list[list[Part]], control: "Control | None") -> list[list[Part]]:
+    """The parts with what their translations must contain."""
+    if control is None:
+        return sources
+    return [[part._replace(wanted=control.find(part.text)) for part in line] for line in sources]

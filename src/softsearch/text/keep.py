@@ -1,6 +1,7 @@
 """Text that translations copy as it stands: what patterns match, and usual things as addresses and numbers."""
 
 from collections.abc import Sequence
+from time import monotonic
 from typing import NamedTuple
 
 import regex
@@ -8,7 +9,7 @@ import regex
 from softsearch.errors import ConfigError, InputError
 
 MAX_PATTERN = 1000  # characters
-_SECONDS = 1.0  # for all matches of a pattern in a line
+_SECONDS = 1.0  # for all matches in a line
 _USUAL = (
     r"(?:https?|ftp)://[^\s<>\"]*[^\s<>\".,;:!?)\]']|www\.[^\s<>\"]*[^\s<>\".,;:!?)\]']",
     r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
@@ -47,7 +48,7 @@ class Keep:
                 raise ConfigError(f"keep has a pattern of {len(pattern)} characters, expected at most {MAX_PATTERN}")
             try:
                 self._patterns.append(regex.compile(pattern))
-            except regex.error as error:
+            except (regex.error, RecursionError) as error:
                 raise ConfigError(
                     f"keep={pattern!r:.80} is not a regular expression: {error}; put a backslash before characters "
                     "that stand for themselves"
@@ -57,13 +58,15 @@ class Keep:
         """The parts that stay, from left to right; where several begin, the longest one.
 
         Raises:
-            InputError: a pattern takes too long.
+            InputError: the patterns take too long.
         """
         spans: list[tuple[int, int]] = []
+        deadline = monotonic() + _SECONDS
         for pattern in self._patterns:
             try:
-                spans += [match.span() for match in pattern.finditer(text, timeout=_SECONDS) if match.group().strip()]
-            except TimeoutError as error:
+                matches = pattern.finditer(text, timeout=max(deadline - monotonic(), 0.001))
+                spans += [match.span() for match in matches if match.group().strip()]
+            except (TimeoutError, MemoryError) as error:
                 raise InputError(
                     f"keep={pattern.pattern!r:.80} takes more than {_SECONDS:g} s for {len(text)} characters; "
                     "write it without nested repetitions"

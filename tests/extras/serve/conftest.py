@@ -44,9 +44,11 @@ def serve(bundle_dir: Path, log: Log, monkeypatch: pytest.MonkeyPatch) -> Open:
 
 
 @pytest.fixture(scope="session")
-def served() -> Iterator[Served]:
-    """A server of the golden bundle, whose model is named golden; with one worker and default limits."""
-    with serving(f"golden={BUNDLE}", "--workers", 1) as server:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server of the golden bundle, whose model is named golden; with one worker, a glossary and default limits."""
+    money = tmp_path_factory.mktemp("glossaries") / "money.tsv"
+    money.write_text("euro\tdollar\nCENT\tprozent\tcase\n", encoding="utf-8")
+    with serving(f"golden={BUNDLE}", "--workers", 1, "--glossary", f"money={money}") as server:
         yield server
 
 

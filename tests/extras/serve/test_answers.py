@@ -10,6 +10,7 @@ import pytest
 from tests.serving import Served
 
 LONG = "x" * 5000
+WORDS = [f"{one}{other}" for one in "abcdef" for other in "qrstuvwxyz"]
 BAD = {  # the body of POST /translate: the status, what the answer says
     "": (422, "the body is missing"),
     '{"text": "four"': (400, "the body is not JSON at character 15"),
@@ -44,6 +45,30 @@ BAD = {  # the body of POST /translate: the status, what the answer says
     '{"text": "four", "model": "../golden"}': (422, "model is '../golden', expected one of golden"),
     '{"text": "four", "prefix": ["a", "b"]}': (422, "text has 1 sentences and prefix has 2 sentences"),
     '{"text": "four", "prefix": "Ж"}': (422, "vocabulary lacks a part of the prefix"),
+    '{"text": "four", "glossary": ["four"]}': (422, "glossary: expected an object of terms and their translations, or"),
+    '{"text": "four", "glossary": {"four": 4}}': (422, "glossary.four is 4, expected a valid string"),
+    '{"text": "four", "glossary": {"four": "|"}}': (422, "glossary:1 has an empty term"),
+    '{"text": "four", "glossary": {"four": "a\\u0007"}}': (422, "glossary:1 has an empty term or a control character"),
+    '{"text": "four", "glossary": {"a": "b", "A": "c"}}': (422, "glossary:2 has 'A' again with another translation"),
+    '{"text": "four", "glossary": "/etc/passwd"}': (422, "glossary is '/etc/passwd', expected one of money"),
+    '{"text": "four", "glossary": {"four": "5"}, "search": "sample"}': (
+        422,
+        "glossary and keep need beam or greedy search, found sample",
+    ),
+    '{"text": "four", "glossary_bonus": 1}': (422, "glossary_bonus needs glossary as well"),
+    '{"text": "four", "glossary": {"a": "b"}, "glossary_bonus": NaN}': (422, "glossary_bonus is NaN, expected"),
+    '{"text": "four", "glossary": {"a": "b"}, "glossary_bonus": -1}': (422, "glossary_bonus is -1, expected greater"),
+    '{"text": "four", "keep": ["("]}': (422, "keep='(' is not a regular expression: missing )"),
+    '{"text": "four", "keep": "f"}': (422, "keep is 'f', expected a valid list"),
+    json.dumps({"text": "four", "keep": ["(" * 400 + ")" * 400]}): (422, "is not a regular expression"),
+    json.dumps({"text": "four", "keep": ["a"] * 21}): (422, "keep: List should have at most 20 items"),
+    json.dumps({"text": "a" * 400 + "c", "keep": ["(a|aa)+$b"]}): (422, "keep='(a|aa)+$b' takes more than 1 s"),
+    json.dumps({"text": "four", "glossary": {str(n): "x" for n in range(70_000)}}): (
+        422,
+        "glossary: 70000 terms, expec",
+    ),
+    json.dumps({"text": "four", "glossary": {"four": LONG}}): (422, "glossary.four: String should have at most 200"),
+    json.dumps({"text": " ".join(WORDS), "glossary": dict.fromkeys(WORDS, "vier")}): (422, "line 1 has 60 terms"),
     f'{{"text": "{LONG}"}}': (422, "text[0] has 5000 characters, expected at most 2000"),
     json.dumps({"text": ["a"] * 129}): (422, "text has 129 sentences, expected at most 128"),
     json.dumps({"text": ["a" * 2000] * 6, "alignments": True}): (422, "alignments of 12000 characters"),

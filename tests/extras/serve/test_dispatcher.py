@@ -13,9 +13,12 @@ import pytest
 from softsearch.errors import ConfigError, InputError, SoftsearchError
 from softsearch.extras.serve.dispatcher import Dispatcher
 from softsearch.extras.serve.line_queue import Line, Request, RequestError
+from softsearch.extras.serve.models import ServedControl
 from softsearch.extras.serve.settings import Settings
+from softsearch.runtime.glossary import Glossary
 from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import Translator
+from softsearch.text.keep import Keep
 from tests.extras.serve.dispatchers import Log, Open, frozen, pids, until
 from tests.extras.serve.worker_faults import EXPLOSIVE
 from tests.unit.runtime.bundles import SRC_LINES
@@ -31,13 +34,20 @@ OPTIONS: list[dict[str, Any]] = [
     {"length_penalty": 0.3},
     {"search": "sample", "seed": 7, "n_best": 2},
 ]
+WANTED: list[dict[str, Any]] = [  # what translations must contain
+    {},
+    {},
+    {"glossary": Glossary([("two", "drei"), ("cats", "eins|zwei")])},
+    {"glossary": Glossary([("two", "vier")]), "bonus": 3.0},
+    {"glossary": Glossary([("ten", "\U0001f600")]), "keep": Keep(["three"])},
+]
 
 
 def same(found: Translation, expected: Translation) -> bool:
     assert len(found.n_best) == len(expected.n_best)
     for one, other in zip(found.n_best, expected.n_best, strict=True):
         assert (one.text, one.src_pieces, one.tgt_pieces) == (other.text, other.src_pieces, other.tgt_pieces)
-        assert one.truncated == other.truncated
+        assert (one.truncated, one.missing_terms) == (other.truncated, other.missing_terms)
         assert (one.score, one.log_prob) == pytest.approx((other.score, other.log_prob), rel=1e-3, abs=1e-4)
         assert (one.alignments is None) == (other.alignments is None)
         if one.alignments is not None:
@@ -53,9 +63,10 @@ async def test_results_are_those_of_translator_whatever_else_is_asked_at_the_sam
     requests = [
         (rng.choices(LINES, k=rng.choice([1, 1, 1, 2, 6])), rng.choice(OPTIONS), rng.random() < 0.2) for _ in range(150)
     ]
+    wanted = {index: rng.choice(WANTED) for index, (_, o, _) in enumerate(requests) if o.get("search") != "sample"}
     async with serve(workers=2) as dispatcher:
 
-        async def ask(lines: list[str], options: dict[str, Any], is_score: bool) -> None:
+        async def ask(index: int, lines: list[str], options: dict[str, Any], is_score: bool) -> None:
             await asyncio.sleep(rng.random() / 5)
             if is_score:
                 src = [line[:20] or "ten" for line in lines]
@@ -63,11 +74,14 @@ async def test_results_are_those_of_translator_whatever_else_is_asked_at_the_sam
                 for one, other in zip(scores, translator.score(src, LINES[: len(src)]), strict=True):
                     assert one.token_log_probs == pytest.approx(other.token_log_probs, rel=1e-3, abs=1e-4)
                 return
-            expected = translator.translate(lines, **options)
-            found = await dispatcher.translate("small", lines, **options)
+            terms = wanted.get(index, {})
+            named = {f"glossary_{name}" if name == "bonus" else name: value for name, value in terms.items()}
+            expected = translator.translate(lines, **options, **named)
+            control = ServedControl(**terms) if terms else None
+            found = await dispatcher.translate("small", lines, control=control, **options)
             assert all(same(*pair) for pair in zip(found, expected, strict=True))
 
-        await asyncio.gather(*(ask(*request) for request in requests))
+        await asyncio.gather(*(ask(index, *request) for index, request in enumerate(requests)))
     assert log.lines == {"done": sum(len(lines) for lines, *_ in requests)}
     assert sum(log.batches) == log.lines["done"]
 

@@ -8,6 +8,7 @@ import pytest
 from softsearch.errors import ConfigError, InputError
 from softsearch.extras.serve.models import Model
 from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.translation import Part
 from softsearch.search.beam import BeamSearch
 from tests.unit.runtime.bundles import edit_manifest, tokenizers
 
@@ -60,7 +61,7 @@ def test_tokens_are_counted_with_eos(model: Model) -> None:
     group, pairs = model.translation_group({}, prefixes=False), model.score_group()
     for line, other in (("one two three", "eins"), ("ten", "vier fünf sechs")):
         ids, other_ids = src.encode(line), tgt.encode(other)
-        assert model.encode(group, line, None, 1) == ([(line, ids)], None, len(ids) + 1)
+        assert model.encode(group, line, None, 1) == ([Part(line, ids)], None, len(ids) + 1)
         assert model.encode(pairs, line, other, 1) == (ids, other_ids, max(len(ids), len(other_ids)) + 1)
     assert model.encode(group, "", None, 1) == ([], None, 1)
     with pytest.raises(InputError, match="line 2: "):

@@ -8,6 +8,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -16,8 +17,8 @@ import pytest
 from softsearch.errors import BundleError
 from softsearch.extras.serve import pool, workers
 from softsearch.extras.serve.dispatcher import Dispatcher
-from softsearch.extras.serve.line_queue import RequestError
-from softsearch.extras.serve.models import Model
+from softsearch.extras.serve.line_queue import Request, RequestError
+from softsearch.extras.serve.models import Model, ServedControl, encode_lines
 from softsearch.extras.serve.settings import Settings
 from softsearch.extras.serve.workers import WorkerDiedError
 from softsearch.runtime.translator import Translator
@@ -208,6 +209,24 @@ async def test_lines_that_wait_at_a_reload_are_encoded_as_the_new_bundle_reads_t
         await begun
 
     assert found == [found.text for found in Translator(victim, threads=1).translate(LINES)]
+
+
+async def test_terms_of_lines_that_wait_at_a_reload_stay(serve: Open, victim: Path, tmp_path: Path) -> None:
+    path = tmp_path / "terms.tsv"
+    path.write_text("two\tdrei\n")
+    wanted = [each.text for each in Translator(victim, threads=1).translate(LINES, glossary=path)]
+    async with serve(victim, glossary={"numbers": path}) as dispatcher:
+        path.unlink()  # it is read once
+        group = dispatcher.model("small").translation_group(
+            {"control": ServedControl(served="numbers")}, prefixes=False
+        )
+        work, loop = partial(encode_lines, are_pairs=False), asyncio.get_running_loop()
+        blank = [None] * len(LINES)
+        encoded = await dispatcher._prepare(group.model, work, LINES, blank, group.control)
+        request = Request(group, LINES, None, loop.create_future(), loop.time(), encoded)
+        await dispatcher.load()
+        found = [each.text for each in await dispatcher._answers(request)]
+    assert found == wanted != [each.text for each in Translator(victim, threads=1).translate(LINES)]
 
 
 async def test_a_bad_bundle_at_a_reload_leaves_the_old_one(serve: Open, victim: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from softsearch import Translator
+from softsearch.text.keep import Keep
 from tests.serving import GOLDEN
 
 SOURCES = (GOLDEN / "sources.txt").read_text().splitlines()
@@ -81,6 +82,29 @@ def test_what_the_model_does_not_know_is_in_the_answer(client: httpx.Client) -> 
     assert (one["unknown"], other["unknown"]) == ([], ["\u6f22", "\u6f22", "\u5b57"])
     (*_, (event, result)) = _events(client, text="one \u6f22")
     assert (event, result["unknown"]) == ("done", ["\u6f22"])
+
+
+def test_terms_and_text_to_keep_are_as_of_the_runtime(client: httpx.Client, translator: Translator) -> None:
+    lines = ["four euro eighty-three cents", "ten \u6f22", "nine"]
+    asked: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        ({"glossary": {"euro": "dollar|dollars", "ten": "\u6f22"}},) * 2,
+        ({"glossary": "money"}, {"glossary": {"euro": "dollar"}}),
+        ({"glossary": "money", "glossary_bonus": 9.5}, {"glossary": {"euro": "dollar"}, "glossary_bonus": 9.5}),
+        ({"keep": ["th.ee", "x{3}"], "keep_usual": True}, {"keep": Keep(["th.ee"], usual=True)}),
+    ]
+    texts = []
+    for body, options in asked:
+        found, wanted = _translate(client, text=lines, **body), translator.translate(lines, **options)
+        for got, each in zip(found, wanted, strict=True):
+            assert (got["n_best"][0]["text"], got["n_best"][0]["missing_terms"]) == (each.text, [*each.missing_terms])
+        texts.append(found[0]["n_best"][0]["text"])
+        (*_, (event, result)) = _events(client, text=lines[0], **body)
+        assert (event, result.pop("final"), result) == ("done", True, found[0])
+    assert _translate(client, text=lines[1], **asked[0][0])[0]["n_best"][0]["missing_terms"] == ["ten"]
+    assert "dollar" in texts[0]
+    assert "three" in texts[3]
+    (split,) = _translate(client, text=f"{lines[0]}. {lines[2]}", paragraphs=True, glossary="money")
+    assert "dollar" in split["n_best"][0]["text"]
 
 
 def test_a_stream_grows_to_the_translation(client: httpx.Client) -> None:

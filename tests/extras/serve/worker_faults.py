@@ -13,7 +13,7 @@ ONE_OPENS = "one-opens"  # a folder beside the bundle, which the one worker that
 _work, _run = workers._work, workers._run
 
 
-def work_with_faults(pipe: Connection, bundles: Mapping[str, Path], sha256: Mapping[str, str]) -> None:
+def work_with_faults(pipe: Connection, bundles: Mapping[str, Path], *told: Any) -> None:
     """In place of ``workers._work``."""
     workers._run = _run_with_faults
     if (folder := next(iter(bundles.values())).parent / ONE_OPENS).exists():
@@ -21,7 +21,7 @@ def work_with_faults(pipe: Connection, bundles: Mapping[str, Path], sha256: Mapp
             (folder / "token").unlink()
         except FileNotFoundError:
             os._exit(9)
-    _work(pipe, bundles, sha256)
+    _work(pipe, bundles, *told)
 
 
 def _run_with_faults(translator: Any, job: workers.Job) -> Sequence[Any]:

@@ -15,9 +15,8 @@ from softsearch.evaluation.metrics import for_text, report_metrics
 from softsearch.evaluation.schema import SystemReport
 from softsearch.evaluation.search_curve import search_curve
 from softsearch.evaluation.test_set import HeldOutText
-from softsearch.runtime.glossary import Glossary
+from softsearch.runtime.glossary import Control, Glossary
 from softsearch.runtime.system import System
-from softsearch.runtime.term_encoder import Control
 from softsearch.search.beam import BeamSearch
 from softsearch.search.ensemble import AVERAGES, Ensemble
 from softsearch.search.exact import ExactSearch

@@ -26,8 +26,8 @@ from softsearch.evaluation.metrics import Metric, for_text
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.text_checks import text_problems
 from softsearch.ranges import NotNegative
+from softsearch.runtime.glossary import with_control
 from softsearch.runtime.system import System, with_separate_inputs
-from softsearch.runtime.term_encoder import with_control
 from softsearch.search.beam import BeamSearch
 from softsearch.search.ensemble import Ensemble
 from softsearch.search.greedy import Greedy

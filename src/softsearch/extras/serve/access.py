@@ -14,11 +14,13 @@ from softsearch.extras.serve.answers import shown
 from softsearch.extras.serve.dispatcher import Dispatcher
 from softsearch.extras.serve.languages import AUTO, Detection, Side, detect, match
 from softsearch.extras.serve.line_queue import RequestError
-from softsearch.extras.serve.models import ModelFacts
+from softsearch.extras.serve.models import ModelFacts, ServedControl
 from softsearch.extras.serve.monitoring import Metrics
 from softsearch.extras.serve.schema import Options
 from softsearch.extras.serve.settings import Settings
+from softsearch.runtime.glossary import open_glossary
 from softsearch.runtime.paragraphs import SplitText
+from softsearch.text.keep import Keep
 
 _KEY = re.compile(r"[!-~]{16,200}")
 
@@ -192,6 +194,25 @@ class Service:
         if len({*map(len, given.values())}) > 1:
             found = " and ".join(f"{name} has {len(value)} sentences" for name, value in given.items())
             raise RequestError(422, f"{found}, expected as many of each")
+
+    def control(self, options: Options) -> dict[str, Any]:
+        """What the translations of a request must contain, as the dispatcher takes it.
+
+        Raises:
+            SoftsearchError: the server has no glossary of this name, or a term or a pattern is wrong.
+        """
+        glossary, served = options.glossary, self.settings.glossary or {}
+        if options.glossary_bonus is not None and glossary is None:
+            raise RequestError(422, "glossary_bonus needs glossary as well; add it")
+        name = glossary if isinstance(glossary, str) else None
+        if name is not None and name not in served:
+            one = f"one of {', '.join(served)}" if served else "an object of terms, as this server has none with a name"
+            raise RequestError(422, f"glossary is {shown(name)}, expected {one}")
+        keep = Keep(options.keep or (), usual=options.keep_usual) if options.keep or options.keep_usual else None
+        if glossary is None and keep is None:
+            return {}
+        own = None if glossary is None or name else open_glossary(glossary)
+        return {"control": ServedControl(own, options.glossary_bonus, keep, name)}
 
     def check_options(self, options: Options, texts: Sequence[str]) -> dict[str, Any]:
         """The search options of a request, unless numbers are beyond this server's limits or the answer very large.

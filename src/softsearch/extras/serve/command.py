@@ -34,24 +34,25 @@ def serve(arguments: argparse.Namespace) -> None:
 def _serve(arguments: argparse.Namespace) -> None:
     from softsearch.extras.serve.running import run
 
-    settings = Settings(**{option.name: getattr(arguments, option.name) for option in fields(Settings)})
+    given = {option.name: getattr(arguments, option.name) for option in fields(Settings)}
+    settings = Settings(**given | {"glossary": _named(arguments.glossary or (), "a glossary")})
     if settings.max_sentences > settings.queue:
         raise ConfigError(
             f"--max-sentences is {settings.max_sentences}, expected at most --queue ({settings.queue}); change one"
         )
-    asyncio.run(run(_named(arguments.bundles), settings))
+    asyncio.run(run(_named(arguments.bundles, "a model"), settings))
 
 
-def _named(bundles: Sequence[str]) -> dict[str, Path]:
-    """The folders by the names of the models."""
+def _named(given: Sequence[str], what: str) -> dict[str, Path]:
+    """The folders by the names of the models, or the files by those of the glossaries."""
     named: dict[str, Path] = {}
-    for bundle in bundles:
-        name, equals, folder = bundle.partition("=")
-        path = Path(folder if equals else bundle)
+    for each in given:
+        name, equals, path_given = each.partition("=")
+        path = Path(path_given if equals else each)
         name = name if equals else path.resolve().name
         if not _NAME.fullmatch(name):
             raise ConfigError(
-                f"{bundle}: {name!r} cannot be a model's name; expected letters, digits, '.', '_' and '-': NAME={path}"
+                f"{each}: {name!r} cannot be {what}'s name; expected letters, digits, '.', '_' and '-': NAME={path}"
             )
         if name in named:
             raise ConfigError(f"{named[name]} and {path} are both named {name}; give one another name: NAME={path}")

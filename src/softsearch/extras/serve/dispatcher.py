@@ -31,7 +31,6 @@ from softsearch.extras.serve.monitoring import Metrics
 from softsearch.extras.serve.pool import Pool
 from softsearch.extras.serve.settings import Settings
 from softsearch.extras.serve.workers import Failure, Job, Worker, WorkerDiedError
-from softsearch.machine import cores
 from softsearch.runtime.line_encoder import LineEncoder
 from softsearch.runtime.paragraphs import SplitText
 from softsearch.runtime.translation import Translation
@@ -55,7 +54,7 @@ class Dispatcher:
     def __init__(self, bundles: Mapping[str, Path], settings: Settings, metrics: Metrics) -> None:
         self.settings, self._metrics = settings, metrics
         self.draining = False  # the server stops: it answers the requests that are there, and takes no more
-        self._pool = Pool(bundles, settings.workers or cores(), self._wake, metrics.on_death)
+        self._pool = Pool(bundles, settings, self._wake, metrics.on_death)
         self._queue = LineQueue()
         self._retries: deque[list[Line]] = deque()  # of one request each, whose worker died
         self._requests: set[Request] = set()
@@ -143,7 +142,7 @@ class Dispatcher:
             model: its name.
             lines: the text.
             prefixes: one for each line; "" for any.
-            options: ``search``, by its name, and those of the search.
+            options: ``search``, by its name, those of the search, and ``control``: what translations must contain.
 
         Raises:
             ConfigError: an option is wrong.
@@ -186,9 +185,9 @@ class Dispatcher:
         self._check_room(len(texts))
         loop = asyncio.get_running_loop()
         began, encoded = loop.time(), None
-        if sum(map(len, (*texts, *(others or ())))) > _INLINE:
+        if sum(map(len, (*texts, *(others or ())))) > _INLINE or group.control is not None:
             work = partial(encode_lines, are_pairs=group.search is None)
-            encoded = await self._prepare(group.model, work, texts, others or [None] * len(texts))
+            encoded = await self._prepare(group.model, work, texts, others or [None] * len(texts), group.control)
             self._check_room(len(texts))
         return await self._answers(Request(group, texts, others, loop.create_future(), began, encoded))
 

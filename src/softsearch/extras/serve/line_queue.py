@@ -89,10 +89,14 @@ class Line:
     number: int = field(default=0, init=False)  # in the queue
 
     def join(self, group: Group) -> None:
-        """Puts the line into a group, whose model encodes it; a preparation stays as it is."""
-        self.group = group
+        """Puts the line into a group, whose model encodes it; a preparation stays as it is, and so do terms."""
+        self.group, wanted = group, {part.text: part.wanted for part in self.source} if group.control else {}
         if group.prepare is None:
             self.source, self.target, self.tokens = group.model.encode(group, self.text, self.other, self.index + 1)
+        if group.control:
+            if any(part.text not in wanted for part in self.source):
+                raise RequestError(503, "another model has taken over, which splits the text differently; try again")
+            self.source = [part._replace(wanted=wanted[part.text]) for part in self.source]
 
 
 class Batch(NamedTuple):

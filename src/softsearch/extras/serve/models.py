@@ -3,15 +3,32 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from time import monotonic
 from typing import Any, NamedTuple
 
-from softsearch.errors import BundleError, ConfigError
+from softsearch.errors import BundleError, ConfigError, InputError
 from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.glossary import Control, Glossary
 from softsearch.runtime.line_encoder import LineEncoder, open_tokenizers
 from softsearch.runtime.manifest import SINGLE
 from softsearch.runtime.options import Strategy, check_options, default_batch_tokens, make_search, needs_alignments
+from softsearch.runtime.translation import Part
 
+GLOSSARIES: dict[str, Glossary] = {}  # of a worker process: those of the server, by name
+MAX_FOUND = 50  # terms and parts to keep of a sentence
+_FIND_SECONDS = 3.0  # to find them in all lines of a request
 _SCORE_TOKENS = 1024  # of a batch of pairs, as System.score has
+
+
+@dataclass(frozen=True, eq=False)
+class ServedControl(Control):
+    """What translations must contain.
+
+    Args:
+        served: the name of the glossary, if it is one of the server.
+    """
+
+    served: str | None = None
 
 
 class EncodedLine(NamedTuple):
@@ -50,10 +67,11 @@ class Model:
         """The group of lines with these search options; those left out are as the bundle recommends.
 
         Raises:
-            ConfigError: an option is unknown, wrong, or needs attention that the model lacks.
+            ConfigError: an option is unknown, wrong, or needs attention that the model lacks, or the search takes no
+                terms.
         """
         kind = options.get("search", self.facts.search)
-        searched = {name: value for name, value in options.items() if name != "search"}
+        searched = {name: value for name, value in options.items() if name not in ("search", "control")}
         check_options(kind, [*searched, *(["prefix"] if prefixes else [])])
         search = make_search(self._manifest.search, self.encoder.tokenizers[1], kind, searched)
         if needs_alignments(search) and not self.facts.has_attention:
@@ -61,7 +79,10 @@ class Model:
                 f"model {self.facts.name} has no attention, which alignments, markup and a coverage penalty need; "
                 "leave them out"
             )
-        return Group(self, search, default_batch_tokens(search), prefixes, options)
+        control = options.get("control")
+        if control is not None and kind not in ("beam", "greedy"):
+            raise ConfigError(f"glossary and keep need beam or greedy search, found {kind}; change search")
+        return Group(self, search, default_batch_tokens(search), prefixes, options, control=control)
 
     def score_group(self) -> "Group":
         """The group of pairs to score."""
@@ -77,15 +98,44 @@ class Model:
 
 
 def encode_lines(
-    encoder: LineEncoder, texts: Sequence[str], others: Sequence[str | None], *, are_pairs: bool
+    encoder: LineEncoder,
+    texts: Sequence[str],
+    others: Sequence[str | None],
+    control: "ServedControl | None" = None,
+    *,
+    are_pairs: bool,
 ) -> list[EncodedLine]:
-    """Lines with their prefixes, or pairs to score, as workers take them.
+    """Lines with their prefixes, or pairs to score, as workers take them, with what translations must contain.
 
     Raises:
-        InputError: one cannot be encoded.
+        InputError: one cannot be encoded, must contain too much, or patterns take too long.
     """
     pairs = enumerate(zip(texts, others, strict=True), 1)
-    return [_encode_line(encoder, text, other, number, is_pair=are_pairs) for number, (text, other) in pairs]
+    lines = [_encode_line(encoder, text, other, number, is_pair=are_pairs) for number, (text, other) in pairs]
+    if control is None:
+        return lines
+    control = replace(control, glossary=GLOSSARIES[control.served]) if control.served else control
+    deadline = monotonic() + _FIND_SECONDS
+    return [
+        line._replace(source=[_with_wanted(part, control, number, deadline) for part in line.source])
+        for number, line in enumerate(lines, 1)
+    ]
+
+
+def _with_wanted(part: Part, control: Control, number: int, deadline: float) -> Part:
+    if monotonic() > deadline:
+        raise InputError(
+            f"glossary and keep take more than {_FIND_SECONDS:g} s for all lines; send fewer or shorter ones"
+        )
+    wanted = control.find(part.text)
+    found = {*(each.source for each in wanted.terms), *(each.text for each in wanted.kept)}
+    characters = sum(map(len, (text for term in wanted.terms for text in term.alternatives)))
+    if len(found) > MAX_FOUND or characters > MAX_FOUND * 100:
+        raise InputError(
+            f"line {number} has {len(found)} terms and parts to keep, whose translations have {characters} characters; "
+            f"expected at most {MAX_FOUND} of together {MAX_FOUND * 100}; send shorter sentences, or fewer terms"
+        )
+    return part._replace(wanted=wanted)
 
 
 def _encode_line(encoder: LineEncoder, text: str, other: str | None, number: int, *, is_pair: bool) -> EncodedLine:
@@ -110,6 +160,7 @@ class Group:
     pairs: bool  # each line has a prefix, or a translation to score
     options: Mapping[str, Any] = field(default_factory=dict, compare=False)  # from which the search was made
     prepare: Callable[..., Any] | None = None  # what a worker does with a `LineEncoder` and the arguments
+    control: ServedControl | None = None  # of a request, whose lines share no batch with others: terms take long
 
     def of(self, model: Model) -> "Group":
         """The same group of another model, by which a reload has replaced this one."""

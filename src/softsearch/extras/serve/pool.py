@@ -8,7 +8,10 @@ from typing import Any
 
 from softsearch.errors import SoftsearchError, traceback_of
 from softsearch.extras.serve.models import Model, hashes, open_models
+from softsearch.extras.serve.settings import Settings
 from softsearch.extras.serve.workers import Worker, WorkerDiedError
+from softsearch.machine import cores
+from softsearch.runtime.glossary import open_glossary
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0  # seconds between attempts to replace a worker
 _log = logging.getLogger(__name__)
@@ -19,20 +22,24 @@ class Pool:
 
     Args:
         bundles: the folders, by the model's name.
-        size: the number of workers.
+        settings: the number of workers, and the files of glossaries, each of which is read once.
         on_idle: called when a worker becomes idle.
         on_death: called when a worker has died.
+
+    Raises:
+        CorpusError: a glossary cannot be read, or a term is wrong.
     """
 
     def __init__(
-        self, bundles: Mapping[str, Path], size: int, on_idle: Callable[[], None], on_death: Callable[[], None]
+        self, bundles: Mapping[str, Path], settings: Settings, on_idle: Callable[[], None], on_death: Callable[[], None]
     ) -> None:
         self.models: dict[str, Model] = {}
         self.workers: list[Worker] = []  # the warm ones
         self.idle: list[Worker] = []  # of these, the longest idle first
-        self.size = size
+        self.size = settings.workers or cores()
         self._living: set[Worker] = set()  # also those that end after their batch, because a reload replaced them
         self._bundles, self._on_idle, self._on_death = dict(bundles), on_idle, on_death
+        self._glossaries = {name: open_glossary(path) for name, path in (settings.glossary or {}).items()}
         self._changing = asyncio.Lock()  # one replacement or reload at a time
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = False
@@ -69,7 +76,7 @@ class Pool:
             self._run(worker.close())
 
     async def _open(self, models: Mapping[str, Model]) -> Worker:
-        worker = await Worker.open(self._bundles, hashes(models))
+        worker = await Worker.open(self._bundles, hashes(models), self._glossaries)
         self._living.add(worker)
         worker.ended.add_done_callback(lambda _: self._remove(worker))
         if self._closing:

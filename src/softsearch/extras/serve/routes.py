@@ -42,6 +42,9 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
 }
 _EXAMPLES: dict[str, Example] = {
     "one sentence": {"value": {"text": "one two three"}},
+    "terms, and text that is copied": {
+        "value": {"text": "ten, one and {name}", "glossary": {"ten": "zehn|zehner"}, "keep": [r"\{\w+\}"]}
+    },
     "several, with alternatives": {"value": {"text": ["one two three", "ten"], "beam": 5, "n_best": 3}},
     "LibreTranslate": {"value": {"q": "one two three", "source": "auto", "target": "de"}},
 }
@@ -65,7 +68,7 @@ async def translate(
         paragraphs = await _unless_gone(request, service.paragraphs(facts.name, texts, "text"))
         texts = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
     service.check_texts(text=texts, prefix=prefixes)
-    options = service.check_options(body, texts)
+    options = service.check_options(body, texts) | service.control(body)
     service.count(request, facts.name, texts)
     work = service.dispatcher.translate(facts.name, texts, prefixes=prefixes, **options)
     translations = await _unless_gone(request, work)
@@ -115,9 +118,9 @@ async def stream(request: Request, service: Served, body: schema.StreamRequest) 
     facts = service.model(body.model)
     prefixes = None if body.prefix is None else [body.prefix]
     service.check_texts(text=[body.text], prefix=prefixes)
-    options = service.check_options(body, [body.text])
+    options, control = service.check_options(body, [body.text]), service.control(body)
     service.count(request, facts.name, [body.text])
-    results = _partial_results(service, facts, [body.text], prefixes, options)
+    results = _partial_results(service, facts, [body.text], prefixes, options, control)
     first = await _unless_gone(request, anext(results))  # an error until here has its own status
 
     async def events() -> AsyncIterator[str]:
@@ -212,14 +215,19 @@ def _list(texts: str | list[str]) -> list[str]:
 
 
 async def _partial_results(
-    service: Service, facts: ModelFacts, text: list[str], prefixes: list[str] | None, options: dict[str, Any]
+    service: Service,
+    facts: ModelFacts,
+    text: list[str],
+    prefixes: list[str] | None,
+    options: dict[str, Any],
+    control: dict[str, Any],
 ) -> AsyncIterator[tuple[bool, Translation, int | None]]:
     """Yields translations of one sentence, by searching again and again with more target tokens.
 
     Each comes with whether it is final, and with how many hypotheses were asked for.
 
     A beam search that no hypothesis left at the limit of its length would find the same without the limit; therefore
-    all hypotheses are asked for.
+    all hypotheses are asked for. Only the last search minds what translations must contain.
     """
     most, wide = options.get("n_best", 1), dict(options)
     if options.get("search", facts.search) == "beam":
@@ -232,14 +240,14 @@ async def _partial_results(
     limit, own_limit = FIRST_LENGTH, options.get("max_length", FIRST_LENGTH + 1)
     while limit < own_limit:
         translation = await search(wide | {"max_length": limit})
-        final = not any(hypothesis.truncated for hypothesis in translation.n_best)
-        yield final, translation, most
-        if final:
+        ended = not any(hypothesis.truncated for hypothesis in translation.n_best)
+        yield ended and not control, translation, most
+        if ended and not control:
             return
         limit *= 2
         longest = int(facts.max_length_factor * len(translation.src_pieces)) + facts.max_length_offset
-        own_limit = min(options.get("max_length", longest), longest)
-    yield True, await search(options), None
+        own_limit = 0 if ended else min(options.get("max_length", longest), longest)
+    yield True, await search(options | control), None
 
 
 async def _event(final: bool, found: Translation, most: int | None, *, in_thread: bool) -> str:

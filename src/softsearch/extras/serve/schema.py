@@ -7,7 +7,17 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, create_model, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    create_model,
+    model_validator,
+)
 
 from softsearch.runtime.options import LENGTHS, option_of
 from softsearch.runtime.translation import Translation
@@ -16,6 +26,8 @@ from softsearch.search.options import MAX_BEAM, kind_of, option
 from softsearch.search.sampling import Sampling
 
 ALIGNMENT_DIGITS = 4  # after the point
+MAX_TERMS, MAX_TERM = 1000, 200  # terms of a request, and characters of each, and of its translations
+MAX_PATTERNS = 20  # of text to keep
 _MAX_FIELDS = 100  # of a request
 
 
@@ -34,6 +46,25 @@ TAGS = ("body", ONE, MANY, NATIVE, LIBRE)  # places in its errors that are not f
 TextOrTexts = Annotated[
     Annotated[Text, Tag(ONE)] | Annotated[Texts, Tag(MANY)],
     Discriminator(lambda value: MANY if isinstance(value, list) else ONE),
+]
+
+
+def _few_terms(glossary: Any) -> Any:
+    """Many take long to check one by one."""
+    if not isinstance(glossary, dict | str | None):
+        raise ValueError("expected an object of terms and their translations, or the name of a glossary of the server")
+    if isinstance(glossary, dict) and len(glossary) > MAX_TERMS:
+        raise ValueError(
+            f"{len(glossary)} terms, expected at most {MAX_TERMS}; send fewer, or name a glossary of the server"
+        )
+    return glossary
+
+
+_Term = Annotated[str, Field(max_length=MAX_TERM), AfterValidator(_whole_characters)]
+GlossaryOrName = Annotated[
+    Annotated[Text, Tag(ONE)] | Annotated[dict[_Term, _Term], Field(max_length=MAX_TERMS), Tag(MANY)],
+    Discriminator(lambda value: MANY if isinstance(value, dict) else ONE),
+    BeforeValidator(_few_terms),
 ]
 
 
@@ -76,10 +107,24 @@ class Options(_SearchFields):  # type: ignore[valid-type,misc]  # made from the 
 
     model: Text | None = Field(None, description="a name of GET /models; may be left out where there is one model")
     search: Literal["greedy", "beam", "sample"] | None = None
+    glossary: GlossaryOrName | None = Field(
+        None,
+        examples=[{"ten": "zehn|zehner"}],
+        description="translations that terms must have, with | between several; or the name of a server's glossary",
+    )
+    glossary_bonus: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] | None = Field(
+        None, description="nats for each term by which translations are preferred, which need not have them then"
+    )
+    keep: Annotated[list[Text], Field(max_length=MAX_PATTERNS)] | None = Field(
+        None, examples=[[r"\bACME \w+"]], description="regular expressions; what they match is copied"
+    )
+    keep_usual: bool = Field(
+        False, description="copy URLs, e-mail addresses, numbers with digits, `code`, {name}, %s, %(n)d and <0x0A>"
+    )
 
     def search_options(self) -> dict[str, Any]:
         """Those that are given, as keywords of :meth:`~softsearch.Translator.translate`."""
-        return self.model_dump(exclude={"model", "text", "prefix", "paragraphs"}, exclude_none=True)
+        return self.model_dump(include=_SearchFields.model_fields.keys() | {"search"}, exclude_none=True)
 
 
 class TranslateRequest(Options):
@@ -161,6 +206,7 @@ class Hypothesis(BaseModel):
     log_prob: float = Field(description="natural log")
     truncated: bool = Field(description="the length limit was reached before the model ended the sentence")
     fewer_sentences: bool = Field(description="fewer than in the source: send one sentence at a time")
+    missing_terms: list[str] = Field(description="terms of the glossary, and text to keep, that it lacks")
     src_pieces: list[str]
     tgt_pieces: list[str]
     alignments: list[list[float]] | None
@@ -259,6 +305,7 @@ def _hypothesis(translation: Translation) -> dict[str, Any]:
         "log_prob": translation.log_prob,
         "truncated": translation.truncated,
         "fewer_sentences": translation.fewer_sentences,
+        "missing_terms": translation.missing_terms,
         "src_pieces": translation.src_pieces,
         "tgt_pieces": translation.tgt_pieces,
         "alignments": None if weights is None else [_rounded(row) for row in weights],

@@ -2,7 +2,7 @@
 
 import argparse
 import errno
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_type_hints
@@ -50,6 +50,9 @@ class Settings:
     api_keys: Annotated[
         Path | None, _Flag(_ACCESS, "file of API keys, one on each line; requests for work need one", "FILE", Path)
     ] = None
+    glossary: Annotated[
+        Mapping[str, Path] | None, _Flag(_REQUEST, "a glossary that requests may name; repeatable", "NAME=FILE", str)
+    ] = None
     cors: Annotated[
         Sequence[str] | None, _Flag(_ACCESS, "let pages of this origin use the server; repeatable", "ORIGIN", str)
     ] = None
@@ -70,7 +73,7 @@ def add_serve_options(parser: argparse.ArgumentParser) -> None:
         groups[flag.group].add_argument(
             f"--{name.replace('_', '-')}",
             default=default,
-            action="append" if name == "cors" else "store",
+            action="append" if name in ("cors", "glossary") else "store",
             type=flag.type or number(hints[name]),
             metavar=flag.metavar,
             help=flag.help if default is None else f"{flag.help} (default: {default})",

@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softsearch.errors import BundleError, SoftsearchError, traceback_of
+from softsearch.extras.serve.models import GLOSSARIES
 from softsearch.extras.serve.settings import is_shortage
 from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.glossary import Glossary
 from softsearch.runtime.options import Strategy
 
 if TYPE_CHECKING:  # ONNX Runtime is for the worker processes
@@ -55,14 +57,17 @@ class WorkerDiedError(SoftsearchError):
 class Worker:
     """A worker process, seen from the main process; belongs to the event loop that it is opened in."""
 
-    def __init__(self, bundles: Mapping[str, Path], sha256: Mapping[str, str]) -> None:
+    def __init__(
+        self, bundles: Mapping[str, Path], sha256: Mapping[str, str], glossaries: Mapping[str, Glossary]
+    ) -> None:
         self.freed, self.answered = 0.0, 0  # for the dispatcher: when it was idle again, after how many lines
         self.exitcode: int | None = None  # of the process, after its end
         self._loop = asyncio.get_running_loop()
         self._answer: asyncio.Future[Any] = self._loop.create_future()
         self.ended: asyncio.Future[None] = self._loop.create_future()
         self._pipe, there = _CONTEXT.Pipe()
-        self._process = _CONTEXT.Process(target=_work, args=(there, dict(bundles), dict(sha256)), daemon=True)
+        told = there, dict(bundles), dict(sha256), dict(glossaries)
+        self._process = _CONTEXT.Process(target=_work, args=told, daemon=True)
         with _signals_blocked():
             self._process.start()
         there.close()  # so that the process has the only copy, and the pipe ends with it
@@ -75,18 +80,21 @@ class Worker:
             raise
 
     @classmethod
-    async def open(cls, bundles: Mapping[str, Path], sha256: Mapping[str, str]) -> "Worker":
+    async def open(
+        cls, bundles: Mapping[str, Path], sha256: Mapping[str, str], glossaries: Mapping[str, Glossary]
+    ) -> "Worker":
         """Starts a process and waits until it is warm.
 
         Args:
             bundles: the folders, by the model's name.
             sha256: the hashes of the bundles that it must find there.
+            glossaries: that requests may name.
 
         Raises:
             BundleError: a bundle cannot be opened, or is another one.
             WorkerDiedError: the process died, or hung.
         """
-        worker = cls(bundles, sha256)
+        worker = cls(bundles, sha256, glossaries)
         try:
             async with asyncio.timeout(_OPEN_SECONDS):
                 failure: str | None = await worker._answer
@@ -175,8 +183,11 @@ def _signals_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _work(pipe: Connection, bundles: Mapping[str, Path], sha256: Mapping[str, str]) -> None:
+def _work(
+    pipe: Connection, bundles: Mapping[str, Path], sha256: Mapping[str, str], glossaries: Mapping[str, Glossary]
+) -> None:
     """The worker process: answers jobs until the main process sends None, closes the pipe or dies."""
+    GLOSSARIES.update(glossaries)
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the main process has gone
