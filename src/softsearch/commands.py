@@ -96,7 +96,7 @@ _LISTED = (
         options="softsearch.app.new:add_options",
         needs="lab",
     ),
-    Command("plugins", "Lists what installed packages add", "softsearch.app.plugins:plugins", "nothing", needs="lab"),
+    Command("plugins", "Lists what installed packages add", "softsearch.app.doctor:plugins", "nothing", needs="lab"),
     Command(
         "completion",
         'Prints a script that completes commands and options with TAB in bash: eval "$(softsearch completion)"',

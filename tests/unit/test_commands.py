@@ -11,9 +11,8 @@ import pytest
 
 from softsearch import __main__
 from softsearch.app.config.composition import CONFIGS
-from softsearch.app.doctor import doctor
+from softsearch.app.doctor import doctor, plugins
 from softsearch.app.new import add_options, new
-from softsearch.app.plugins import plugins
 from softsearch.commands import CORE, ENTRY_POINTS, Command, every_command, find
 from softsearch.errors import ConfigError
 from softsearch.runtime import cli

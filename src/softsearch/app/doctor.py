@@ -1,4 +1,7 @@
-"""``softsearch doctor``: what is installed, which devices there are, what a command lacks; also without the lab."""
+"""``softsearch doctor``: what is installed, which devices there are, what a command lacks; also without the lab.
+
+``softsearch plugins``: what installed packages add.
+"""
 
 import os
 import platform
@@ -6,11 +9,11 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import EntryPoint, PackageNotFoundError, requires, version
 
 import softsearch
 from softsearch.app.cache import cache_folder
-from softsearch.commands import every_command
+from softsearch.commands import ENTRY_POINTS, every_command, installed
 from softsearch.errors import ConfigError
 from softsearch.machine import cores
 from softsearch.process import how_to_install
@@ -106,3 +109,27 @@ def _missing(extra: str) -> Iterator[str]:
             continue
         if package[0] != "onnxruntime" or not _version("onnxruntime-gpu"):  # which has the same module
             yield package[0]
+
+
+def plugins() -> None:
+    """Prints the commands of installed packages, and their classes that a checkpoint may name."""
+    from softsearch.app.config import allowed_classes  # needs the lab
+    from softsearch.app.console import echo, print_rows
+
+    added = {name: point for name, point in installed().items() if not point.value.startswith("softsearch.")}
+    classes = allowed_classes.installed_classes()
+    if added:
+        print_rows(("command", "installed by"), map(_distribution, added, added.values()))
+    if classes:
+        print_rows(
+            ("class or package that checkpoints may name", "installed by"),
+            map(_distribution, classes, classes.values()),
+        )
+    if not added and not classes:
+        echo(
+            f"no installed package lists commands under {ENTRY_POINTS} or classes under {allowed_classes.ENTRY_POINTS}"
+        )
+
+
+def _distribution(name: str, point: EntryPoint) -> tuple[str, str]:
+    return name, f"{point.dist.name} {point.dist.version}" if point.dist else ""

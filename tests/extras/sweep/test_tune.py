@@ -122,7 +122,7 @@ def test_what_was_typed_beside_a_file_must_not_contradict_it(typed: str, tuned: 
 
 
 def test_the_models_of_a_reranker_may_be_typed_again(tmp_path: Path) -> None:
-    path, rerank = tmp_path / "weights.json", "softsearch.app.systems.reranking.rerank"
+    path, rerank = tmp_path / "weights.json", "softsearch.app.systems.search.rerank"
     search = {"_target_": rerank, "models": ["x"], "proposers": [], "weights": [1.0, 0.5], "length_penalty": 0.3}
     found = {f"search.{name}": value for name, value in search.items() if name != "_target_"}
     TunedWeights(rerank, TUNED.options | found, {}).save(path)
@@ -137,7 +137,7 @@ def test_the_models_of_a_reranker_may_be_typed_again(tmp_path: Path) -> None:
 
 def test_a_file_that_was_tuned_with_another_search_is_refused(tmp_path: Path) -> None:
     TUNED.save(tmp_path / "weights.json")
-    other = {"_target_": "softsearch.app.systems.reranking.rerank"}
+    other = {"_target_": "softsearch.app.systems.search.rerank"}
     with pytest.raises(ConfigError, match=r"tuned for another search \(BeamSearch\)"):
         with_tuned(config(tmp_path / "weights.json", search=other), [])
 

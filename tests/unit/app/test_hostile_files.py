@@ -21,8 +21,8 @@ from softsearch.app.config.allowed_classes import (
 )
 from softsearch.app.config.composition import CONFIGS
 from softsearch.app.config.validation import build, plain
+from softsearch.app.doctor import plugins
 from softsearch.app.evaluate.evaluate import evaluate
-from softsearch.app.plugins import plugins
 from softsearch.app.results import read_metrics
 from softsearch.app.systems.open import open_any
 from softsearch.app.systems.weights_file import read_tuned

@@ -30,10 +30,9 @@ from softsearch.app.config.composition import (
     search_package,
     with_model_of_init,
 )
-from softsearch.app.config.data_choice import with_data_choice
 from softsearch.app.config.options import Part, Parts, options_of
 from softsearch.app.config.processes import launched_rank, run_name
-from softsearch.app.config.shorthands import as_meant
+from softsearch.app.config.shorthands import as_meant, with_data_choice
 from softsearch.app.config.validation import build, drop_options_of_replaced, nearest, read_options
 from softsearch.commands import Command
 from softsearch.errors import ConfigError, SoftsearchError

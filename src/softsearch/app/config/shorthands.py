@@ -5,11 +5,14 @@ from argparse import ArgumentParser
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from hydra._internal.utils import get_args_parser
 from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
+from omegaconf import DictConfig
 
-from softsearch.app.config.composition import expand_shorthands, quoted
+from softsearch.app.config.composition import composed, expand_shorthands, quoted, value_of
 from softsearch.errors import ConfigError
 from softsearch.files import MANIFEST
 
@@ -56,6 +59,9 @@ _WITHOUT_VALUE = (
     "-i",
 )
 _SYSTEMS = ("evaluate", "tune", "score")  # which read checkpoints, bundles and a text
+_WITH_DATA = ("train", "prepare", "count")
+_CHOOSES_DATA = re.compile(r"[+~]*data(@\S*)?=")
+_OPTION = re.compile(r"[+~]*[^=]*\.|-")
 _PLAIN = re.compile(r"[\w.+-]{1,40}")  # a value that can be part of a folder's name
 
 
@@ -167,3 +173,47 @@ def _is_path(word: str) -> bool:
 def _as_value(key: str, given: Sequence[str]) -> str:
     values = [quoted(value) for value in given]
     return values[0] if len(values) == 1 and key not in _ALWAYS_LISTS else f"[{','.join(values)}]"
+
+
+def with_data_choice(command: str, words: Sequence[str], notes: list[str]) -> list[str]:
+    """Returns the words with the choice of ``data`` that fits the typed files, where none is typed; notes say so.
+
+    Where an experiment chooses data that has ``data.train`` itself, that stays.
+    """
+    if command not in _WITH_DATA or any(map(_CHOOSES_DATA.match, words)):
+        return [*words]
+    word, choice = next(((word, choice) for word in words if (choice := _data_choice(word))), ("", ""))
+    if not choice or _has_data(command, words):
+        return [*words]
+    notes.append(f"data={choice}, because of {word}")
+    return [*words, f"data={choice}"]
+
+
+def _data_choice(word: str) -> str:
+    """The choice that a word shows, or ""."""
+    key, _, _ = word.lstrip("+").partition("=")
+    if key == "data.hub":
+        return "huggingface"
+    if key != "data.train":
+        return ""
+    value: Any = None
+    with suppress(HydraException):  # which the check of the command line reports
+        value = value_of(word)
+    if isinstance(value, str):
+        from softsearch.data.corpora.rows import is_table
+
+        return "table" if is_table(value) else "parallel"
+    first = value[0] if isinstance(value, list) and value else None
+    if isinstance(first, list):
+        first = first[0] if first else None
+    is_path = isinstance(first, str)
+    return ("features" if Path(str(first)).suffix == ".npy" else "parallel") if is_path else ""
+
+
+def _has_data(command: str, words: Sequence[str]) -> bool:
+    """Whether the data that an experiment or a config of the user's chooses has ``data.train``."""
+    choosing = [word for word in words if not _OPTION.match(word)]
+    with suppress(HydraException):
+        config = composed(command, *choosing)
+        return isinstance(config.get("data"), DictConfig) and "train" in config.data
+    return True  # words that cannot be composed are reported as they are

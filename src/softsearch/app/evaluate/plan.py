@@ -14,9 +14,8 @@ from softsearch.app.console import echo, progress
 from softsearch.app.evaluate.alignments import read_alignment_options
 from softsearch.app.evaluate.guard import read_guarded
 from softsearch.app.evaluate.searches import curve_searches, describe_search
-from softsearch.app.evaluate.systems import with_ensemble, with_shortlist
 from softsearch.app.results import build_metrics
-from softsearch.app.systems.open import open_systems, trained_metrics
+from softsearch.app.systems.open import open_systems, trained_metrics, with_ensemble, with_shortlist
 from softsearch.app.systems.texts import read_test_set
 from softsearch.app.systems.weights_file import with_tuned
 from softsearch.errors import ConfigError

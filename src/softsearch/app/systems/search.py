@@ -1,13 +1,16 @@
-"""Minimum Bayes risk decoding of the config group ``search``."""
+"""Searches of the config group ``search`` that need texts or models: minimum Bayes risk decoding, and reranking."""
 
 from sacrebleu.metrics import CHRF
 
 from softsearch.app.config.build import NeedsTokenizers
+from softsearch.app.systems.open import open_any
 from softsearch.errors import ConfigError
 from softsearch.evaluation.sentence_scores import PairwiseCHRF
+from softsearch.runtime.system import rescoring_model
 from softsearch.search.interface import SearchStrategy
 from softsearch.search.mbr import MinimumBayesRisk
-from softsearch.search.options import NBest
+from softsearch.search.options import LengthPenalty, NBest
+from softsearch.search.rerank import Rerank
 from softsearch.text.tokenizer import Tokenizers
 
 
@@ -35,4 +38,45 @@ mbr.needs_tokenizers = NeedsTokenizers(  # type: ignore[attr-defined]  # what se
     candidates="candidates",
     in_bundles="a bundle cannot recommend search=mbr, which needs the lab's chrF; set search=beam, and translate with "
     "softsearch evaluate bundle=FOLDER search=mbr",
+)
+
+
+def rerank(
+    *,
+    search: SearchStrategy,
+    models: list[str],
+    weights: list[float] | None = None,
+    length_penalty: LengthPenalty = 1.0,
+    n_best: NBest = 1,
+    proposers: list[str] | None = None,
+    tokenizers: Tokenizers | None = None,
+) -> Rerank:
+    """Builds a :class:`Rerank` whose ``models`` and ``proposers`` are paths of checkpoints or bundles.
+
+    ``tokenizers`` are those of the searching model.
+
+    Raises:
+        ConfigError: the command cannot rerank, or an option is wrong.
+        SoftsearchError: a model cannot be opened.
+    """
+    if tokenizers is None:
+        raise ConfigError("search=rerank is for evaluate.py, tune.py and the test after training; use search=beam here")
+    if not models:
+        raise ConfigError("search.models is empty, expected checkpoints or bundles to rerank with; set search.models")
+    paths = list(dict.fromkeys([*models, *(proposers or [])]))
+    by_path = {path: rescoring_model(system, tokenizers) for path, system in zip(paths, open_any(paths), strict=True)}
+    return Rerank(
+        search,
+        [by_path[path] for path in models],
+        weights,
+        length_penalty=length_penalty,
+        n_best=n_best,
+        proposers=[by_path[path] for path in proposers or []],
+    )
+
+
+rerank.needs_tokenizers = NeedsTokenizers(  # type: ignore[attr-defined]  # what search_maker asks for
+    candidates="search",
+    in_bundles="a bundle cannot recommend search=rerank, which needs other models; set search=beam, and rerank with "
+    "softsearch translate --search rerank --rescore BUNDLE",
 )

@@ -20,7 +20,7 @@ from softsearch.app.config.shorthands import shell_command
 from softsearch.app.config.validation import build, check, flatten, nearest, plain, target_of
 from softsearch.app.console import echo, progress
 from softsearch.app.systems.open import open_any, open_systems, path_list
-from softsearch.app.systems.reranking import rerank
+from softsearch.app.systems.search import rerank
 from softsearch.app.systems.texts import read_test_set
 from softsearch.app.systems.weights_file import TunedWeights
 from softsearch.errors import ConfigError

@@ -2,7 +2,7 @@
 
 import pytest
 
-from softsearch.app.config.data_choice import with_data_choice
+from softsearch.app.config.shorthands import with_data_choice
 
 
 @pytest.mark.parametrize(

@@ -24,12 +24,7 @@ BEAM = OmegaConf.create(
     }
 )
 RERANK = OmegaConf.create(
-    {
-        "_target_": "softsearch.app.systems.reranking.rerank",
-        "search": BEAM,
-        "models": ["r2l.ckpt"],
-        "length_penalty": 2.0,
-    }
+    {"_target_": "softsearch.app.systems.search.rerank", "search": BEAM, "models": ["r2l.ckpt"], "length_penalty": 2.0}
 )
 
 
