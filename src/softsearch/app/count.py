@@ -1,7 +1,6 @@
 """``count``: a language model that is counted from the training text instead of trained."""
 
 import math
-from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -18,11 +17,9 @@ from softsearch.app.train.summary import test_text
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import BATCH_TOKENS, TorchStepFunction, evaluate, mean_nll
 from softsearch.evaluation.test_set import read_split
-from softsearch.models.interface import CountedDecoder, Seq2Seq
+from softsearch.models.interface import CountedDecoder
 from softsearch.search.forced_decoding import score_pairs
-from softsearch.training.checkpoints.checkpoint_contents import ORIGIN, SaveOrigin
-from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
-from softsearch.training.checkpoints.folder import BEST, LAST
+from softsearch.training.checkpoints.folder import BEST, LAST, save_weights
 
 
 def count(config: DictConfig) -> None:
@@ -45,11 +42,12 @@ def count(config: DictConfig) -> None:
     model = build_model(options.model, data.tokenizers)
     assert isinstance(model.decoder, CountedDecoder)
     model.decoder.count_ngrams(*data.training_targets())
-    origin = SaveOrigin(record, data.tokenizers, data.source).origin
     with only_run(options.run_dir):
         start.clear()
         OmegaConf.save(OmegaConf.create(record), options.run_dir / "config.yaml")
-        _save(model, origin, options)
+        for name in (BEST, LAST):
+            path = options.run_dir / "checkpoints" / name
+            save_weights(path, model.state_dict(), record, data.tokenizers, data.source)
         val = read_split(data.source, "val", data.cache_dir, "set data.val").joined(data.tokenizers[1])
         loss = mean_nll(score_pairs(TorchStepFunction(model), *val.encode(data.tokenizers), batch_tokens=BATCH_TOKENS))
         row = {"step": 0, "val/loss": loss, "val/perplexity": math.exp(loss)}
@@ -62,11 +60,3 @@ def count(config: DictConfig) -> None:
             write_metrics(options.run_dir, scores.prefixed(split), facts, model=options.name, text=text)
             print_test(options.run_dir, split, scores, facts)
     echo(f"checkpoint: {options.run_dir / 'checkpoints' / BEST} (val/perplexity {row['val/perplexity']:.4g})")
-
-
-def _save(model: Seq2Seq, origin: dict[str, Any], options: CountNGrams) -> None:
-    """Writes the model as both the best and the last checkpoint."""
-    weights = {f"model.{name}": weight for name, weight in model.state_dict().items()}
-    for name in (BEST, LAST):
-        checkpoint = {"state_dict": weights, "global_step": 0, ORIGIN: origin}
-        AtomicCheckpointIO().save_checkpoint(checkpoint, options.run_dir / "checkpoints" / name)

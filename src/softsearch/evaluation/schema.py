@@ -131,11 +131,6 @@ class Report:
     warnings: list[str] = field(default_factory=list)
 
 
-def plain_signature(signature: str) -> str:
-    """Returns a signature without the parts about the bootstrap interval."""
-    return "|".join(part for part in signature.split("|") if not part.startswith(("bs:", "seed:")))
-
-
 def three_digits(value: float) -> str:
     """A speed, time or loss as text with three significant digits."""
     rounded = float(f"{value:.3g}")

@@ -44,17 +44,6 @@ class Alignment(NamedTuple):
     weights: NDArray[np.float32]  # [len(tgt), len(src)]
 
 
-def inverted_pairs(weights: NDArray[np.floating]) -> float:
-    """The share of pairs of target words that attend in the opposite order, a number for reordering.
-
-    It is Kendall's distance (Birch, Osborne & Blunsom 2010) of the most attended source positions of ``[tgt, src]``:
-    0 where the attention never goes back, 1 where it runs backwards.
-    """
-    places = weights.argmax(axis=1)
-    later, earlier = np.tril_indices(len(places), -1)
-    return float((places[later] < places[earlier]).mean()) if len(later) else 0.0
-
-
 def encode_sentences(tokenizer: SentencePieceTokenizer, lines: Sequence[str]) -> list[Sentence]:
     """Encodes lines of text."""
     return [Sentence(tokenizer.encode(line), line) for line in lines]

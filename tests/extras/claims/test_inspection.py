@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from softsearch.errors import ConfigError
@@ -57,3 +58,11 @@ def test_the_config_of_a_run_names_nothing_that_a_checkpoint_may_not(
 def test_rows_of_a_table_differ_by_text_and_whole_numbers() -> None:
     rows = [{"k": k, "norm": k + seed / 10} for k in (1, 2000) for seed in (1, 3)]
     assert averaged(rows, ["k", "norm"]) == [["1", "1.20 ± 0.141"], ["2,000", "2,000 ± 0.141"]]
+
+
+@pytest.mark.parametrize(
+    ("places", "share"),
+    [([0, 1, 2], 0), ([2, 1, 0], 1), ([0, 2, 1], 1 / 3), ([1, 1, 1], 0), ([2], 0), ([1, 3, 0], 2 / 3)],
+)
+def test_pairs_that_attend_backwards_are_inverted(places: list[int], share: float) -> None:
+    assert measures.inverted_pairs(np.eye(4)[places]) == pytest.approx(share)

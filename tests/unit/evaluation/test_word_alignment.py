@@ -15,7 +15,6 @@ from softsearch.evaluation.word_alignment import (
     align,
     attention_counts,
     encode_sentences,
-    inverted_pairs,
     links,
     pharaoh,
     word_starts,
@@ -197,11 +196,3 @@ def test_smaller_units_than_words_are_refused() -> None:
 
 def test_no_text_has_no_counts() -> None:
     assert attention_counts(TorchStepFunction(small_model("rnnsearch")), (TOKENIZER, TOKENIZER), []) == Counter()
-
-
-@pytest.mark.parametrize(
-    ("places", "share"),
-    [([0, 1, 2], 0), ([2, 1, 0], 1), ([0, 2, 1], 1 / 3), ([1, 1, 1], 0), ([2], 0), ([1, 3, 0], 2 / 3)],
-)
-def test_pairs_that_attend_backwards_are_inverted(places: list[int], share: float) -> None:
-    assert inverted_pairs(np.eye(4)[places]) == pytest.approx(share)

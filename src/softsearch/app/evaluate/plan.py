@@ -1,7 +1,7 @@
 """Plan of an evaluation: its systems, text, searches and metrics, all checked before hours of translating."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from omegaconf import DictConfig
@@ -9,11 +9,11 @@ from omegaconf import DictConfig
 from softsearch.app.config.build import SearchMaker, search_maker
 from softsearch.app.config.composition import composed, option_key, typed_options
 from softsearch.app.config.options import Evaluate
-from softsearch.app.config.validation import read_options, target_of
+from softsearch.app.config.validation import read_options
 from softsearch.app.console import echo, progress
 from softsearch.app.evaluate.alignments import read_alignment_options
 from softsearch.app.evaluate.guard import read_guarded
-from softsearch.app.evaluate.searches import curve_searches, describe_search
+from softsearch.app.evaluate.searches import curve_searches, describe_search, without_glossary
 from softsearch.app.results import build_metrics
 from softsearch.app.systems.open import open_systems, trained_metrics, with_ensemble, with_shortlist
 from softsearch.app.systems.texts import read_test_set
@@ -24,13 +24,9 @@ from softsearch.evaluation.measure import EarlierSystem, Evaluator, read_earlier
 from softsearch.evaluation.metrics import Metric, for_text
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.text_checks import text_problems
-from softsearch.ranges import NotNegative
 from softsearch.runtime.glossary import with_control
 from softsearch.runtime.system import System, with_separate_inputs
-from softsearch.search.beam import BeamSearch
 from softsearch.search.ensemble import Ensemble
-from softsearch.search.greedy import Greedy
-from softsearch.search.options import check_option
 from softsearch.text.word_dictionary import read_dictionary
 
 _COPY = "copy"  # of replace_unknown; ./copy is a file
@@ -74,7 +70,7 @@ def make_plan(config: DictConfig) -> Plan:
         SoftsearchError: a system or the text cannot be read, or an option is wrong.
     """
     options = read_options(with_tuned(config, typed_options()), Evaluate)
-    options, glossary, bonus = _without_glossary(options)
+    options, glossary, bonus = without_glossary(options)
     _check_options(options)
     make_search = search_maker(options.search)
     curve = {name: search_maker(node) for name, node in curve_searches(options.curve or [], options.search).items()}
@@ -109,26 +105,6 @@ def make_plan(config: DictConfig) -> Plan:
         earlier=[] if options.against is None else read_earlier(options.against, evaluator, names),
         warnings=warnings + text_problems(text, members, bound),
     )
-
-
-def _without_glossary(options: Evaluate) -> tuple[Evaluate, Path | None, float | None]:
-    """The options with the search alone, and its glossary and bonus.
-
-    Raises:
-        ConfigError: the search or another option takes no glossary, or its value is wrong.
-    """
-    search = {str(key): value for key, value in options.search.items()}
-    path, bonus = search.pop("glossary", None), search.pop("glossary_bonus", None)
-    options = replace(options, search=DictConfig(search))
-    check_option("glossary", path, str | None)
-    check_option("glossary_bonus", bonus, NotNegative | None)
-    if path is None and bonus is not None:
-        raise ConfigError("search.glossary_bonus is set, but search.glossary is null; set search.glossary=FILE")
-    if path is not None and target_of(options.search, "search") not in (Greedy, BeamSearch):
-        raise ConfigError(f"search.glossary is {path}, which needs search=beam or search=greedy; set one of them")
-    if path is not None and options.curve:
-        raise ConfigError(f"search.glossary is {path}, but the searches of curve take no glossary; set curve=null")
-    return options, None if path is None else Path(path), bonus
 
 
 def _check_options(options: Evaluate) -> None:

@@ -1,17 +1,23 @@
-"""Searches of ``evaluate``: a description of ``search``, and the other searches that ``curve`` names."""
+"""Searches of ``evaluate``: ``search`` and its glossary, in words, and the other searches that ``curve`` names."""
 
 import inspect
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.config.build import needs_tokenizers
+from softsearch.app.config.options import Evaluate
 from softsearch.app.config.validation import plain, target_of
 from softsearch.app.systems.search import mbr
 from softsearch.errors import ConfigError
+from softsearch.ranges import NotNegative
 from softsearch.runtime.options import STRATEGIES
-from softsearch.search.options import SearchOptions
+from softsearch.search.beam import BeamSearch
+from softsearch.search.greedy import Greedy
+from softsearch.search.options import SearchOptions, check_option
 
 _KINDS: dict[Any, str] = {strategy: kind for kind, strategy in STRATEGIES.items()}
 _MBR_SAMPLES = 64  # of a curve, as in configs/search/mbr.yaml
@@ -80,3 +86,23 @@ def describe_search(search: DictConfig) -> str:
         if key == "length_penalty" or not is_default:
             words.append(f"{str(key).replace('_', ' ')} {value}")
     return ", ".join(words)
+
+
+def without_glossary(options: Evaluate) -> tuple[Evaluate, Path | None, float | None]:
+    """The options with the search alone, and its glossary and bonus.
+
+    Raises:
+        ConfigError: the search or another option takes no glossary, or its value is wrong.
+    """
+    search = {str(key): value for key, value in options.search.items()}
+    path, bonus = search.pop("glossary", None), search.pop("glossary_bonus", None)
+    options = replace(options, search=DictConfig(search))
+    check_option("glossary", path, str | None)
+    check_option("glossary_bonus", bonus, NotNegative | None)
+    if path is None and bonus is not None:
+        raise ConfigError("search.glossary_bonus is set, but search.glossary is null; set search.glossary=FILE")
+    if path is not None and target_of(options.search, "search") not in (Greedy, BeamSearch):
+        raise ConfigError(f"search.glossary is {path}, which needs search=beam or search=greedy; set one of them")
+    if path is not None and options.curve:
+        raise ConfigError(f"search.glossary is {path}, but the searches of curve take no glossary; set curve=null")
+    return options, None if path is None else Path(path), bonus

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from omegaconf import OmegaConf
 
 import softsearch
@@ -25,7 +26,6 @@ from softsearch.data.corpora.base import ParallelSource, digest_of
 from softsearch.errors import ConfigError
 from softsearch.evaluation.metrics import bleu_for
 from softsearch.evaluation.schema import REPORT, Report, SystemReport, read_report
-from softsearch.evaluation.word_alignment import inverted_pairs
 from softsearch.extras.claims.verdict import Row
 from softsearch.files import new_file
 from softsearch.ranges import AtLeastOne
@@ -285,3 +285,14 @@ def recall_by_frequency(
             words[index] += number
             found[index] += min(number, written[word])
     return [FrequencyRange(_NAMES[index], words[index], found[index] / words[index]) for index in sorted(words)]
+
+
+def inverted_pairs(weights: NDArray[np.floating]) -> float:
+    """The share of pairs of target words that attend in the opposite order, a number for reordering.
+
+    It is Kendall's distance (Birch, Osborne & Blunsom 2010) of the most attended source positions of ``[tgt, src]``:
+    0 where the attention never goes back, 1 where it runs backwards.
+    """
+    places = weights.argmax(axis=1)
+    later, earlier = np.tril_indices(len(places), -1)
+    return float((places[later] < places[earlier]).mean()) if len(later) else 0.0

@@ -18,9 +18,8 @@ from softsearch.models.embeddings import Embeddings, Tie
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.transformer import TransformerDecoder, TransformerEncoder
 from softsearch.text.tokenizer import SentencePieceTokenizer, TokenizerTrainer
-from softsearch.training.checkpoints.checkpoint_contents import ORIGIN, SaveOrigin, read_contents
-from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
-from softsearch.training.checkpoints.folder import BEST
+from softsearch.training.checkpoints.checkpoint_contents import read_contents
+from softsearch.training.checkpoints.folder import BEST, save_weights
 
 NEVER = -100.0  # bias of words that are never written; e^-100 changes no sum, and smoothed losses stay readable
 _MAX_BYTES = 2**26  # of a vocabulary; the largest that are published have 10 MB
@@ -77,15 +76,10 @@ class Imported:
                 "joint": src.model == tgt.model,
             },
         }
-        checkpoint = {
-            "state_dict": {f"model.{name}": weight.contiguous() for name, weight in self.weights.items()},
-            "global_step": 0,
-            ORIGIN: SaveOrigin(config, (src, tgt)).origin,
-        }
         try:
             with new_folder(run) as new:
                 path = new / "checkpoints" / BEST
-                AtomicCheckpointIO().save_checkpoint(checkpoint, path)
+                save_weights(path, self.weights, config, (src, tgt))
                 OmegaConf.save(OmegaConf.create(config), new / "config.yaml")
                 return sum(weight.numel() for weight in rebuild_model(read_contents(path)).weights())
         except (OSError, CheckpointError) as error:

@@ -16,7 +16,7 @@ from softsearch.app.config.validation import nearest
 from softsearch.app.console import echo, print_rows
 from softsearch.app.results import METRICS, write_rows
 from softsearch.errors import ConfigError
-from softsearch.evaluation.schema import REPORT, MetricFacts, all_or_nothing, plain_signature
+from softsearch.evaluation.schema import REPORT, MetricFacts, all_or_nothing
 from softsearch.evaluation.text_checks import Languages, language_problems
 from softsearch.extras.sweep.options import Compare
 from softsearch.report.charts import draw_pareto, pareto_front
@@ -278,7 +278,7 @@ def _evaluated(folder: Path, report: dict[str, Any], system: dict[str, Any]) -> 
         model=str(system["architecture"]),
         scores=scores,
         facts=_facts(report.get("metrics"), scores),
-        signatures={key: plain_signature(str(score["signature"])) for key, score in system["scores"].items()},
+        signatures={key: _plain_signature(str(score["signature"])) for key, score in system["scores"].items()},
         translating=_finite(system["tokens_per_second"]),
         parameters=int(_finite(system["parameters"])),
         size_bytes=int(_finite(system["size_bytes"])),
@@ -301,7 +301,7 @@ def _trained(folder: Path, metrics: dict[str, Any], split: str) -> Run:
         model=str(metrics.get("model", "")),
         scores=scores,
         facts=_facts(described, scores),
-        signatures={n: plain_signature(str(metrics.get("signatures", {}).get(f"{prefix}{n}", ""))) for n in scores},
+        signatures={n: _plain_signature(str(metrics.get("signatures", {}).get(f"{prefix}{n}", ""))) for n in scores},
         training=_number(metrics, "train/tokens_per_second"),
         parameters=None if parameters is None else int(parameters),
         test_set=str(metrics.get("test_set", "")),
@@ -335,3 +335,8 @@ def _swept(folder: Path, trials: list[dict[str, Any]], split: str) -> Iterator[R
         else:
             last = str(trial["error"] or "").strip().splitlines()[-1:]
             yield Run(folder=trial_folder, missing=": ".join([f"trial {trial['state']}", *last]))
+
+
+def _plain_signature(signature: str) -> str:
+    """A signature without the parts about the bootstrap interval."""
+    return "|".join(part for part in signature.split("|") if not part.startswith(("bs:", "seed:")))

@@ -17,7 +17,7 @@ from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 
 FORMAT = 1
 ORIGIN = "softsearch"
-_PREFIX = "model."  # of the Seq2Seq inside the LightningModule
+WEIGHTS = "model."  # begins the names of the Seq2Seq's, inside the LightningModule
 _CONFIG: dict[str, type] = {"name": str, "model": dict, "data": dict, "tokenizer": dict}  # in every run's config
 _SOURCE = {"src_lang": str, "tgt_lang": str, "text_form": str, "has_features": bool, "tags": list}
 _MAX_VALUES = 100_000  # in a config
@@ -103,7 +103,7 @@ def to_contents(path: Path, checkpoint: dict[str, Any]) -> CheckpointContents:
     except (BundleError, ConfigError) as error:
         raise CheckpointError(f"{path}: {error}") from error
     state, step, averaged = checkpoint["state_dict"], checkpoint["global_step"], checkpoint.get("averaged", 1)
-    weights = {name.removeprefix(_PREFIX): state[name] for name in state if name.startswith(_PREFIX)}
+    weights = {name.removeprefix(WEIGHTS): state[name] for name in state if name.startswith(WEIGHTS)}
     return CheckpointContents(path, origin["config"], (src, tgt), weights, step, averaged, origin.get("source"))
 
 

@@ -4,15 +4,24 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
+from softsearch.data.corpora.base import ParallelSource
 from softsearch.errors import CheckpointError
-from softsearch.training.checkpoints.checkpoint_contents import ORIGIN, CheckpointContents, read_contents, to_contents
-from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
+from softsearch.text.tokenizer import Tokenizers
+from softsearch.training.checkpoints.checkpoint_contents import (
+    ORIGIN,
+    WEIGHTS,
+    CheckpointContents,
+    SaveOrigin,
+    read_contents,
+    to_contents,
+)
+from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO, load_checkpoint
 
 BEST, LAST = "best.ckpt", "last.ckpt"
 _STEP = re.compile(r"step-(\d+)\.ckpt")
@@ -154,6 +163,23 @@ def average(paths: Sequence[Path], on_done: Callable[[int], object] = lambda _: 
         if tensor.is_floating_point():  # the loss's buffer of word ids is the newest checkpoint's
             mean["state_dict"][name] = (total[name] / len(paths)).to(tensor.dtype)
     return mean | {"averaged": len(paths)}
+
+
+def save_weights(
+    path: Path,
+    weights: Mapping[str, Tensor],
+    config: dict[str, Any],
+    tokenizers: Tokenizers,
+    source: ParallelSource | None = None,
+) -> None:
+    """Writes the checkpoint of a model that no training made, as it is counted or imported.
+
+    Raises:
+        CheckpointError: it cannot be written.
+    """
+    state = {f"{WEIGHTS}{name}": weight.contiguous() for name, weight in weights.items()}
+    origin = SaveOrigin(config, tokenizers, source).origin
+    AtomicCheckpointIO().save_checkpoint({"state_dict": state, "global_step": 0, ORIGIN: origin}, path)
 
 
 def read_weights(ckpt: str | Path, last: int | None) -> CheckpointContents:
