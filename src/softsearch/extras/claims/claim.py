@@ -18,7 +18,7 @@ Then ``softsearch reproduce claim=NAME publish=docs/reproduce`` writes its page 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from hydra import compose
@@ -30,7 +30,7 @@ from softsearch.app.config.composition import config_loader
 from softsearch.app.config.options import Parts, Section
 from softsearch.app.config.validation import nearest, read_options
 from softsearch.errors import ConfigError
-from softsearch.ranges import Count, Seed
+from softsearch.ranges import Count, NotNegative, Seed
 
 FOLDER = "claims"
 
@@ -46,22 +46,24 @@ class Published(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison(Section):
-    """A comparison that decides: ``left`` is greater than ``right`` by more than ``margin``.
+    """A comparison that decides whether ``left`` is greater than ``right``.
 
     Args:
         says: the comparison in words.
         left: a cell, a sum and difference of cells, or a number.
         right: the same.
-        margin: by how much it must be greater.
+        margin: the smallest difference that matters, below which nothing is decided; by default that of the column in
+            the claim's ``margins``.
         chance: what rules chance out: ``seeds`` (a permutation test of the seeds' values), the column ``p`` of both
             cells' rows (a paired bootstrap's), or ``none`` for what is not drawn by chance: all seeds must agree.
+            ``interval``: ``left`` reaches a number itself, or does not by the upper end of its interval.
     """
 
     says: str
     left: str | float
     right: str | float = 0.0
-    margin: float = 0.0
-    chance: Literal["seeds", "p", "none"] = "seeds"
+    margin: NotNegative | None = None
+    chance: Literal["seeds", "p", "interval", "none"] = "seeds"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +109,7 @@ class Claim(Plan):
     tables: Mapping[str, tuple[str, ...]]
     figure: Figure
     published: tuple[Published, ...] = ()
+    margins: Mapping[str, NotNegative] = field(default_factory=dict)  # the smallest differences that matter, by column
     holds: tuple[Comparison, ...]
 
 

@@ -71,20 +71,31 @@ def _results(
     for table, measure in measures.items():
         log.info("measuring %s", table)
         tables[table] = measured(measure, claim.measures[table], runs, options.runs_dir / "measures")
-    comparisons = [asdict(judge(comparison, tables)) for comparison in claim.holds]
     return {
         "name": name,
-        **{key: getattr(claim, key) for key in ("title", "source", "says", "differs")},
+        **judged(claim, tables),
         "scale": options.scale,
-        "outcome": overall([each["outcome"] for each in comparisons]),
-        "comparisons": comparisons,
-        "published": [_beside(each, tables) for each in claim.published],
         "shown": claim.tables,
         "figure": asdict(claim.figure),
         "trainings": [described(each) for each in needed],
         "tables": tables,
         "version": softsearch.__version__,
         "machine": describe_machine(),
+    }
+
+
+def judged(claim: Claim, tables: Tables) -> Results:
+    """What a claim says, and what the tables say of it.
+
+    Raises:
+        ConfigError: a cell that it names is in no table.
+    """
+    comparisons = [asdict(judge(comparison, tables, claim.margins)) for comparison in claim.holds]
+    return {
+        **{key: getattr(claim, key) for key in ("title", "source", "says", "differs")},
+        "outcome": overall([each["outcome"] for each in comparisons]),
+        "comparisons": comparisons,
+        "published": [_beside(each, tables) for each in claim.published],
     }
 
 
@@ -98,8 +109,7 @@ def _beside(published: Published, tables: Tables) -> dict[str, Any]:
 def write_claim(results: Results, folder: Path) -> None:
     """Writes results, page and figure."""
     folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(results, ensure_ascii=False, indent=1, allow_nan=False)
-    (folder / RESULTS).write_text(f"{text}\n", encoding="utf-8")
+    (folder / RESULTS).write_text(_as_json(results), encoding="utf-8")
     results = read_json(folder / RESULTS)  # as a reader of the file sees it
     (folder / PAGE).write_text(claim_page(results), encoding="utf-8")
     figure = dict(results["figure"])
@@ -109,18 +119,26 @@ def write_claim(results: Results, folder: Path) -> None:
     draw_rows(rows, folder / FIGURE, **figure)
 
 
+def _as_json(results: Results) -> str:
+    return f"{json.dumps(results, ensure_ascii=False, indent=1, allow_nan=False)}\n"
+
+
 def write_pages(folder: Path) -> None:
-    """Rewrites the pages of a folder from their results, and the list of all claims.
+    """Rewrites the pages of a folder from their tables, as the claims judge them now, and the list of all claims.
 
     Raises:
-        ConfigError: a file of results cannot be read.
+        ConfigError: a file of results cannot be read, or lacks what its claim compares.
     """
-    found = published(folder)
+    found = {
+        name: results | (judged(read_claim(name, results["scale"]), results["tables"]) if name in claim_names() else {})
+        for name, results in published(folder).items()
+    }
     claims = {name: read_claim(name, "cpu") for name in claim_names()}
     with new_contents(folder, "pages") as new:
         facts = {name: (claim.title, claim.source, claim.minutes) for name, claim in claims.items()}
         (new / PAGE).write_text(claims_index(facts, found), encoding="utf-8")
     for name, results in found.items():
+        (folder / name / RESULTS).write_text(_as_json(results), encoding="utf-8")
         (folder / name / PAGE).write_text(claim_page(results), encoding="utf-8")
 
 
@@ -142,8 +160,9 @@ def show(results: Results) -> None:
         rows = [(each["what"], number(each["published"]), number(each["ours"])) for each in results["published"]]
         print_rows(("number", "published", f"ours, scale={results['scale']}"), rows, results["title"], numbers=2)
     verdicts = [
-        (each["says"], number(each["left"]), number(each["right"]), number(each["p"]), each["outcome"])
+        (each["says"], *(number(each[key]) for key in ("left", "right", "p", "margin", "detectable")), each["outcome"])
         for each in results["comparisons"]
     ]
-    print_rows(("comparison", "left", "right", "p", "outcome"), verdicts, results["source"])
+    names = ("comparison", "left", "right", "p", "matters", "visible", "outcome")
+    print_rows(names, verdicts, results["source"])
     echo(f"{results['name']}: {results['outcome']} at scale={results['scale']}")
