@@ -14,9 +14,11 @@ from lightning.pytorch.callbacks import Callback
 from softsearch.app.config.composition import composed
 from softsearch.app.results import read_metrics
 from softsearch.app.train.train import train
+from softsearch.text.noise import Noise
 from softsearch.training.callbacks.exact_resume import ExactResume
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from softsearch.training.faults.preemption import Preemption
+from softsearch.training.objectives.guided_alignment import GuidedAlignment
 from softsearch.training.objectives.minimum_risk import minimum_risk
 from softsearch.training.objectives.r_drop import r_drop
 from softsearch.training.objectives.scheduled_sampling import inverse_sigmoid, scheduled_sampling
@@ -29,6 +31,7 @@ METHODS: dict[str, TrainingMethod] = {
     "teacher_forcing": teacher_forcing,
     "scheduled_sampling": partial(scheduled_sampling, decay=partial(inverse_sigmoid, k=4.0)),
     "r_drop": r_drop,
+    "guided_alignment": GuidedAlignment(),
     "minimum_risk": partial(minimum_risk, utility=lambda ours, theirs: float(ours[:1] == theirs[:1]), samples=2),
 }
 STEPS, VALIDATION = 12, 3  # steps of a run, and between its validations
@@ -56,7 +59,8 @@ class Watch(Callback):
 
 def fit(folder: Path, name: str, model: str, method: str, *, resume: Path | None = None, kill: int = -1) -> Run:
     """Trains with dropout under a plateau schedule; returns the rates used and the last checkpoint."""
-    data = small_data(folder)
+    changes: dict[str, Any] = {"sampling": 0.3, "noise": Noise(typos=0.3)} if method == "guided_alignment" else {}
+    data = small_data(folder, links="auto", **changes)
     # The loss falls, so that with mode=max each validation but the first is one too many.
     plateau = partial(Plateau, mode="max", patience=0, warmup_steps=2)
     module = small_module(data, model, dropout=0.3, scheduler=plateau, method=METHODS[method])
@@ -85,6 +89,7 @@ def assert_same_bits(found: dict[str, Any], expected: dict[str, Any]) -> None:
         ("rnnsearch", "teacher_forcing", (1, VALIDATION - 1, 7)),  # in the warm-up, at a validation, between two
         ("rnnsearch", "scheduled_sampling", (7,)),
         ("rnnsearch", "r_drop", (7,)),
+        ("transformer_tiny", "guided_alignment", (7,)),
         *(
             pytest.param(*pair, (7,), marks=pytest.mark.nightly)
             for pair in (

@@ -14,8 +14,9 @@ from softsearch.data.preparation.encode import read_array
 from softsearch.text.features import padded_features, read_features, with_features
 from softsearch.text.noise import Noise
 from softsearch.text.subword_sampling import SubwordSampler
-from softsearch.text.tokenizer import Tokenizers
+from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.text.vocabulary import BOS, EOS, PAD, UNK
+from softsearch.text.word_links import WordNumbers, link_weights
 
 # A batch of sampled segmentations may exceed the budget by this factor. On Multi30k sentences grow by a fifth with
 # BPE-dropout of 0.1 and by a third with unigram and 0.2, and the longest of a batch nearly doubles: nearly all fit.
@@ -32,6 +33,7 @@ class Batch(NamedTuple):
     tgt_tokens: Tensor  # [batch, tgt_len + 1] int64, BOS at the start, EOS at the end
     src_features: Tensor | None = None  # [batch, src_len, dim] float32, 0 where there is no vector, if the data has any
     places: Tensor | None = None  # see target_places
+    links: Tensor | None = None  # [batch, tgt_len, src_len] float32, of each token after BOS; rows sum to 1, or to 0
 
     def target_places(self) -> Tensor:
         """The places of the real tokens among those of ``tgt_tokens[:, 1:]``, flattened: ``[tokens]`` int64.
@@ -112,6 +114,37 @@ class FeatureStore:
         return torch.from_numpy(padded)
 
 
+class LinkStore:
+    """The links of words of many pairs, as weights of their tokens.
+
+    Args:
+        numbers: those of a source and a target word in turns.
+        src_tokenizer: tokenizer of the sources.
+        tgt_tokenizer: tokenizer of the targets.
+    """
+
+    def __init__(
+        self, numbers: TokenStore, src_tokenizer: SentencePieceTokenizer, tgt_tokenizer: SentencePieceTokenizer
+    ) -> None:
+        self.numbers, self.sides = numbers, (WordNumbers(src_tokenizer), WordNumbers(tgt_tokenizer))
+
+    def __call__(
+        self, indices: Sequence[int], stored: Sequence[tuple[Ids, Ids]], drawn: Sequence[tuple[Ids, Ids]]
+    ) -> Tensor:
+        """Returns the weights of a batch, :func:`~softsearch.text.word_links.link_weights`, padded as its tokens are.
+
+        Pairs are ``drawn`` from the ``stored`` ones; where that has changed their text, they have no links.
+        """
+        src_len, tgt_len = (max(len(pair[side]) for pair in drawn) + 1 for side in (0, 1))
+        weights = np.zeros((len(drawn), tgt_len, src_len), np.float32)
+        for row, index, before, after in zip(weights, indices, stored, drawn, strict=True):
+            links = self.numbers[index].reshape(-1, 2)
+            if len(links) and all(map(WordNumbers.same_text, self.sides, before, after)):
+                own = link_weights(links, *(side(ids) for side, ids in zip(self.sides, after, strict=True)))
+                row[: len(after[1]), : len(after[0])] = own
+        return torch.from_numpy(weights)
+
+
 class Resampler:
     """Subword regularisation: draws segmentations as a pure function of the seed and the draw, a pair at an epoch.
 
@@ -187,13 +220,18 @@ class ParallelDataset:
     """Sentence pairs as token ids, read a whole :class:`Batch` at a time by a list of draws.
 
     A draw is a pair at an epoch, ``epoch * len(dataset) + index``: the index itself in epoch 0. A ``resampler`` draws
-    new segmentations, or noise, in every epoch. ``features`` are those of data that has them.
+    new segmentations, or noise, in every epoch. ``features`` and ``links`` are those of data that has them.
     """
 
     def __init__(
-        self, src: TokenStore, tgt: TokenStore, resampler: Redraw | None = None, features: FeatureStore | None = None
+        self,
+        src: TokenStore,
+        tgt: TokenStore,
+        resampler: Redraw | None = None,
+        features: FeatureStore | None = None,
+        links: LinkStore | None = None,
     ) -> None:
-        self.src, self.tgt, self.resampler, self.features = src, tgt, resampler, features
+        self.src, self.tgt, self.resampler, self.features, self.links = src, tgt, resampler, features, links
 
     def __len__(self) -> int:
         """Number of pairs."""
@@ -201,10 +239,12 @@ class ParallelDataset:
 
     def __getitems__(self, draws: list[int]) -> Batch:
         """Returns the pairs of ``draws`` as one padded batch (PyTorch's loader calls this with a sampler's batch)."""
-        pairs = [(self.src[draw % len(self)], self.tgt[draw % len(self)]) for draw in draws]
+        indices = [draw % len(self) for draw in draws]
+        stored = pairs = [(self.src[index], self.tgt[index]) for index in indices]
         if self.resampler is not None:
-            pairs = self.resampler(draws, pairs)
+            pairs = self.resampler(draws, stored)
         src, tgt = zip(*pairs, strict=True)
-        features = None if self.features is None else self.features(src, [draw % len(self) for draw in draws])
+        features = None if self.features is None else self.features(src, indices)
+        links = None if self.links is None else self.links(indices, stored, pairs)
         tgt_tokens = pad(tgt, bos=True)
-        return Batch(pad(src), tgt_tokens, features, find_real(tgt_tokens[:, 1:]))
+        return Batch(pad(src), tgt_tokens, features, find_real(tgt_tokens[:, 1:]), links)

@@ -127,9 +127,12 @@ class AttentionalDecoder(Decoder):
         return self.attention.project(encoded.states) + values
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
+        return self.features_and_alignments(tgt_tokens, state)[0]
+
+    def features_and_alignments(self, tgt_tokens: Tensor, state: DecoderState) -> tuple[Tensor, Tensor]:
         """Loops only over what depends on the previous state; the rest is computed for all steps at once."""
         embedded, read = self.read_all(tgt_tokens, state)
-        return self.dropout(self.readout(embedded, read.state, read.context))
+        return self.dropout(self.readout(embedded, read.state, read.context)), read.alignments
 
     def read_all(self, tgt_tokens: Tensor, state: DecoderState) -> tuple[Tensor, StepInputs]:
         """Runs all steps; returns the embeddings and the inputs of the readout, ``[batch, tgt_len, ...]`` each."""

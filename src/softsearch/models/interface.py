@@ -220,6 +220,10 @@ class Decoder(nn.Module):
         """Teacher forcing from a fresh state: ``[batch, tgt_len]`` tokens read -> ``[batch, tgt_len, features]``."""
         raise NotImplementedError
 
+    def features_and_alignments(self, tgt_tokens: Tensor, state: DecoderState) -> tuple[Tensor, Tensor]:
+        """:meth:`features`, and the alignments that the same steps return, ``[batch, tgt_len, positions]``."""
+        raise NotImplementedError
+
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         """Reads one token for each row, ``[rows]``."""
         raise NotImplementedError

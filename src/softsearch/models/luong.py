@@ -72,18 +72,22 @@ class LuongDecoder(RecurrentDecoder):
         return DecoderState.initial(encoded, cache, self.attention.project(encoded.states))
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
+        return self.features_and_alignments(tgt_tokens, state)[0]
+
+    def features_and_alignments(self, tgt_tokens: Tensor, state: DecoderState) -> tuple[Tensor, Tensor]:
         """Runs layer by layer with all steps attending at once, unless a step reads the result of the previous one."""
         if self.feed_projection is None and not self.attention.num_states:
             x = self._top_states(self.dropout(self.embedding(tgt_tokens)), state.cache)
             steps = torch.arange(x.shape[1], device=x.device)
-            context = self._look(x, state.memory, state.position[:, None] + steps, ())[0]
-            return self.dropout(self._combine(context, x))
-        features = []
+            context, attended = self._look(x, state.memory, state.position[:, None] + steps, ())
+            return self.dropout(self._combine(context, x)), attended.alignments
+        features, alignments = [], []
         with one_gradient_per_matrix():
             for step_input in self._inputs(tgt_tokens, state).unbind(1):
-                attentional, _, state = self._advance(step_input, state)
+                attentional, looked, state = self._advance(step_input, state)
                 features.append(attentional)
-        return self.dropout(torch.stack(features, dim=1))
+                alignments.append(looked)
+        return self.dropout(torch.stack(features, dim=1)), torch.stack(alignments, dim=1)
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         attentional, alignments, after = self._advance(self._inputs(tokens, state), state)

@@ -98,11 +98,12 @@ class PointerGeneratorDecoder(AttentionalDecoder):
         # An encoder's graph cannot return its input as it is.
         return (*super().project(encoded), encoded.src_tokens.where(encoded.mask, PAD))
 
-    def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
-        """The input of :class:`CopyMixture` for every position."""
+    def features_and_alignments(self, tgt_tokens: Tensor, state: DecoderState) -> tuple[Tensor, Tensor]:
+        """The input of :class:`CopyMixture` for every position, and the alignments."""
         embedded, read = self.read_all(tgt_tokens, state)
         src_tokens = state.memory.projected[-1][:, None].expand_as(read.alignments)
-        return self.output_projection.join(*self._readout_and_gate(embedded, read), read.alignments, src_tokens)
+        parts = (*self._readout_and_gate(embedded, read), read.alignments, src_tokens)
+        return self.output_projection.join(*parts), read.alignments
 
     def logits(self, embedded: Tensor, read: StepInputs, memory: Memory) -> Tensor:
         """Logits without passing ids through features, where they would be too large for a graph in float16."""

@@ -24,7 +24,7 @@ from softsearch.models.multi_head import MultiHeadAttention, SelfAttention, by_l
 from softsearch.models.positions import Kind as PositionKind
 from softsearch.models.positions import Positions
 from softsearch.models.ssru import SSRU
-from softsearch.ranges import Depth, Positive, Rate, Size
+from softsearch.ranges import Count, Depth, Positive, Rate, Size
 
 Kind = Literal["attention", "ssru"]
 Activation = Literal["relu", "gelu", "swish"]
@@ -143,12 +143,23 @@ class DecoderLayer(nn.Module):
         x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, keys, values, mask))
         return self.feed_forward_residual(x, self.feed_forward)
 
+    def with_weights(
+        self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor, angles: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """:meth:`forward`, and the weights of the source, ``[batch, heads, tgt_len, src_len]``."""
+        x = self.self_attention_residual(x, lambda y: self.self_attention.sequence(y, angles))
+        queries = self.cross_attention.queries(self.cross_attention_residual.before(x), keys.shape[0])
+        y, weights = self.cross_attention.with_weights(queries, keys, values, mask)
+        x = self.cross_attention_residual.after(x, y.view(x.shape))
+        return self.feed_forward_residual(x, self.feed_forward), weights
+
     def step(
         self, x: Tensor, past: Tensors, bias: Tensor | None, source: Tensors, src_bias: Tensor, angles: Tensor | None
     ) -> tuple[Tensor, Tensors, Tensor]:
-        """Runs one position: ``x`` ``[rows, d_model]`` -> the same, the new past, alignments ``[rows, src_len]``.
+        """Runs one position: ``x`` ``[rows, d_model]`` -> the same, the new past, the weights of the source.
 
-        The beams of a sentence are side by side on the axis of queries; ``src_bias`` is ``[sentences, 1, 1, src_len]``.
+        The beams of a sentence are side by side on the axis of queries; ``src_bias`` is ``[sentences, 1, 1, src_len]``,
+        the weights are ``[sentences, heads, beams, src_len]``.
         """
         y, present = self.self_attention.step(self.self_attention_residual.before(x), past, bias, angles)[:2]
         x = self.self_attention_residual.after(x, y)
@@ -156,7 +167,7 @@ class DecoderLayer(nn.Module):
         keys, values = source
         y, weights = self.cross_attention.with_weights(queries, keys, values, src_bias)
         x = self.cross_attention_residual.after(x, y)
-        return self.feed_forward_residual(x, self.feed_forward), present, weights.mean(1).flatten(0, 1)
+        return self.feed_forward_residual(x, self.feed_forward), present, weights
 
 
 class TransformerEncoder(Encoder):
@@ -221,12 +232,12 @@ class TransformerDecoder(Decoder):
     """A stack of :class:`DecoderLayer`.
 
     Each layer has two of the state's slots, or with ``self_attention=ssru`` one :class:`SSRU` state in the cache,
-    ``[rows, d_model]``; alignments are those of the last layer, averaged over its heads. The other options are the
-    encoder's.
+    ``[rows, d_model]``. Alignments are those of ``alignment_layer``, from 0 or, as -1, from the last one, and of its
+    ``alignment_head``, from 0, or averaged over its heads. The other options are the encoder's.
 
     Raises:
-        ConfigError: the encoder's states or the heads do not fit the width of the embeddings, or an SSRU is to be
-            rotated.
+        ConfigError: the encoder's states or the heads do not fit the width of the embeddings, an SSRU is to be rotated,
+            or there is no such layer or head.
     """
 
     def __init__(
@@ -245,6 +256,8 @@ class TransformerDecoder(Decoder):
         max_positions: Size = 1024,
         scale_embeddings: bool = True,
         self_attention: Kind = "attention",
+        alignment_layer: int = -1,
+        alignment_head: Count | None = None,
     ) -> None:
         super().__init__(embeddings, dropout)
         d_model = embeddings.dim
@@ -258,6 +271,14 @@ class TransformerDecoder(Decoder):
                 "model.decoder.positions=rotary rotates queries and keys, which model.decoder.self_attention=ssru has "
                 "none of; set other positions"
             )
+        if not -num_layers <= alignment_layer < num_layers or (alignment_head or 0) >= num_heads:
+            head = "" if alignment_head is None else f" and model.decoder.alignment_head {alignment_head}"
+            raise ConfigError(
+                f"model.decoder.alignment_layer is {alignment_layer}{head}, expected one of {num_layers} layers "
+                f"(from 0, or -1 for the last) and {num_heads} heads (from 0); change them, with "
+                "method=guided_alignment by method.layer and method.head"
+            )
+        self.alignment_layer, self.alignment_head = alignment_layer % num_layers, alignment_head
         self.positions = Positions(positions, d_model, num_heads, max_positions, scale=scale_embeddings)
         options = LayerOptions(d_model, d_ff, num_heads, dropout, pre_norm, activation, norm_eps)
         self.layers = nn.ModuleList(DecoderLayer(options, self_attention) for _ in range(num_layers))
@@ -283,13 +304,29 @@ class TransformerDecoder(Decoder):
         Raises:
             InputError: a sentence is longer than learned positions.
         """
+        return self._all_positions(tgt_tokens, state, None)[0]
+
+    def features_and_alignments(self, tgt_tokens: Tensor, state: DecoderState) -> tuple[Tensor, Tensor]:
+        features, weights = self._all_positions(tgt_tokens, state, self.alignment_layer)
+        return features, self._alignments(weights)
+
+    def _all_positions(self, tgt_tokens: Tensor, state: DecoderState, aligning: int | None) -> tuple[Tensor, Tensor]:
+        """The features, and the weights of the source in the layer ``aligning``."""
         self.positions.check_length(tgt_tokens.shape[1], "target sentence")
         position = torch.arange(tgt_tokens.shape[1], device=tgt_tokens.device)
         x, angles = self.dropout(self.positions(self.embedding(tgt_tokens), position)), self.positions.angles(position)
-        mask = state.memory.mask[:, None, None]
-        for layer, (keys, values) in zip(self.layers, by_layer(state.memory.projected, len(self.layers)), strict=True):
-            x = layer(x, keys, values, mask, angles)
-        return self.final_norm(x)
+        mask, weights = state.memory.mask[:, None, None], x
+        layers = zip(self.layers, by_layer(state.memory.projected, len(self.layers)), strict=True)
+        for number, (layer, (keys, values)) in enumerate(layers):
+            if number == aligning:  # a fused kernel has no weights
+                x, weights = cast(DecoderLayer, layer).with_weights(x, keys, values, mask, angles)
+            else:
+                x = layer(x, keys, values, mask, angles)
+        return self.final_norm(x), weights
+
+    def _alignments(self, weights: Tensor) -> Tensor:
+        """``[batch, heads, queries, src_len]`` -> ``[batch, queries, src_len]``."""
+        return weights.mean(1) if self.alignment_head is None else weights[:, self.alignment_head]
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         position = state.position[:1]
@@ -298,10 +335,12 @@ class TransformerDecoder(Decoder):
         bias = with_own_slots(state.cache[0], mask.shape[0]) if state.slots else None
         src_bias = mask_bias(mask)[:, None, None]
         present: list[Tensor] = []
-        alignments = x
+        weights: list[Tensor] = []
         pasts, sources = (by_layer(t, len(self.layers)) for t in (state.slots or state.cache, state.memory.projected))
         for layer, past, source in zip(cast(list[DecoderLayer], self.layers), pasts, sources, strict=True):
-            x, new, alignments = layer.step(x, past, bias, source, src_bias, angles)
+            x, new, attended = layer.step(x, past, bias, source, src_bias, angles)
             present.extend(new)
+            weights.append(attended)
         kept = (tuple(present),) if bias is None else ((bias.flatten(0, 2),), tuple(present))
+        alignments = self._alignments(weights[self.alignment_layer]).flatten(0, 1)
         return StepOutput(self.output_projection(self.final_norm(x)), alignments, state.next(*kept))

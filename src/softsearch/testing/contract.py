@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from softsearch.models.feature_encoder import FeatureEncoder
-from softsearch.models.interface import CountedDecoder, DecoderState, Seq2Seq, StepOutput, over_tokens
+from softsearch.models.interface import CountedDecoder, Decoder, DecoderState, Seq2Seq, StepOutput, over_tokens
 from softsearch.models.loss import CrossEntropy
 from softsearch.models.recurrent import NoSource
 from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB
@@ -59,6 +59,17 @@ def test_alignments_are_distributions_over_the_real_source(model: Seq2Seq, src: 
         assert_close(alignments.sum(-1), torch.ones(len(src), dtype=torch.float64))
         assert alignments.min() >= 0
         assert alignments[src == PAD].abs().max() == 0
+
+
+def test_alignments_at_once_equal_those_of_the_steps(model: Seq2Seq, src: Tensor, tgt: Tensor) -> None:
+    if type(model.decoder).features_and_alignments is Decoder.features_and_alignments:
+        return  # method=guided_alignment refuses it
+    features, alignments = model.decoder.features_and_alignments(tgt, model.encode(src))
+    assert_close(features, model.decoder.features(tgt, model.encode(src)))
+    for steps in range(1, tgt.shape[1] + 1):
+        stepped = after_steps(model, src, tgt, steps=steps).alignments
+        assert stepped is not None
+        assert_close(alignments[:, steps - 1], stepped)
 
 
 def test_the_encoder_is_as_described(model: Seq2Seq, src: Tensor) -> None:

@@ -17,7 +17,7 @@ from softsearch.search.batching import translate_ids
 from softsearch.search.greedy import Greedy
 from softsearch.testing.models import model_config
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers, train_tokenizer
-from softsearch.text.vocabulary import SPECIALS
+from softsearch.text.vocabulary import BOS, EOS, SPECIALS
 
 
 @pytest.fixture(scope="module")
@@ -123,3 +123,18 @@ def test_without_the_package_it_says_what_to_install(
     monkeypatch.setitem(sys.modules, "ctranslate2.specs", None)
     with pytest.raises(ConfigError, match=r"pip install 'softsearch\[ctranslate2\]'"):
         export(make_model(joint), joint, tmp_path / "ct2")
+
+
+def test_alignments_are_those_of_the_models_head(joint: Tokenizers, tmp_path: Path) -> None:
+    model = make_model(joint, "model.decoder.alignment_layer=0", "model.decoder.alignment_head=0")
+    export(model, joint, tmp_path / "out")
+    src = joint[0].encode("abcd")
+    translator = ctranslate2.Translator(str(tmp_path / "out"), compute_type="float32")
+    pieces = [joint[0].pieces(src)]
+    (found,) = translator.translate_batch(pieces, beam_size=1, max_decoding_length=1, return_attention=True)
+    expected = model.decoder.step(torch.tensor([BOS]), model.encode(torch.tensor([[*src, EOS]]))).alignments
+    assert expected is not None
+    width = len(found.attention[0][0])
+    np.testing.assert_allclose(found.attention[0][0], expected[0, :width].tolist(), atol=1e-5)
+    with pytest.raises(ConfigError, match=r"from the first head or from all, and this model from head 1"):
+        export(make_model(joint, "model.decoder.alignment_head=1"), joint, tmp_path / "other")

@@ -3,6 +3,7 @@
 import copy
 import os
 import signal
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +15,7 @@ from torch import Tensor
 from torch.optim import Adam
 
 from softsearch.app.config.validation import build
+from softsearch.data.corpora.base import Links
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.sampler import Batching
 from softsearch.models.loss import CrossEntropy
@@ -42,10 +44,12 @@ class Terminate(Callback):
             os.kill(os.getpid(), signal.SIGTERM)
 
 
-def small_data(folder: Path, *, sampling: float = 0.0, noise: Noise = NO_NOISE) -> ParallelDataModule:
+def small_data(
+    folder: Path, *, sampling: float = 0.0, noise: Noise = NO_NOISE, links: Links = None
+) -> ParallelDataModule:
     """Prepared data of seven batches an epoch."""
     data = ParallelDataModule(
-        source=write_corpus(folder, train=70),
+        source=replace(write_corpus(folder, train=70), links=links),
         tokenizer=TokenizerTrainer(kind="bpe", vocab_size=60, sampling=sampling),
         batching=Batching(tokens=1000, sentences=10),
         cache_dir=folder / "cache",

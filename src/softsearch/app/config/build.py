@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 SearchMaker = Callable[[Tokenizers], SearchStrategy]  # for the searching system's tokenizers
 
 
-def data_maker(options: Train) -> Callable[..., ParallelDataModule]:
+def data_maker(options: Train) -> partial[ParallelDataModule]:
     """Builds ``data``, ``noise`` and ``batching``; what is returned takes the ``tokenizer`` and makes the datamodule.
 
     Raises:

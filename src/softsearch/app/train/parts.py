@@ -1,9 +1,10 @@
 """Parts of a training that need no data: checked and built once, with all mistakes reported together."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 import lightning
@@ -43,7 +44,7 @@ class TrainParts:
     callbacks: list[Callback]
     trainer: lightning.Trainer
     loggers: list[DictConfig]  # built when the run begins
-    make_data: Callable[..., ParallelDataModule]
+    make_data: partial[ParallelDataModule]
     make_search: SearchMaker
     exports_bundle: bool
 
@@ -100,6 +101,8 @@ def build_parts(config: DictConfig) -> TrainParts:
     data, search = attempt(data_maker, options), attempt(search_maker, options.search)
     attempt(build, options.tokenizer)
     mistakes.report()
+    if hasattr(training["method"], "check"):
+        training["method"].check(model, data.keywords["source"])
     exports_bundle = any(getattr(callback, "bundle", False) for callback in callbacks)
     if exports_bundle:
         from softsearch.app.train.bundle import check_bundle

@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -25,6 +25,10 @@ TextForm = Literal["plain", "lc_tok"]
 Direction = Literal["l2r", "r2l"]
 FilePair = tuple[Path, Path]
 Picture = NDArray[np.uint8]  # [height, width, 3]
+_LinkFiles = str | Path | Sequence[str | Path] | None
+Links = Annotated[
+    Literal["auto"] | Mapping[Literal["train"], _LinkFiles] | None, "auto, or a file as data.links.train=FILE"
+]
 _LANGUAGE = re.compile(r"[a-z]{2,3}([-_]([A-Z]{2}|[A-Z][a-z]{3}))?")  # as en, hsb, pt_BR and zh-Hans
 _NO_LANGUAGE = re.compile("bpe|dev|hyp|lc|npy|out|raw|ref|spm|src|tgt|tok|trg|tst|val")  # of suffixes
 
@@ -38,12 +42,15 @@ class ParallelSource(ABC):
         tgt_lang: the target language's code, likewise.
         reverse_source: read the source from its end to its start (Sutskever et al. 2014, section 3.3).
         target_direction: ``r2l`` writes the target from its end to its start.
+        links: which words of the training text translate each other, for ``method=guided_alignment``: a file in
+            Pharaoh's format as ``train``, or a list with one for each of several corpora; or ``auto``, by IBM Model 1.
     """
 
     src_lang: str = ""
     tgt_lang: str = ""
     reverse_source: bool = False
     target_direction: Direction = "l2r"
+    links: Links = None
 
     def _fill_in_languages(self, src: Iterable[str], tgt: Iterable[str]) -> None:
         """Sets the languages that are not given; several are joined, as ``de+fr``."""
@@ -56,8 +63,9 @@ class ParallelSource(ABC):
         return {split: value for split, value in splits.items() if value is not None and not is_size(value)}
 
     def _identity(self, **further: object) -> str:
-        """Returns what determines generated text, as JSON: the options, except directions, and ``further`` facts."""
-        options = {k: v for k, v in asdict(self).items() if k not in ("reverse_source", "target_direction")}
+        """Returns what determines generated text, as JSON: most options, and ``further`` facts."""
+        other = ("reverse_source", "target_direction", "links")
+        options = {k: v for k, v in asdict(self).items() if k not in other}
         return json.dumps({**options, **further}, sort_keys=True)
 
     @property
@@ -113,6 +121,28 @@ class ParallelSource(ABC):
     def train_files(self, cache_dir: Path) -> list[FilePair]:
         """Returns the files of every training corpus; raises as :meth:`files`."""
         return [self.files(cache_dir)["train"]]
+
+    def train_links(self, cache_dir: Path) -> list[Path] | Literal["auto"] | None:
+        """Returns the file of links of every training corpus, ``auto`` if they are to be made, None without.
+
+        Where pairs are split off the training text, these are the links of the rest, written next to it.
+
+        Raises:
+            CorpusError: a file does not exist, or the number of files is wrong.
+        """
+        paths = given_links(self.links)
+        if paths is None or paths == "auto":
+            return paths
+        corpora = self.train_files(cache_dir)
+        if self.has_features or len(paths) != len(corpora):
+            found = "features as source, which have no words" if self.has_features else f"{len(corpora)} corpora"
+            raise CorpusError(
+                f"data.links.train has {len(paths)} files of links, but the training data has {found}; set "
+                "data.links.train to a file for each corpus of text, or data.links=null"
+            )
+        if any(is_size(getattr(self, split, None)) for split in ("val", "test")):
+            return [src.with_suffix(".links") for src, _ in corpora]
+        return paths
 
     @abstractmethod
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
@@ -183,6 +213,22 @@ class UnbuiltSource(ParallelSource):
     def features(self, cache_dir: Path) -> dict[str, Path]:
         """Refuses: the class was not built."""
         raise CorpusError(self.refusal)
+
+
+def given_links(links: Links) -> list[Path] | Literal["auto"] | None:
+    """Returns the files that ``data.links`` names, ``auto``, or None without.
+
+    Raises:
+        CorpusError: a file does not exist.
+    """
+    if links is None or links == "auto":
+        return links
+    if (train := links["train"]) is None:
+        return None
+    paths = [train] if isinstance(train, str | Path) else [*train]
+    for path in paths:
+        require_file("links.train", path)
+    return [Path(path) for path in paths]
 
 
 def is_size(value: object) -> bool:

@@ -12,12 +12,13 @@ from typing import IO, Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softsearch.data.corpora.base import FilePair, ParallelSource, digest_of, is_size
+from softsearch.data.corpora.base import FilePair, ParallelSource, digest_of, given_links, is_size
 from softsearch.data.preparation.cache_folder import made_folder
 from softsearch.errors import CorpusError
 from softsearch.ranges import AtLeastOne, Range
-from softsearch.text.corpus import read_raw
+from softsearch.text.corpus import read_raw, write_lines
 from softsearch.text.filters import Cleaner
+from softsearch.text.word_links import lines_of_links
 
 HeldOut = AtLeastOne | Annotated[float, Range(0, 1, open_low=True, open_high=True)]  # pairs, or a share of all
 _FORMAT = 1
@@ -51,7 +52,10 @@ def divide(source: ParallelSource, corpora: list[FilePair], cache_dir: Path) -> 
         return Division(corpora, {})
     letters = source.letters()
     filters = asdict(source.filters), [letter.pattern for letter in letters]
-    identity = repr((_FORMAT, [tuple(map(digest_of, pair)) for pair in corpora], [*sizes.items()], filters))
+    paths = given_links(source.links)
+    links = paths if isinstance(paths, list) else []
+    digests = [tuple(map(digest_of, pair)) for pair in corpora], [*sizes.items()], filters
+    identity = repr((_FORMAT, *digests, *([[*map(digest_of, links)]] if links else [])))
     trained = [f"train-{number}" for number in range(len(corpora))]
 
     def write(folder: Path) -> None:
@@ -73,6 +77,11 @@ def divide(source: ParallelSource, corpora: list[FilePair], cache_dir: Path) -> 
                         outputs[place][0].write(src + b"\n")
                         outputs[place][1].write(tgt + b"\n")
                     begin = end
+        begin = 0
+        for name, path, part in zip(trained, links, hashes, strict=False):
+            kept = np.flatnonzero(places[begin : begin + len(part)] == 0) + 1
+            write_lines(folder / f"{name}.links", (line for _, line in lines_of_links(path, kept.tolist(), len(part))))
+            begin += len(part)
         for place, split in enumerate(sizes, start=1):
             _log.info("data.%s: %d pairs, no longer in training", split, np.count_nonzero(places == place))
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softsearch.data.dataset import FeatureStore, ParallelDataset, Redraw, TokenStore
+from softsearch.data.dataset import FeatureStore, LinkStore, ParallelDataset, Redraw, TokenStore
 from softsearch.data.preparation.encode import id_type, read_array
+from softsearch.data.preparation.links import LINKS
 from softsearch.text.tokenizer import SentencePieceTokenizer
 
 REPORT = "report.json"
@@ -65,7 +66,10 @@ class PreparedData:
         if split in self.features:
             lines = read_array(self.folder / f"{split}.lines", np.int64)
             features = FeatureStore(self.features[split], lines - 1 if rows is None else lines[rows] - 1)
-        return ParallelDataset(src, tgt, resampler, features)
+        links = None
+        if split == "train" and (self.folder / f"{LINKS}.ids").exists():
+            links = LinkStore(TokenStore(self.folder / LINKS, np.uint16, rows), self.src_tokenizer, self.tgt_tokenizer)
+        return ParallelDataset(src, tgt, resampler, features, links)
 
     def locate(self, split: str, index: int) -> tuple[int, int]:
         """Returns the corpus, from 0, and the line in it, from 1, of the pair ``index`` of a dataset."""

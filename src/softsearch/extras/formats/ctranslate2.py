@@ -95,8 +95,8 @@ def _spec(model: Seq2Seq) -> Any:
     except ImportError as error:
         raise ConfigError("format=ctranslate2 needs CTranslate2: pip install 'softsearch[ctranslate2]'") from error
     ((pre_norm, norm_eps),), num_heads, sides = norms, heads.pop(), []
-    all_heads = {"alignment_heads": 0}  # 0: alignments are the mean of all heads
-    for kind, stack, options in ((TransformerEncoderSpec, encoder, {}), (TransformerDecoderSpec, decoder, all_heads)):
+    aligned = {"alignment_layer": decoder.alignment_layer, "alignment_heads": heads_of_alignments(decoder)}
+    for kind, stack, options in ((TransformerEncoderSpec, encoder, {}), (TransformerDecoderSpec, decoder, aligned)):
         rotary = stack.positions.kind == "rotary"
         side = kind(len(stack.layers), num_heads, pre_norm=pre_norm, rotary_dim=0 if rotary else None, **options)
         if not rotary:
@@ -124,6 +124,16 @@ def _spec(model: Seq2Seq) -> Any:
         _linear(key_value, source.key_value_projection)
         _linear(output, source.output_projection)
     return spec
+
+
+def heads_of_alignments(decoder: TransformerDecoder) -> int:
+    """How many of its first heads CTranslate2 averages for alignments; 0 for all."""
+    if decoder.alignment_head:
+        raise ConfigError(
+            f"CTranslate2 takes alignments from the first head or from all, and this model from head "
+            f"{decoder.alignment_head} (model.decoder.alignment_head); use format=bundle"
+        )
+    return 0 if decoder.alignment_head is None else 1
 
 
 def _self_attention(target: Any, layer: Any) -> None:

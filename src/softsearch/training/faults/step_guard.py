@@ -82,11 +82,12 @@ def free_memory() -> None:
 
 def placeholder_batch(batch: Batch) -> Batch:
     """A small batch that reaches all parameters: the beginning of one sentence pair."""
-    src, tgt, features, _ = batch
+    src, tgt, features, _, links = batch
     return Batch(
         src[:1, :_PLACEHOLDER_LENGTH],
         tgt[:1, :_PLACEHOLDER_LENGTH],
         None if features is None else features[:1, :_PLACEHOLDER_LENGTH],
+        links=None if links is None else links[:1, : _PLACEHOLDER_LENGTH - 1, :_PLACEHOLDER_LENGTH],
     )
 
 

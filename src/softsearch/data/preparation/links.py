@@ -1,0 +1,173 @@
+"""Word links of training pairs, from files or by IBM Model 1, written beside the pairs' token ids."""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsearch.data.lexicon import train_lexicon
+from softsearch.data.preparation.clean import CleanedCorpus
+from softsearch.data.preparation.encode import TokenWriter
+from softsearch.data.preparation.processes import ordered_map
+from softsearch.errors import CorpusError
+from softsearch.text.tokenizer import Tokenizers
+from softsearch.text.word_links import Link, WordNumbers, lines_of_links, read_pharaoh
+
+LINKS = "train.links"  # files of the prepared data
+_SAMPLE = 200_000  # pairs that Model 1 is trained on, at most
+_TENSION, _EMPTY = 4.0, 0.2  # of the diagonal, as in fast_align, and the share of the empty word
+_NEIGHBOURS = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
+_log = logging.getLogger(__name__)
+Chunk = tuple[list[bytes], list[bytes], NDArray[np.int64]]  # source and target lines, and their numbers
+
+
+def words_of(line: bytes | str) -> list[str]:
+    """Returns the words of a line: what U+0020 separates, as in tokenizers."""
+    text = line if isinstance(line, str) else line.decode()
+    return [word for word in text.rstrip("\n").split(" ") if word]
+
+
+class Lexicon(NamedTuple):
+    """t(y | x) of IBM Model 1 in one direction; word 0 of x is the empty word."""
+
+    x_ids: dict[str, int]
+    y_ids: dict[str, int]
+    codes: NDArray[np.int64]  # x * len(y_ids) + y, sorted
+    probs: NDArray[np.float64]
+
+    @classmethod
+    def train(cls, x_lines: Iterable[Sequence[str]], y_lines: Iterable[Sequence[str]]) -> "Lexicon":
+        """Estimates it on sentence pairs."""
+        x_ids, y_ids = {"": 0}, dict[str, int]()
+        x = [np.array([0, *(x_ids.setdefault(w, len(x_ids)) for w in line)]) for line in x_lines]
+        y = [np.array([y_ids.setdefault(w, len(y_ids)) for w in line], dtype=np.int64) for line in y_lines]
+        x_found, y_found, probs = train_lexicon(x, y)
+        return cls(x_ids, y_ids, x_found * len(y_ids) + y_found, probs)
+
+    def partners(self, x: Sequence[str], y: Sequence[str]) -> Iterator[Link]:
+        """Yields the indices of each word of ``y`` and of its likeliest partner in ``x``: (x, y), none if it is empty.
+
+        The prior favours the diagonal (Dyer et al. 2013, "A simple, fast, and effective reparameterization of IBM Model
+        2", equation 1), which decides between repeated words; Model 1 has none.
+        """
+        xs = np.array([0, *(self.x_ids.get(word, -1) for word in x)])
+        ys = np.array([self.y_ids.get(word, -1) for word in y])
+        wanted = np.where((xs >= 0) & (ys >= 0)[:, None], xs * len(self.y_ids) + ys[:, None], -1)  # [y, 1 + x]
+        at = np.searchsorted(self.codes, wanted).clip(max=len(self.codes) - 1)
+        likelihood = np.where(self.codes[at] == wanted, self.probs[at], 0.0)
+        distance = np.arange(1, len(x) + 1) / len(x) - (np.arange(1, len(y) + 1) / len(y))[:, None]
+        prior = np.exp(-_TENSION * np.abs(distance))
+        likelihood[:, 1:] *= (1 - _EMPTY) * prior / prior.sum(1, keepdims=True)
+        likelihood[:, 0] *= _EMPTY
+        best = likelihood.argmax(1)
+        for index in np.flatnonzero((best > 0) & likelihood.any(1)).tolist():
+            yield int(best[index]) - 1, index
+
+
+def grow_diag_final(forward: set[Link], backward: set[Link]) -> set[Link]:
+    """Symmetrises the links of two directions (Koehn, Och & Marcu 2003, section 4.5; Och & Ney 2003).
+
+    It begins with those of both, adds neighbours, diagonal ones too, of either direction as long as one of their words
+    has no link, and then what else has a word without a link.
+    """
+    union, links = forward | backward, forward & backward
+    src, tgt = {link[0] for link in links}, {link[1] for link in links}
+
+    def add(link: Link) -> bool:
+        if link in links or (link[0] in src and link[1] in tgt):
+            return False
+        links.add(link)
+        src.add(link[0])
+        tgt.add(link[1])
+        return True
+
+    waiting = sorted(links)
+    for i, j in waiting:  # which grows
+        waiting += [near for a, b in _NEIGHBOURS if (near := (i + a, j + b)) in union and add(near)]
+    for direction in (forward, backward):
+        for link in sorted(direction):
+            add(link)
+    return links
+
+
+def align(lexicons: tuple[Lexicon, Lexicon], chunk: Chunk) -> list[set[Link]]:
+    """Returns the symmetrised links of each pair of a chunk; ``lexicons`` are of both directions."""
+    found = []
+    for lines in zip(*chunk[:2], strict=True):
+        src, tgt = map(words_of, lines)
+        backward = {(i, j) for j, i in lexicons[1].partners(tgt, src)}
+        found.append(grow_diag_final(set(lexicons[0].partners(src, tgt)), backward))
+    return found
+
+
+def links_by_model(corpus: CleanedCorpus, processes: int) -> Iterator[list[set[Link]]]:
+    """Yields the links of each chunk of a corpus, by Model 1 in both directions, trained on the corpus."""
+    src, tgt = ([words_of(line) for line in corpus.sample(side, _SAMPLE)] for side in (0, 1))
+    lexicons = Lexicon.train(src, tgt), Lexicon.train(tgt, src)
+    return ordered_map(partial(align, lexicons), corpus.chunks(), processes)
+
+
+def links_of_files(files: Sequence[Path], corpus: CleanedCorpus, tags: Sequence[str]) -> Iterator[list[list[Link]]]:
+    """Yields the links of each chunk of a corpus, from a file in Pharaoh's format for each of its parts.
+
+    Words are those of the files of text, without the tag that a source may begin with, one of ``tags``.
+
+    Raises:
+        CorpusError: a file cannot be read, has another format or is not of this text.
+    """
+    lines = _kept_lines(files, corpus)
+    for src_lines, tgt_lines, _ in corpus.chunks():
+        chunk = []
+        for src_line, tgt_line in zip(src_lines, tgt_lines, strict=True):
+            path, number, line = next(lines)
+            src, tgt = words_of(src_line), words_of(tgt_line)
+            tagged = src[0] in tags
+            try:
+                links = read_pharaoh(line, len(src) - tagged, len(tgt))
+            except ValueError as error:
+                raise CorpusError(f"{path}:{number} {error}") from error
+            chunk.append([(i + tagged, j) for i, j in links])
+        yield chunk
+    next(lines, None)  # counts the rest of the last file
+
+
+def _kept_lines(files: Sequence[Path], corpus: CleanedCorpus) -> Iterator[tuple[Path, int, str]]:
+    """Yields the file, the number from 1 and the text of the line of links of each pair of a corpus."""
+    numbers = chain.from_iterable(chunk[2].tolist() for chunk in corpus.chunks())
+    for path, size, counts in zip(files, corpus.sizes(), corpus.counts, strict=True):
+        for number, line in lines_of_links(path, islice(numbers, size), counts["lines"]):
+            yield path, number, line
+
+
+def write_links(
+    folder: Path, chunks: Iterable[Sequence[Iterable[Link]]], corpus: CleanedCorpus, tokenizers: Tokenizers
+) -> dict[str, int]:
+    """Writes the links of the pairs of a corpus, some at a time, and returns their numbers for the report.
+
+    They are the numbers of a source and a target word in turns. A pair whose tokens make other words than its text
+    does, as where a tokenizer's rules take a character for a space, has none.
+    """
+    numbers, counts = [WordNumbers(tokenizer) for tokenizer in tokenizers], {"links": 0, "pairs": 0, "left_out": 0}
+    with ExitStack() as stack:
+        writer = TokenWriter(folder / LINKS, stack)
+        for chunk, (*sides, _) in zip(chunks, corpus.chunks(), strict=True):
+            words = (map(words_of, side) for side in sides)
+            for links, *texts in zip(chunk, *words, strict=True):
+                made = (each.count(text) for each, text in zip(numbers, texts, strict=True))
+                ids = np.array(sorted(links), np.uint16).reshape(-1)
+                if any(count != len(text) for count, text in zip(made, texts, strict=True)):
+                    counts["left_out"] += bool(len(ids))
+                    ids = ids[:0]
+                writer.append(ids, np.array([len(ids)]))
+                counts["links"] += len(ids) // 2
+                counts["pairs"] += bool(len(ids))
+    _log.info("%s links of words in %s pairs", f"{counts['links']:,}", f"{counts['pairs']:,}")
+    if counts["left_out"]:
+        _log.warning("%s pairs have no links, because the tokenizer divides them into other words", counts["left_out"])
+    return counts

@@ -1,0 +1,75 @@
+"""Guided alignment (Chen et al. 2016, arXiv:1607.01628; for the Transformer Garg et al. 2019, arXiv:1909.02074)."""
+
+from torch import Tensor
+
+from softsearch.data.corpora.base import ParallelSource, given_links
+from softsearch.data.dataset import Batch
+from softsearch.errors import ConfigError
+from softsearch.models.interface import Decoder, Seq2Seq, over_tokens
+from softsearch.models.loss import CrossEntropy, Loss
+from softsearch.models.transformer import TransformerDecoder
+from softsearch.ranges import Count, NotNegative
+from softsearch.text.vocabulary import PAD
+from softsearch.training.objectives.teacher_forcing import loss_of_targets
+
+_LEAST = 1e-9  # weight whose logarithm is taken
+
+
+class GuidedAlignment:
+    """A :data:`TrainingMethod`: teacher forcing, and attention is made to agree with links of words.
+
+    To the loss it adds ``weight`` times the cross-entropy -sum_ij a_ij log alpha_ij, where a_i shares out target token
+    i among the source tokens that it is linked to (Chen et al., section 3; Garg et al., equation 5). Tokens without a
+    link add nothing, EOS among them. alpha is what the decoder's steps return as alignments: the attention of a
+    recurrent decoder, and one head of a Transformer.
+
+    Args:
+        weight: of the cross-entropy; 0.05 in Garg et al.
+        layer: of a Transformer's decoder, from 0 or from the end; the configs of Transformers pass it on to the
+            decoder, which returns these alignments from then on. It is the penultimate in Garg et al.
+        head: in that layer, from 0.
+    """
+
+    def __init__(self, *, weight: NotNegative = 0.05, layer: int = -2, head: Count = 0) -> None:
+        self.weight, self.layer, self.head = weight, layer, head
+
+    def check(self, model: Seq2Seq, source: ParallelSource) -> None:
+        """Checks that the model's attention can be trained, and that the data has links.
+
+        Raises:
+            ConfigError: the model has none, or returns that of another head, or the data has no links.
+            CorpusError: a file of links does not exist.
+        """
+        if given_links(source.links) is None:
+            raise ConfigError(
+                "method=guided_alignment needs links between the words of the training text, but data.links names "
+                "none; set data.links=auto to make them, or data.links.train=FILE, lines as '0-0 1-2' for each pair"
+            )
+        decoder = model.decoder
+        if type(decoder).features_and_alignments is Decoder.features_and_alignments or not decoder.has_attention:
+            what = "without features_and_alignments" if decoder.has_attention else "which attends to no source"
+            raise ConfigError(
+                f"method=guided_alignment trains attention, but model.decoder is a {type(decoder).__name__}, {what}; "
+                "set model=transformer_tiny, model=nematus or another model with attention, or method=teacher_forcing"
+            )
+        if not isinstance(decoder, TransformerDecoder):
+            return
+        found, layers = (decoder.alignment_layer, decoder.alignment_head), len(decoder.layers)
+        if found != (self.layer % layers, self.head):
+            raise ConfigError(
+                f"method.layer and method.head are {self.layer} and {self.head}, but model.decoder returns the "
+                f"alignments of layer {found[0]} and {'all heads' if found[1] is None else f'head {found[1]}'}; set "
+                f"model.decoder.alignment_layer={self.layer} model.decoder.alignment_head={self.head}"
+            )
+
+    def __call__(self, model: Seq2Seq, loss: CrossEntropy, batch: Batch, step: int) -> tuple[Loss, Tensor]:
+        """The loss of a batch."""
+        del step
+        assert batch.links is not None
+        state = model.encode(batch.src_tokens, batch.src_features)
+        features, attended = model.decoder.features_and_alignments(batch.tgt_tokens[:, :-1], state)
+        summed, tokens = loss_of_targets(model, loss, batch, features)
+        per_position = model.encoder.description.tokens_per_position
+        alignments = over_tokens(attended.flatten(0, 1), batch.src_tokens != PAD, per_position)  # [batch * tgt_len, ..]
+        logs = alignments.to(summed.smoothed.dtype).clamp(min=_LEAST).log().view(batch.links.shape)
+        return Loss(summed.smoothed - self.weight * (batch.links * logs).sum(), summed.nll), tokens

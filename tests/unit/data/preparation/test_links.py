@@ -1,0 +1,173 @@
+"""Links of words on their way from files, or from Model 1, to batches."""
+
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softsearch.data.corpora.base import Links
+from softsearch.data.corpora.parallel import Parallel
+from softsearch.data.dataset import NoisyText, ParallelDataset, Resampler
+from softsearch.data.preparation.links import Lexicon, grow_diag_final
+from softsearch.data.preparation.prepare import prepare
+from softsearch.errors import CorpusError
+from softsearch.text.filters import Filters
+from softsearch.text.noise import Noise
+from softsearch.text.subword_sampling import SubwordSampler
+from softsearch.text.tokenizer import TokenizerTrainer
+from softsearch.text.word_links import WordNumbers
+from tests.unit.data.pairs import write_corpus, write_pair
+
+TRAINER = TokenizerTrainer(kind="bpe", vocab_size=60)
+
+
+def numbered(folder: Path, name: str = "train", pairs: int = 60, seed: int = 1) -> Path:
+    """Writes the links of a corpus of :func:`write_pair`, which is word by word."""
+    src, _ = write_pair(folder, name, pairs, seed=seed)
+    lines = (line.split() for line in src.read_text(encoding="utf-8").splitlines())
+    path = folder / f"{name}.align"
+    path.write_text("".join(" ".join(f"{i}-{i}" for i in range(len(words))) + "\n" for words in lines))
+    return path
+
+
+def linked(folder: Path, links: Links, **options: Any) -> Parallel:
+    return replace(write_corpus(folder), links=links, **options)
+
+
+def assert_word_by_word(dataset: ParallelDataset, draws: list[int], empty: int = 0) -> None:
+    """Each token is linked to all tokens of the word of its number; of ``empty`` pairs none is."""
+    assert dataset.links is not None
+    batch = dataset.__getitems__(draws)
+    assert batch.links is not None
+    assert batch.links.shape == (len(draws), batch.tgt_tokens.shape[1] - 1, batch.src_tokens.shape[1])
+    without = 0
+    for weights, src, tgt in zip(batch.links.numpy(), batch.src_tokens, batch.tgt_tokens, strict=True):
+        x, y = (
+            side(np.array([token for token in ids.tolist() if token > 3]))
+            for side, ids in zip(dataset.links.sides, (src, tgt), strict=True)
+        )
+        same = y[:, None] == x
+        expected = np.zeros_like(weights)
+        expected[: len(y), : len(x)] = same / same.sum(1, keepdims=True)
+        without += not weights.any()
+        if weights.any():
+            np.testing.assert_allclose(weights, expected, rtol=1e-6)
+    assert without == empty
+
+
+@pytest.mark.parametrize("kind", ["bpe", "char", "word", "unigram"])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_links_become_those_of_tokens(kind: Any, reverse: bool, tmp_path: Path) -> None:
+    path = numbered(tmp_path)
+    source = linked(tmp_path, {"train": path}, reverse_source=reverse, target_direction="r2l" if reverse else "l2r")
+    vocab_size = 45 if kind == "unigram" else 60
+    prepared = prepare(source, TokenizerTrainer(kind=kind, vocab_size=vocab_size), tmp_path / "cache")
+    assert_word_by_word(prepared.dataset("train"), [0, 7, 33, 60 + 2])
+    assert prepared.dataset("val").links is None
+    assert prepared.report()["links"]["pairs"] == 60
+    again = prepare(source, TokenizerTrainer(kind=kind, vocab_size=vocab_size), tmp_path / "cache")
+    assert again.folder == prepared.folder
+    assert prepare(replace(source, links=None), TRAINER, tmp_path / "cache").dataset("train").links is None
+
+
+def test_links_stay_with_their_pairs(tmp_path: Path) -> None:
+    """Through filters, several corpora with weights, and pairs that are split off."""
+    first, second = numbered(tmp_path), numbered(tmp_path, "more", 40, seed=9)
+    for lines in ("train.en", "train.align"):  # an empty pair, and a pair twice
+        path = tmp_path / lines
+        content = path.read_text().splitlines()
+        path.write_text("\n".join(["", *content[1:], content[5]]) + "\n")
+    german = (tmp_path / "train.de").read_text().splitlines()
+    (tmp_path / "train.de").write_text("\n".join([*german, german[5]]) + "\n")
+    files = [[tmp_path / f"{name}.{lang}" for lang in ("en", "de")] for name in ("train", "more")]
+    source = Parallel(
+        train=files, val=15, filters=Filters(duplicates=True), weights=[1, 2.5], links={"train": [first, second]}
+    )
+    prepared = prepare(source, TRAINER, tmp_path / "cache")
+    dataset = prepared.dataset("train")
+    assert sum(prepared.kept_pairs("train")) + 15 < 100
+    assert_word_by_word(dataset, list(range(len(dataset))))
+
+
+def test_sampled_segmentations_keep_links_and_noise_drops_them(tmp_path: Path) -> None:
+    prepared = prepare(linked(tmp_path, {"train": numbered(tmp_path)}), TRAINER, tmp_path / "cache")
+    tokenizers = prepared.src_tokenizer, prepared.tgt_tokenizer
+    src, tgt = (SubwordSampler(tokenizer, "bpe", 0.5) for tokenizer in tokenizers)
+    sampler = Resampler((src, tgt), tokens=10_000, seed=1)
+    drawn = prepared.dataset("train", sampler)
+    assert drawn.__getitems__([60]).src_tokens.tolist() != drawn.__getitems__([0]).src_tokens.tolist()
+    assert_word_by_word(drawn, [*range(60, 120)])
+    upper = NoisyText(Noise(upper=0.5), tokenizers, tokens=10_000, seed=1, then=sampler)
+    plain, noisy = prepared.dataset("train"), prepared.dataset("train", upper)
+    changed = 0
+    for index in range(60):
+        before, after = (each.__getitems__([index]).src_tokens[0, :-1].tolist() for each in (plain, noisy))
+        changed += prepared.src_tokenizer.decode(before) != prepared.src_tokenizer.decode(after)
+    assert_word_by_word(noisy, [*range(60)], empty=changed)
+
+
+def test_model_1_links_words_that_occur_together(tmp_path: Path) -> None:
+    prepared = prepare(linked(tmp_path, "auto"), TRAINER, tmp_path / "cache")
+    store = prepared.dataset("train").links
+    assert store is not None
+    diagonal = [np.mean(np.ptp(store.numbers[i].reshape(-1, 2), axis=1) == 0) for i in range(60)]
+    assert np.mean(diagonal) > 0.9
+    assert prepared.folder != prepare(linked(tmp_path, None), TRAINER, tmp_path / "cache").folder
+
+
+def test_a_repeated_word_is_linked_along_the_diagonal_and_a_new_one_is_not() -> None:
+    src = [["a", "b"], ["a"], ["b", "c"], ["c"]]
+    lexicon = Lexicon.train(src, [[f"{word}'" for word in line] for line in src])
+    assert list(lexicon.partners(["a", "b", "x", "a"], ["a'", "b'", "y", "a'"])) == [(0, 0), (1, 1), (3, 3)]
+    assert list(lexicon.partners(["x"], ["y"])) == []
+
+
+def test_grow_diag_final() -> None:
+    forward, backward = {(0, 0), (1, 1), (2, 1), (4, 3)}, {(0, 0), (1, 1), (1, 2), (5, 5), (4, 0)}
+    # (1, 2) and (2, 1) are next to (1, 1), and have a word without a link; the rest has one at the end, but not (4, 0),
+    # whose words are both linked by then.
+    assert grow_diag_final(forward, backward) == {(0, 0), (1, 1), (2, 1), (1, 2), (4, 3), (5, 5)}
+    assert grow_diag_final(set(), set()) == set()
+    everything = set(product(range(3), range(3)))
+    assert grow_diag_final(everything, everything) == everything
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "0-0 9-9",
+            r"train\.align:3 has the link '9-9', but the source has \d words and the target \d, numbered from 0",
+        ),
+        ("0-0;1-1", r"train\.align:3 has '0-0;1-1', expected links of words as in '0-0 1-2'"),
+        (None, r"train\.align has 59 lines, but its text has 60; expected a line of links for each pair"),
+    ],
+)
+def test_a_bad_line_is_named(line: str | None, message: str, tmp_path: Path) -> None:
+    path = numbered(tmp_path)
+    lines = path.read_text().splitlines()
+    lines[2:3] = [] if line is None else [line]
+    path.write_text("\n".join(lines) + "\n")
+    if line is None:
+        path.write_text("0-0\n" * 59)
+    with pytest.raises(CorpusError, match=message):
+        prepare(linked(tmp_path, {"train": path}), TRAINER, tmp_path / "cache")
+
+
+def test_each_corpus_has_its_file(tmp_path: Path) -> None:
+    path = numbered(tmp_path)
+    with pytest.raises(CorpusError, match="has 2 files of links, but the training data has 1 corpora"):
+        prepare(linked(tmp_path, {"train": [path, path]}), TRAINER, tmp_path / "cache")
+
+
+def test_pairs_that_the_tokenizer_divides_otherwise_have_no_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(WordNumbers, "count", lambda _, words: len(words) + (words[0] == "a"))
+    prepared = prepare(linked(tmp_path, {"train": numbered(tmp_path)}), TRAINER, tmp_path / "cache")
+    report = prepared.report()["links"]
+    assert report["left_out"] + report["pairs"] == 60
+    assert f"{report['left_out']} pairs have no links, because the tokenizer divides them" in caplog.text
