@@ -16,6 +16,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
+AXE = Path(__file__).parent.parent / "src" / "web" / "node_modules" / "axe-core" / "axe.min.js"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 OPTIONS = (
     "--headless",
@@ -104,3 +105,12 @@ def complaints(browser: Chrome, own: str) -> list[str]:
     urls = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
     foreign = [url for url in urls if not url.startswith(("data:", "chrome:", "chrome-untrusted:")) and own not in url]
     return [entry["message"] for entry in browser.get_log("browser")] + foreign
+
+
+def violations(browser: Chrome) -> list[str]:
+    """What axe-core finds against the rules of accessibility, best practices included."""
+    if not AXE.is_file():
+        pytest.skip("axe-core is not installed; run `npm ci --prefix src/web`")
+    browser.execute_script(AXE.read_text(encoding="utf-8"))
+    script = "axe.run(document, {resultTypes: ['violations']}).then((found) => arguments[0](found.violations))"
+    return [f"{each['id']}: {each['nodes'][0]['html']}" for each in browser.execute_async_script(script)]

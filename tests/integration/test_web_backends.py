@@ -3,16 +3,17 @@
 import shutil
 import signal
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
-from selenium.webdriver import Chrome
+from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 from softsearch.extras.serve.web.site import write_site
 from softsearch.runtime.translator import Translator
-from tests.browser import complaints, serve, view
+from tests.browser import complaints, serve, view, violations
 from tests.integration.commands import ROOT
 from tests.serving import Served, serving
 
@@ -57,10 +58,38 @@ def test_a_server_translates_and_says_so_and_its_end_is_told(browser: Chrome, se
     asked = browser.execute_script("return performance.getEntriesByType('resource').map((entry) => entry.name)")
     assert not [address for address in asked if address.endswith((".wasm", "worker.js", "local.js"))]
     assert complaints(browser, served.url) == []
+    write_terms(browser, served.url)
     served.stop(signal.SIGKILL)
     ask(browser, "ten")
     wait_for(browser, ".card [role=alert]", "The server cannot be reached.")
     complaints(browser, "")  # the browser's own line about the connection
+
+
+def write_terms(browser: Chrome, address: str) -> None:
+    """Writes a glossary by keyboard, which stays, and removes it."""
+    terms = {"euro": "dollar|dollars", "cents": "\u6f22"}
+    (best,) = Translator(GOLDEN / "bundle", threads=1).translate([TEXT], beam=5, n_best=5, glossary=terms)
+    browser.find_element(By.CSS_SELECTOR, ".glossary summary").send_keys(Keys.ENTER)
+    for term, text in terms.items():  # Enter begins the next row
+        browser.switch_to.active_element.send_keys(Keys.TAB, term, Keys.TAB, text)
+        browser.switch_to.active_element.send_keys(Keys.ENTER, Keys.SHIFT + Keys.TAB)
+    told = f"Not translated as the glossary says: {', '.join(best.missing_terms)}"
+    for _ in range(2):
+        wait_for(browser, ".target[aria-busy=false]", best.text)
+        wait_for(browser, ".card [role=alert]", told)
+        wait_for(browser, ".glossary summary", "Glossary (2)")
+        browser.get(address)
+        ask(browser, TEXT)
+    for width, scheme in product((400, 1280), ("light", "dark")):
+        view(browser, width, scheme=scheme)
+        assert browser.execute_script("return document.documentElement.scrollWidth") == width
+        assert violations(browser) == []
+    for _ in terms:
+        browser.find_element(By.CSS_SELECTOR, ".term button").send_keys(Keys.ENTER)
+    (best,) = Translator(GOLDEN / "bundle", threads=1).translate([TEXT], beam=5)
+    wait_for(browser, ".target[aria-busy=false]", best.text)
+    assert browser.execute_script("return localStorage.getItem('softsearch.glossary')") == "[]"
+    view(browser, 1280)
 
 
 def test_its_requests_are_described_without_another_host(browser: Chrome, served: Served) -> None:

@@ -12,11 +12,10 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from softsearch.extras.serve.web.site import write_site
 from softsearch.runtime.translator import Translator
-from tests.browser import complaints, element, open_page, serve, texts, value, view
+from tests.browser import complaints, element, open_page, serve, texts, value, view, violations
 from tests.integration.commands import ROOT
 
 GOLDEN = ROOT / "tests" / "golden"
-AXE = ROOT / "src" / "web" / "node_modules" / "axe-core" / "axe.min.js"
 TEXT = "four hundred and ninety-six euro forty-six cents"
 OTHER = "four euro eighty-three cents"
 FIRST, SECOND = "#cards .card:nth-child(1)", "#cards .card:nth-child(2)"
@@ -62,15 +61,6 @@ def replace(browser: Chrome, text: str) -> None:
     source = element(browser, "#source")
     source.send_keys(Keys.CONTROL, "a")
     source.send_keys(text)
-
-
-def violations(browser: Chrome) -> list[str]:
-    """What axe-core finds against the rules of accessibility, best practices included."""
-    if not AXE.is_file():
-        pytest.skip("axe-core is not installed; run `npm ci --prefix src/web`")
-    browser.execute_script(AXE.read_text(encoding="utf-8"))
-    script = "axe.run(document, {resultTypes: ['violations']}).then((found) => arguments[0](found.violations))"
-    return [f"{each['id']}: {each['nodes'][0]['html']}" for each in browser.execute_async_script(script)]
 
 
 def test_the_first_example_is_there_and_typing_translates(shown: Chrome) -> None:

@@ -13,12 +13,12 @@ export async function open(site) {
   return { translate: (request) => search({ ...request, alignments: attentive.has(request.model) }) };
 }
 
-async function* search({ model, text, beam, nBest, alignments, signal }) {
+async function* search({ model, text, beam, nBest, glossary, alignments, signal }) {
   try {
     const response = await fetch('translate/stream', {
       method: 'POST',
       headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream' },
-      body: JSON.stringify({ text, model, beam, n_best: nBest, alignments }),
+      body: JSON.stringify({ text, model, beam, n_best: nBest, glossary, alignments }),
       signal,
     });
     if (!response.ok) throw new Error(await reason(response));

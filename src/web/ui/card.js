@@ -100,7 +100,7 @@ export class Card {
   }
 
   /** Translates a text and shows what comes; an earlier text that is still searched is given up. */
-  async translate(backend, text, beam) {
+  async translate(backend, text, beam, glossary) {
     this.running?.abort();
     this.element.classList.remove('later');
     const running = (this.running = new AbortController());
@@ -114,7 +114,8 @@ export class Card {
     const begun = performance.now();
     try {
       const opened = await backend;
-      const results = opened.translate({ model: this.model.name, text, beam, nBest: beam, signal: running.signal });
+      const asked = { model: this.model.name, text, beam, nBest: beam, glossary, signal: running.signal };
+      const results = opened.translate(asked);
       for await (const result of results) {
         if (running.signal.aborted) return;
         this.result = result;
@@ -122,7 +123,7 @@ export class Card {
         if (result.final) this.finish(result.ms ?? performance.now() - begun);
       }
     } catch (error) {
-      if (!running.signal.aborted) this.fail(error, () => this.translate(backend, text, beam));
+      if (!running.signal.aborted) this.fail(error, () => this.translate(backend, text, beam, glossary));
     }
   }
 
@@ -168,7 +169,8 @@ export class Card {
     this.heatmap?.show(tgt, src, weights ?? [], this.langs);
     this.point('tgt', this.shown?.rows[this.target.focused()] ?? null);
     const problem = candidate.truncated ? CUT : candidate.fewer_sentences ? FEWER : '';
-    this.problem.replaceChildren(final ? [problem, unknownWords(this.result.unknown)].filter(Boolean).join(' ') : '');
+    const problems = [problem, unknownWords(this.result.unknown), missingTerms(candidate.missing_terms ?? [])];
+    this.problem.replaceChildren(final ? problems.filter(Boolean).join(' ') : '');
   }
 
   /** Marks what a word is connected to. @param index of a word of `shown`, or null */
@@ -230,6 +232,11 @@ export class Card {
     this.target.element.setAttribute('aria-busy', String(busy));
     this.element.classList.toggle('busy', busy);
   }
+}
+
+/** What to say of terms of the glossary that the translation lacks. */
+function missingTerms(terms) {
+  return terms.length ? `Not translated as the glossary says: ${terms.join(', ')}` : '';
 }
 
 /** What to say of characters or words of the text that the model does not know. */

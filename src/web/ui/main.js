@@ -1,6 +1,7 @@
 import { Card } from './card.js';
 import { element } from './element.js';
 import { langAttribute } from './format.js';
+import { Glossary } from './glossary.js';
 import { Request } from './request.js';
 
 // Loaded when it is known which, so that the page of a server has nothing of the other.
@@ -41,7 +42,7 @@ async function start() {
   const backend = BACKENDS[site.backend]().then(({ open }) => open(site, progress));
   backend.catch(() => {}); // each card reports it
   const chosen = () => site.models.filter((model) => request.chosen.has(model.name)).map(card);
-  const translate = () => chosen().forEach((each) => each.ask(backend, request.text, request.beam));
+  const translate = () => chosen().forEach((each) => each.ask(backend, request.text, request.beam, glossary?.terms));
   const choose = () => {
     const now = chosen();
     for (const each of cards.values()) if (!now.includes(each)) each.stop();
@@ -49,6 +50,7 @@ async function start() {
     translate();
   };
   const request = new Request(site, translate, choose);
+  const glossary = site.backend === 'server' ? new Glossary(translate) : null; // the search in the page takes none
   introduce(site, request);
   choose();
 }

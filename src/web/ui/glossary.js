@@ -1,0 +1,83 @@
+import { element } from './element.js';
+
+const KEY = 'softsearch.glossary'; // in localStorage
+const PAUSE = 400; // milliseconds without typing before terms are sent
+
+/** Terms and the translations that they must have: rows that this browser keeps, and that go with each request. */
+export class Glossary {
+  /** @param {() => void} onChange told when the terms have changed */
+  constructor(onChange) {
+    this.rows = element('div', { class: 'terms' });
+    this.summary = element('summary');
+    const add = element('button', { type: 'button' }, 'Add a term');
+    add.addEventListener('click', () => this.add().focus());
+    const hint = 'Where a sentence has a term, its translation must have this one; put | between several forms.';
+    const kept = read();
+    const details = element('details', { class: 'glossary', open: kept.length > 0 }, this.summary, this.rows, add);
+    this.summary.after(element('p', { class: 'note' }, hint));
+    document.querySelector('#request .controls').after(details);
+    for (const pair of kept.length ? kept : [['', '']]) this.add(...pair);
+    let timer;
+    this.changed = () => {
+      clearTimeout(timer);
+      const before = this.sent;
+      this.keep();
+      if (this.sent !== before) timer = setTimeout(onChange, PAUSE);
+    };
+    this.rows.addEventListener('input', this.changed);
+    this.keep();
+  }
+
+  /** Adds a row and returns its first field. */
+  add(...texts) {
+    const fields = ['Term', 'Its translation'].map((label, side) =>
+      element('input', { 'aria-label': label, placeholder: label, value: texts[side], dir: 'auto', autocomplete: 'off' }),
+    );
+    const remove = element('button', { type: 'button', 'aria-label': 'Remove this term' }, '\u00d7');
+    const row = element('div', { class: 'term', role: 'group' }, ...fields, remove);
+    row.addEventListener('keydown', (event) => {
+      if (event.key === 'Enter' && event.target !== remove && !event.isComposing) this.add().focus();
+    });
+    remove.addEventListener('click', () => {
+      const next = (row.nextElementSibling ?? row.previousElementSibling)?.querySelector('button');
+      row.remove();
+      (next ?? this.rows.nextElementSibling).focus();
+      this.changed();
+    });
+    this.rows.append(row);
+    return fields[0];
+  }
+
+  /** The rows, as pairs of texts. */
+  get pairs() {
+    return [...this.rows.children].map((row) => [...row.querySelectorAll('input')].map((field) => field.value.trim()));
+  }
+
+  /** The translations by term, without rows that lack one of them; undefined if there is none. */
+  get terms() {
+    const found = new Map(); // term in lower case -> the term as written, and its translations
+    for (const [term, translation] of this.pairs) {
+      const [name, translations] = found.get(term.toLowerCase()) ?? [term, []];
+      if (term && translation) found.set(term.toLowerCase(), [name, [...translations, translation]]);
+    }
+    const terms = [...found.values()].map(([term, translations]) => [term, translations.join('|')]);
+    return terms.length ? Object.fromEntries(terms) : undefined;
+  }
+
+  keep() {
+    const count = Object.keys(this.terms ?? {}).length;
+    this.summary.textContent = count ? `Glossary (${count})` : 'Glossary';
+    this.sent = JSON.stringify(this.terms);
+    try {
+      localStorage.setItem(KEY, JSON.stringify(this.pairs.filter((pair) => pair.some(Boolean))));
+    } catch {} // a browser may keep nothing
+  }
+}
+
+function read() {
+  try {
+    return JSON.parse(localStorage.getItem(KEY)).map(([term, translation]) => [String(term), String(translation)]);
+  } catch {
+    return [];
+  }
+}
