@@ -109,6 +109,8 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
         "--n-best": (_COUNT, "write up to N translations of each line, as `line ||| text ||| score`"),
         "--alignments": (_FILE, "write the attention weights to this file as JSON lines"),
         "--trace": (_FILE, "write what beam search did with each sentence to this file as JSON lines"),
+        "--confidence": (_FILE, "write how sure the model is of each translation to this file as JSON lines"),
+        "--agreement": (_COUNT, "with --confidence: also how much N samples of the model agree with the translation"),
         "--replace-unknown": (
             {"nargs": "?", "const": "", "metavar": "DICTIONARY"},
             (
@@ -287,13 +289,14 @@ def check_translate_options(parser: argparse.ArgumentParser, arguments: argparse
         check_options(arguments.search, _search_options(arguments), _flag)
     except ConfigError as error:
         parser.error(str(error))
-    for name, other in (("lm", "lm_weight"), ("lm_weight", "lm"), ("glossary_bonus", "glossary")):
+    needed = {"lm": "lm_weight", "lm_weight": "lm", "glossary_bonus": "glossary", "agreement": "confidence"}
+    for name, other in needed.items():
         if getattr(arguments, name) is not None and getattr(arguments, other) is None:
             parser.error(f"{_flag(name)} needs {_flag(other)} as well")
     for flag, name in product(("paragraphs", "markup"), ("features", "prefix", "alignments")):
         if getattr(arguments, flag) and getattr(arguments, name) is not None:
             parser.error(f"--{flag} and {_flag(name)} do not go together")
-    for name in ("features", "trace"):
+    for name in ("features", "trace", "confidence"):
         if arguments.resume and getattr(arguments, name) is not None:
             parser.error(f"--{name} and --resume do not go together")
     if arguments.max_length is not None and arguments.max_length.offset < 1:
@@ -317,7 +320,7 @@ def describe_options(arguments: argparse.Namespace, opened: Mapping[str, object]
         arguments: as parsed.
         opened: the contents by the names of the arguments.
     """
-    apart = ("input", "features", "output", "alignments", "trace", "prefix", "resume", "threads", "run", "parser")
+    apart = ("input", "output", "alignments", "prefix", "resume", "threads", "run", "parser")
     values = {name: value for name, value in vars(arguments).items() if name not in apart and value not in (None, [])}
     values |= {name: opened[name] for name in opened if name in values}
     return {"BUNDLE" if name == "bundles" else _flag(name): str(value) for name, value in values.items()}

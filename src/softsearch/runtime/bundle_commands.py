@@ -34,7 +34,7 @@ def translate(arguments: argparse.Namespace) -> None:
     if arguments.replace_unknown is not None:
         name = arguments.replace_unknown
         options["replace_unknown"] = read_dictionary(Path(name)) if name else True
-    options |= _control(arguments)
+    options |= _control(arguments) | ({"agreement": arguments.agreement} if arguments.agreement else {})
     translator = Translator(
         bundles,
         weights=arguments.weights,
@@ -49,7 +49,7 @@ def translate(arguments: argparse.Namespace) -> None:
         provider=arguments.provider or "cpu",
         inputs=max(1, len(arguments.input)),
     )
-    files = ("input", "output", "alignments", "prefix", "features", "trace")
+    files = ("input", "output", "alignments", "prefix", "features", "trace", "confidence")
     given = [*(getattr(arguments, name) for name in files), text]
     if text and (arguments.input or arguments.features or arguments.resume):
         raise ConfigError(f"{text[0]!r} is text, which --input, --features and --resume do not go with; leave it out")

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import NamedTuple, Protocol
 
 from softsearch.errors import ConfigError
-from softsearch.runtime.translation import Translation
+from softsearch.runtime.translation import Translation, join_confidences
 from softsearch.text.corpus import is_blank
 
 _CODE = re.compile(r"([a-z]{2,3})(?:[-_]\w+)*", re.ASCII)
@@ -70,6 +70,7 @@ def _joined(parts: Sequence[Translation], text: str) -> Translation:
         unknown=tuple(each for part in parts for each in part.unknown),
         missing_terms=tuple(each for part in parts for each in part.missing_terms),
         optimal=all(part.optimal for part in parts) if any(part.optimal is not None for part in parts) else None,
+        confidence=join_confidences([part.confidence for part in parts]),
         traces=tuple(trace for part in parts for trace in part.traces),
     )
 

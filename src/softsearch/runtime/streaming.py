@@ -17,6 +17,7 @@ from typing import IO, Any
 import numpy as np
 
 from softsearch.errors import CorpusError, InputError
+from softsearch.runtime.confidence import FIGURES
 from softsearch.runtime.output import Output, open_output
 from softsearch.runtime.progress import show_progress
 from softsearch.runtime.resume import ResumeState, resume_outputs
@@ -109,6 +110,7 @@ class Files:
     prefixes: Path | None = None  # with which the translations must begin, line by line
     features: Path | None = None  # feature vectors, instead of input or with a file of it
     trace: Path | None = None  # JSON lines, one for each sentence
+    confidence: Path | None = None  # JSON lines, one for each translation
     text: Sequence[str] = ()  # lines to translate instead of those of files
 
 
@@ -131,7 +133,7 @@ def translate_stream(
             or a partial one was begun with something else.
     """
     _refuse_same_file(files)
-    added = {"alignments": files.alignments, "trace": files.trace}
+    added = {"alignments": files.alignments, "trace": files.trace, "confidence": files.confidence}
     keywords = {**(options or {}), **{name: True for name, path in added.items() if path}}
     markup = bool(keywords.get("markup"))
     keep_ends = markup or bool(keywords.get("paragraphs"))
@@ -180,7 +182,11 @@ def _open_outputs(
     """Opens the output for translations, those for JSON lines, and the state of a resumed run."""
     if resume is None:
         output = stack.enter_context(open_output(files.output))
-        named = ((files.alignments, _alignment_records), (files.trace, _trace_records))
+        named = (
+            (files.alignments, _alignment_records),
+            (files.trace, _trace_records),
+            (files.confidence, _confidence_records),
+        )
         return output, [(stack.enter_context(open_output(path)), records) for path, records in named if path], None
     resumed = stack.enter_context(resume_outputs(files.output, files.alignments, resume))
     output, *others = resumed.outputs
@@ -188,7 +194,8 @@ def _open_outputs(
 
 
 def _refuse_same_file(files: Files) -> None:
-    named = {"the translations": files.output, "the alignments": files.alignments, "the trace": files.trace}
+    others = {f"the {name}": getattr(files, name) for name in ("alignments", "trace", "confidence")}
+    named = {"the translations": files.output} | others
     real = {what: Path(os.path.realpath(path)) for what, path in named.items() if path is not None}
     for (one, path), (what, other) in combinations(real.items(), 2):
         if path == other and (path.is_file() or not path.exists()):
@@ -220,6 +227,14 @@ def _alignment_records(translation: Translation, line: int) -> list[dict[str, An
 
 def _trace_records(translation: Translation, line: int) -> list[dict[str, Any]]:
     return [{"line": line} | trace for trace in translation.traces]
+
+
+def _confidence_records(translation: Translation, line: int) -> list[dict[str, Any]]:
+    return [
+        {"line": line, "rank": rank, "text": ranked.text, "tgt_pieces": ranked.tgt_pieces}
+        | (dict.fromkeys(FIGURES) if ranked.confidence is None else ranked.confidence.facts())
+        for rank, ranked in enumerate(translation.n_best, start=1)
+    ]
 
 
 def _json_lines(records: Sequence[dict[str, Any]]) -> str:

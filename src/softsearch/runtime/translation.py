@@ -22,7 +22,8 @@ from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.text.vocabulary import SOURCE_SEPARATOR, with_eos
 
 if TYPE_CHECKING:
-    from softsearch.runtime.glossary import Wanted
+    from softsearch.runtime.confidence import Confidence
+    from softsearch.runtime.glossary import Control, Wanted
 
 # Where to split, best first: after a sentence, after a clause, between words, between characters.
 _BREAKS = tuple(
@@ -50,6 +51,7 @@ class Translation:
         missing_terms: the terms of a glossary, in the source's language, whose translations are not in ``text``.
         optimal: of exact search, whether this is proven to be the model's best translation.
         alternatives: with ``n_best`` above 1, the next best ones, best first.
+        confidence: with ``confidence=True``, how sure the model is of it; None of a line without text.
         traces: with ``trace=True``, what the search of each part did, see docs/search.md.
     """
 
@@ -65,6 +67,7 @@ class Translation:
     missing_terms: tuple[str, ...] = ()
     optimal: bool | None = None
     alternatives: tuple["Translation", ...] = ()
+    confidence: "Confidence | None" = None
     traces: tuple[dict[str, Any], ...] = ()
 
     @property
@@ -79,6 +82,13 @@ class Part(NamedTuple):
     text: str
     ids: Sequence[int]
     wanted: "Wanted | None" = None  # what its translation must contain
+
+
+def with_wanted(sources: list[list[Part]], control: "Control | None") -> list[list[Part]]:
+    """The parts with what their translations must contain."""
+    if control is None:
+        return sources
+    return [[part._replace(wanted=control.find(part.text)) for part in line] for line in sources]
 
 
 def feature_parts(
@@ -163,6 +173,13 @@ class Candidate(NamedTuple):
     hypothesis: Hypothesis
     text: str
     missing_terms: tuple[str, ...] = ()
+    confidence: "Confidence | None" = None
+
+
+def join_confidences(parts: Sequence["Confidence | None"]) -> "Confidence | None":
+    """The confidence in joined translations, where it is measured."""
+    measured = [part for part in parts if part is not None]
+    return measured[0].followed_by(measured[1:]) if measured else None
 
 
 def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:
@@ -227,6 +244,7 @@ def join(search: Search, tokenizers: Tokenizers, candidates: Sequence[Candidate]
         log_prob=sum(hypothesis.log_prob for hypothesis in hypotheses),
         truncated=any(hypothesis.truncated for hypothesis in hypotheses),
         optimal=all(h.optimal for h in hypotheses) if isinstance(search, ExactSearch) else None,
+        confidence=join_confidences([candidate.confidence for candidate in candidates]),
         src_pieces=tuple(piece for ids in sources for piece in src_tokenizer.pieces(ids)),
         tgt_pieces=tuple(piece for h in hypotheses for piece in tgt_tokenizer.pieces(h.written)),
         alignments=_block_diagonal(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from softsearch.errors import ConfigError, InputError
 from softsearch.machine import cores
 from softsearch.runtime.bundle import Bundle, open_shortlist
+from softsearch.runtime.confidence import Confidence, measure_confidence, number_of_samples
 from softsearch.runtime.line_encoder import LineEncoder
 from softsearch.runtime.options import Search, choose_search, default_batch_tokens, nearest, needs_alignments
 from softsearch.runtime.paragraphs import SplitText, join_paragraphs, refuse_with
@@ -23,7 +24,7 @@ from softsearch.runtime.system import (
     with_separate_inputs,
     without_alignments,
 )
-from softsearch.runtime.translation import Candidate, Part, Translation, join_all, source_lines, text_lines
+from softsearch.runtime.translation import Candidate, Part, Translation, join_all, source_lines, text_lines, with_wanted
 from softsearch.search.batching import translate_ids
 from softsearch.search.forced_decoding import PairScore
 from softsearch.search.interface import Hypothesis
@@ -150,25 +151,26 @@ class Translator:
         paragraphs: bool = False,
         markup: bool = False,
         trace: bool = False,
+        confidence: bool = False,
+        agreement: int = 0,
         first_line: int = 1,
         **options: Any,
     ) -> list[Translation]:
         """Translates lines of one sentence; a line too long for the model is split into parts.
 
-        Blank lines (empty, white space, control characters) are translated as "" without the model. Line ends inside a
-        line are spaces.
+        Blank lines are translated as "" without the model; line ends inside a line are spaces.
 
         Args:
             lines: the text.
             features: ``[examples, positions, dim]``, instead of lines or with them, as the model reads them.
-            search: ``greedy``, ``beam``, ``sample``, ``exact`` or ``rerank``, by default as the first bundle
-                recommends; or a strategy with options of its own.
+            search: its name, as ``beam``, by default as the first bundle recommends; or one with options of its own.
             prefixes: the text with which the translation of each line, or of its first part, must begin; "" for any.
-            replace_unknown: for models over words: a dictionary from source words to the translations that replace
-                unknown words. Source words that it lacks, or with True all of them, are copied.
+            replace_unknown: for models over words: unknown words' translations by source word; True copies all.
             paragraphs: lines are text of any length; it is split into sentences, and what stands between them stays.
             markup: lines are fragments of XML or HTML, whose tags come back in the translations.
             trace: with what beam search did, see docs/search.md; it searches once more, in single steps.
+            confidence: with how sure the model is of each translation, which it is made to write once more.
+            agreement: with confidence, and in it the agreement with this many samples.
             first_line: the number of the first line, for messages.
             options: of the search, as the table of docs/search.md has them: ``beam``, ``n_best``, ``length_penalty``,
                 ``alignments=True``, ...; and ``rescore_weights`` and ``rescore_length_penalty``. By default as the
@@ -178,9 +180,7 @@ class Translator:
             One translation for each line, with up to ``n_best - 1`` alternatives.
 
         Raises:
-            InputError: ``lines`` or ``features`` is missing, or not read by the model, ``lines`` is one string, a line
-                has a lone surrogate or is far too long, the model returned NaN, or a prefix cannot be written with the
-                model's vocabulary.
+            InputError: lines, features or prefixes are missing or not what the model takes, or it returned NaN.
             ConfigError: an option is unknown or does not fit the model, or the splitter of paragraphs is missing.
             CorpusError: the features have another type or shape, or a value is not finite.
         """
@@ -196,8 +196,9 @@ class Translator:
         sources = read.sources(lines, features, first_line) if texts is None else read.sentences(texts, first_line)
         recommended = self.manifest.search_kind, self.manifest.search
         strategy = choose_search(search, options, recommended, self.system.tokenizers[1], self._rescorers)
-        prefix_ids = None if prefixes is None else self.encoder.prefixes(prefixes, len(sources), first_line)
-        found = self.translate_parts(_with_wanted(sources, control), strategy, prefix_ids, replace_unknown, trace=trace)
+        samples = number_of_samples(agreement) if confidence or agreement else None
+        starts = None if prefixes is None else self.encoder.prefixes(prefixes, len(sources), first_line)
+        found = self.translate_parts(with_wanted(sources, control), strategy, starts, replace_unknown, trace, samples)
         return found if texts is None else join_paragraphs(texts, found)
 
     def translate_parts(
@@ -207,6 +208,7 @@ class Translator:
         prefixes: Sequence[Sequence[int]] | None = None,
         replace_unknown: Mapping[str, str] | bool = False,
         trace: bool = False,
+        samples: int | None = None,
     ) -> list[Translation]:
         """Translates lines that a `LineEncoder` has encoded.
 
@@ -216,6 +218,7 @@ class Translator:
             prefixes: the ids with which the translation of each line's first part must begin.
             replace_unknown: see `translate`.
             trace: see `translate`.
+            samples: with confidence, and the agreement with this many samples, if there are any; None: without.
 
         Raises:
             SoftsearchError: as `translate`.
@@ -225,8 +228,8 @@ class Translator:
             raise ConfigError(
                 f"{system.origin} has no attention, which alignments, markup and a coverage penalty need; leave it out"
             )
-        parts = [part for line in sources for part in line]
-        starts = None
+        parts, starts = [part for line in sources for part in line], None
+        src = [part.ids for part in parts]
         if prefixes is not None:
             starts = [[] if i else ids for line, ids in zip(sources, prefixes, strict=True) for i in range(len(line))]
         required = None
@@ -237,13 +240,14 @@ class Translator:
         n_best_lists = translate_ids(
             system.step_fn,
             strategy,
-            [part.ids for part in parts],
+            src,
             batch_tokens=default_batch_tokens(strategy) if self._batch_tokens is None else self._batch_tokens,
             prefixes=starts,
             terms=terms,
             workers=self._threads,
         )
-        found = iter(self._candidates(parts, n_best_lists, replace_unknown, required))
+        measured = measure_confidence(self.system, strategy, src, n_best_lists, starts, samples, self._threads)
+        found = iter(self._candidates(parts, n_best_lists, replace_unknown, required, measured))
         join = partial(join_all, strategy, system.tokenizers, src_lang=system.src_lang, traces=traces)
         return [join([next(found) for _ in line]) for line in sources]
 
@@ -318,25 +322,19 @@ class Translator:
         n_best_lists: Sequence[Sequence[Hypothesis]],
         replace_unknown: Mapping[str, str] | bool,
         required: "Sequence[Required] | None",
+        confidences: Iterable[Confidence | None],
     ) -> list[list[Candidate]]:
         """The translations of every part, with their texts."""
         dictionary = {} if replace_unknown is True else None if replace_unknown is False else replace_unknown
-        repeated = [part for part, n_best in zip(parts, n_best_lists, strict=True) for _ in n_best]
-        sources, src = [part.text for part in repeated], [part.ids for part in repeated]
+        each_part = [part for part, n_best in zip(parts, n_best_lists, strict=True) for _ in n_best]
+        sources, src = [part.text for part in each_part], [part.ids for part in each_part]
         hypotheses = [hypothesis for n_best in n_best_lists for hypothesis in n_best]
         texts = translation_texts(self.system, sources, src, hypotheses, dictionary)
-        missing: list[tuple[str, ...]] = [()] * len(repeated)
+        missing: list[tuple[str, ...]] = [()] * len(each_part)
         if required is not None:
             needed = [each for each, n_best in zip(required, n_best_lists, strict=True) for _ in n_best]
-            texts, missing = self._term_encoder.complete(self.system, repeated, needed, hypotheses, texts)
+            texts, missing = self._term_encoder.complete(self.system, each_part, needed, hypotheses, texts)
         if self._is_plain:
             texts = list(map(detokenize, texts))
-        candidates = map(Candidate, repeated, hypotheses, texts, missing)
+        candidates = map(Candidate, each_part, hypotheses, texts, missing, confidences)
         return [list(islice(candidates, len(n_best))) for n_best in n_best_lists]
-
-
-def _with_wanted(sources: list[list[Part]], control: "Control | None") -> list[list[Part]]:
-    """The parts with what their translations must contain."""
-    if control is None:
-        return sources
-    return [[part._replace(wanted=control.find(part.text)) for part in line] for line in sources]

@@ -46,7 +46,7 @@ def score_pairs(step_fn: StepFunction, src: Sentences, tgt: Sentences, *, batch_
                 "encode it with the model's own tokenizer"
             )
     scores: list[list[float]] = [[] for _ in tgt]
-    for step in _force(step_fn, src, tgt, batch_tokens, k=min(_FIRST_K, step_fn.vocab_size)):
+    for step in forced_steps(step_fn, src, tgt, batch_tokens, k=min(_FIRST_K, step_fn.vocab_size)):
         log_probs = _log_probs(step_fn, step)
         if not (log_probs < np.inf).all():
             found = "NaN" if np.isnan(log_probs).any() else "infinite"
@@ -68,7 +68,7 @@ def forced_alignments(
     None if the model has no alignments.
     """
     rows: list[list[NDArray[np.float32]]] = [[] for _ in tgt]
-    for step in _force(step_fn, src, tgt, batch_tokens, k=1):
+    for step in forced_steps(step_fn, src, tgt, batch_tokens, k=1):
         if step.candidates.alignments is None:
             return None
         for index, alignment in zip(step.pairs, step.candidates.alignments, strict=True):
@@ -76,7 +76,7 @@ def forced_alignments(
     return [np.stack(alignments) for alignments in rows]
 
 
-class _Step(NamedTuple):
+class ForcedStep(NamedTuple):
     """One step of the sentences of a batch that are not at their end; axis 0 = these sentences."""
 
     pairs: NDArray[np.int64]  # their indices
@@ -87,7 +87,9 @@ class _Step(NamedTuple):
     wanted: NDArray[np.int64]  # the token to be written
 
 
-def _force(step_fn: StepFunction, src: Sentences, tgt: Sentences, batch_tokens: int, *, k: int) -> Iterator[_Step]:
+def forced_steps(
+    step_fn: StepFunction, src: Sentences, tgt: Sentences, batch_tokens: int, *, k: int
+) -> Iterator[ForcedStep]:
     """Makes the model write ``tgt`` and EOS; a sentence that has been written is not stepped again."""
     for batch in plan_batches([max(map(len, pair)) + 1 for pair in zip(src, tgt, strict=True)], batch_tokens):
         live, lengths = np.array(batch), np.array([len(tgt[index]) for index in batch])
@@ -95,13 +97,13 @@ def _force(step_fn: StepFunction, src: Sentences, tgt: Sentences, batch_tokens: 
         for position in range(lengths.max() + 1):
             wanted = np.array([tgt[i][position] if position < len(tgt[i]) else EOS for i in live])
             candidates, after = step_fn.step(read, state, k)
-            yield _Step(live, position, read, state, candidates, wanted)
+            yield ForcedStep(live, position, read, state, candidates, wanted)
             going = np.flatnonzero(lengths > position)
             state = step_fn.keep(after, going) if 0 < going.size < live.size else after
             live, lengths, read = live[going], lengths[going], wanted[going]
 
 
-def _log_probs(step_fn: StepFunction, step: _Step) -> NDArray[np.float32]:
+def _log_probs(step_fn: StepFunction, step: ForcedStep) -> NDArray[np.float32]:
     """The log probabilities of the wanted tokens, which may not be among the candidates."""
     candidates = step.candidates
     is_wanted = candidates.tokens == step.wanted[:, None]  # [sentences, k]

@@ -77,6 +77,18 @@ def test_samples_are_those_of_the_seed(client: httpx.Client, translator: Transla
     assert [each["text"] for each in found["n_best"]] == [each.text for each in wanted.n_best]
 
 
+def test_confidence_comes_if_asked_for(client: httpx.Client, translator: Translator) -> None:
+    asked, blank = _translate(client, text=[SENTENCE, " "], n_best=2, beam=3, confidence=True)
+    (wanted,) = translator.translate([SENTENCE], n_best=2, beam=3, confidence=True)
+    for got, hypothesis in zip(asked["n_best"], wanted.n_best, strict=True):
+        assert hypothesis.confidence is not None
+        expected = hypothesis.confidence.facts()
+        assert expected.pop("agreement") is None
+        assert got["confidence"] == {name: pytest.approx(value, abs=1e-4) for name, value in expected.items()}
+    assert blank["n_best"][0]["confidence"] is None
+    assert _translate(client, text=SENTENCE, confidence=False)[0]["n_best"][0]["confidence"] is None
+
+
 def test_what_the_model_does_not_know_is_in_the_answer(client: httpx.Client) -> None:
     one, other = _translate(client, text=[SENTENCE, "one \u6f22 two \u6f22\u5b57"])
     assert (one["unknown"], other["unknown"]) == ([], ["\u6f22", "\u6f22", "\u5b57"])

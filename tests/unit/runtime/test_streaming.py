@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from softsearch.errors import InputError
+from softsearch.runtime.confidence import FIGURES
 from softsearch.runtime.streaming import Files, translate_stream
 from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import Translator
@@ -38,7 +39,7 @@ def run(monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr("sys.stdout", SimpleNamespace(buffer=output))
         files = {
             name: options.pop(name)
-            for name in ("input", "output", "alignments", "prefixes", "trace")
+            for name in ("input", "output", "alignments", "prefixes", "trace", "confidence")
             if name in options
         }
         translate_stream(translator, Files(**files), options)
@@ -232,3 +233,16 @@ def test_a_trace_is_json_lines_numbered_as_the_input(translator: Translator, run
     both = Files(alignments=tmp_path / "x", trace=tmp_path / "x")
     with pytest.raises(InputError, match="named for the alignments and for the trace; give --trace another file"):
         translate_stream(translator, both)
+
+
+def test_confidence_is_a_json_line_of_each_translation(translator: Translator, run, tmp_path: Path) -> None:
+    given, path = b"one two\n\nten\n", tmp_path / "c.jsonl"
+    assert run(translator, given, confidence=path, n_best=2, agreement=3) == run(translator, given, n_best=2)
+    records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert [(each["line"], each["rank"]) for each in records] == [(1, 1), (1, 2), (2, 1), (3, 1), (3, 2)]
+    assert records[2] == {"line": 2, "rank": 1, "text": "", "tgt_pieces": []} | dict.fromkeys(FIGURES)
+    (best, _) = translator.translate(["ten"], n_best=2, agreement=3)[0].n_best
+    assert best.confidence is not None
+    assert records[3] == {"line": 3, "rank": 1, "text": best.text, "tgt_pieces": [*best.tgt_pieces]} | {
+        name: pytest.approx(getattr(best.confidence, name), abs=1e-6) for name in FIGURES
+    }

@@ -142,7 +142,8 @@ class Dispatcher:
             model: its name.
             lines: the text.
             prefixes: one for each line; "" for any.
-            options: ``search``, by its name, those of the search, and ``control``: what translations must contain.
+            options: ``search``, by its name, those of the search, ``confidence``, and ``control``: what must stand in
+                translations.
 
         Raises:
             ConfigError: an option is wrong.
@@ -280,8 +281,8 @@ class Dispatcher:
         loop, group = asyncio.get_running_loop(), lines[0].group
         for line in lines:
             line.begun = True
-        sources, targets = [line.source for line in lines], [line.target for line in lines]
-        job = Job(group.model.facts.name, group.search, sources, targets if group.pairs else None, group.prepare)
+        sources, targets = [line.source for line in lines], [line.target for line in lines] if group.pairs else None
+        job = Job(group.model.facts.name, group.search, sources, targets, group.confidence, group.prepare)
         # Sent here, not in the task: that would run after the clients whose answers have just come, while it is idle.
         task = loop.create_task(self._finish(worker, lines, worker.call(job), loop.time()))
         self._running.add(task)

@@ -71,7 +71,7 @@ class Model:
                 terms.
         """
         kind = options.get("search", self.facts.search)
-        searched = {name: value for name, value in options.items() if name not in ("search", "control")}
+        searched = {name: value for name, value in options.items() if name not in ("search", "control", "confidence")}
         check_options(kind, [*searched, *(["prefix"] if prefixes else [])])
         search = make_search(self._manifest.search, self.encoder.tokenizers[1], kind, searched)
         if needs_alignments(search) and not self.facts.has_attention:
@@ -79,10 +79,10 @@ class Model:
                 f"model {self.facts.name} has no attention, which alignments, markup and a coverage penalty need; "
                 "leave them out"
             )
-        control = options.get("control")
+        control, confidence = options.get("control"), options.get("confidence", False)
         if control is not None and kind not in ("beam", "greedy"):
             raise ConfigError(f"glossary and keep need beam or greedy search, found {kind}; change search")
-        return Group(self, search, default_batch_tokens(search), prefixes, options, control=control)
+        return Group(self, search, default_batch_tokens(search), prefixes, options, confidence, control=control)
 
     def score_group(self) -> "Group":
         """The group of pairs to score."""
@@ -159,6 +159,7 @@ class Group:
     batch_tokens: int  # the most of a batch, padding included
     pairs: bool  # each line has a prefix, or a translation to score
     options: Mapping[str, Any] = field(default_factory=dict, compare=False)  # from which the search was made
+    confidence: bool = False  # translations come with it
     prepare: Callable[..., Any] | None = None  # what a worker does with a `LineEncoder` and the arguments
     control: ServedControl | None = None  # of a request, whose lines share no batch with others: terms take long
 

@@ -68,7 +68,7 @@ async def translate(
         paragraphs = await _unless_gone(request, service.paragraphs(facts.name, texts, "text"))
         texts = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
     service.check_texts(text=texts, prefix=prefixes)
-    options = service.check_options(body, texts) | service.control(body)
+    options = service.check_options(body, texts) | service.control(body) | {"confidence": body.confidence}
     service.count(request, facts.name, texts)
     work = service.dispatcher.translate(facts.name, texts, prefixes=prefixes, **options)
     translations = await _unless_gone(request, work)

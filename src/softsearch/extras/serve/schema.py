@@ -135,6 +135,7 @@ class TranslateRequest(Options):
     paragraphs: bool = Field(
         False, description="split each text into its lines and sentences, and join them as they stood"
     )
+    confidence: bool = Field(False, description="with how sure the model is of each translation")
 
 
 class StreamRequest(Options):
@@ -198,6 +199,16 @@ REQUESTS: dict[str, type[BaseModel]] = {  # by path
 }
 
 
+class Confidence(BaseModel):
+    """How sure the model is of a translation; docs/search.md has the formulas."""
+
+    mean_log_prob: float = Field(description="of its tokens, natural log; the higher, the surer")
+    min_log_prob: float = Field(description="of the token of which the model is least sure")
+    softmax_entropy: float = Field(description="mean of the distributions over the vocabulary; the lower, the surer")
+    attention_entropy: float | None = Field(description="mean over the tokens; null without attention")
+    token_log_probs: list[float] = Field(description="of each of tgt_pieces")
+
+
 class Hypothesis(BaseModel):
     """A translation."""
 
@@ -210,6 +221,7 @@ class Hypothesis(BaseModel):
     src_pieces: list[str]
     tgt_pieces: list[str]
     alignments: list[list[float]] | None
+    confidence: Confidence | None = Field(description="if asked for; null of a sentence without text")
 
 
 class Result(BaseModel):
@@ -298,7 +310,7 @@ def result(translation: Translation, most: int | None = None) -> dict[str, Any]:
 
 
 def _hypothesis(translation: Translation) -> dict[str, Any]:
-    weights = translation.alignments
+    weights, sure = translation.alignments, translation.confidence
     return {
         "text": translation.text,
         "score": translation.score,
@@ -309,6 +321,7 @@ def _hypothesis(translation: Translation) -> dict[str, Any]:
         "src_pieces": translation.src_pieces,
         "tgt_pieces": translation.tgt_pieces,
         "alignments": None if weights is None else [_rounded(row) for row in weights],
+        "confidence": sure and {name: value for name, value in sure.facts().items() if name != "agreement"},
     }
 
 

@@ -40,6 +40,7 @@ class Job(NamedTuple):
     search: Strategy | None  # None: pairs are scored
     sources: list[Any]  # of each line the parts; of a pair the token ids; of a preparation the arguments
     targets: list[list[int]] | None  # token ids of prefixes, or of translations to score
+    confidence: bool = False  # translations come with it
     prepare: Callable[..., Any] | None = None  # what is done instead, with a `LineEncoder` and the arguments
 
 
@@ -242,6 +243,6 @@ def _run(translator: "Translator", job: Job) -> Sequence[Any]:
     if job.prepare is not None:
         return [job.prepare(translator.encoder, *arguments) for arguments in job.sources]
     if job.search is not None:
-        return translator.translate_parts(job.sources, job.search, job.targets)
+        return translator.translate_parts(job.sources, job.search, job.targets, samples=0 if job.confidence else None)
     assert job.targets is not None
     return translator.score_ids(job.sources, job.targets)
