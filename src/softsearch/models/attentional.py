@@ -126,9 +126,6 @@ class AttentionalDecoder(Decoder):
         values = () if self.values is None else (self.values(encoded.states),)
         return self.attention.project(encoded.states) + values
 
-    def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
-        return self.features_and_alignments(tgt_tokens, state)[0]
-
     def features_and_alignments(self, tgt_tokens: Tensor, state: DecoderState) -> tuple[Tensor, Tensor]:
         """Loops only over what depends on the previous state; the rest is computed for all steps at once."""
         embedded, read = self.read_all(tgt_tokens, state)

@@ -218,7 +218,7 @@ class Decoder(nn.Module):
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
         """Teacher forcing from a fresh state: ``[batch, tgt_len]`` tokens read -> ``[batch, tgt_len, features]``."""
-        raise NotImplementedError
+        return self.features_and_alignments(tgt_tokens, state)[0]
 
     def features_and_alignments(self, tgt_tokens: Tensor, state: DecoderState) -> tuple[Tensor, Tensor]:
         """:meth:`features`, and the alignments that the same steps return, ``[batch, tgt_len, positions]``."""

@@ -122,16 +122,15 @@ class ParallelSource(ABC):
         """Returns the files of every training corpus; raises as :meth:`files`."""
         return [self.files(cache_dir)["train"]]
 
-    def train_links(self, cache_dir: Path) -> list[Path] | Literal["auto"] | None:
-        """Returns the file of links of every training corpus, ``auto`` if they are to be made, None without.
+    def train_links(self, cache_dir: Path) -> list[Path] | None:
+        """Returns the file of links of every training corpus, an empty list if they are to be made, None without links.
 
         Where pairs are split off the training text, these are the links of the rest, written next to it.
 
         Raises:
             CorpusError: a file does not exist, or the number of files is wrong.
         """
-        paths = given_links(self.links)
-        if paths is None or paths == "auto":
+        if not (paths := given_links(self.links)):
             return paths
         corpora = self.train_files(cache_dir)
         if self.has_features or len(paths) != len(corpora):
@@ -140,9 +139,8 @@ class ParallelSource(ABC):
                 f"data.links.train has {len(paths)} files of links, but the training data has {found}; set "
                 "data.links.train to a file for each corpus of text, or data.links=null"
             )
-        if any(is_size(getattr(self, split, None)) for split in ("val", "test")):
-            return [src.with_suffix(".links") for src, _ in corpora]
-        return paths
+        is_divided = any(is_size(getattr(self, split, None)) for split in ("val", "test"))
+        return [src.with_suffix(".links") for src, _ in corpora] if is_divided else paths
 
     @abstractmethod
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
@@ -215,20 +213,19 @@ class UnbuiltSource(ParallelSource):
         raise CorpusError(self.refusal)
 
 
-def given_links(links: Links) -> list[Path] | Literal["auto"] | None:
-    """Returns the files that ``data.links`` names, ``auto``, or None without.
+def given_links(links: Links) -> list[Path] | None:
+    """Returns the files that ``data.links`` names, none if they are to be made (``auto``); None without links.
 
     Raises:
         CorpusError: a file does not exist.
     """
-    if links is None or links == "auto":
-        return links
-    if (train := links["train"]) is None:
+    train = [] if links == "auto" else links["train"] if links else None
+    if train is None:
         return None
-    paths = [train] if isinstance(train, str | Path) else [*train]
+    paths = [train] if isinstance(train, str | Path) else train
     for path in paths:
         require_file("links.train", path)
-    return [Path(path) for path in paths]
+    return [*map(Path, paths)]
 
 
 def is_size(value: object) -> bool:

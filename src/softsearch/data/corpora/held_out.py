@@ -52,8 +52,7 @@ def divide(source: ParallelSource, corpora: list[FilePair], cache_dir: Path) -> 
         return Division(corpora, {})
     letters = source.letters()
     filters = asdict(source.filters), [letter.pattern for letter in letters]
-    paths = given_links(source.links)
-    links = paths if isinstance(paths, list) else []
+    links = given_links(source.links) or []
     digests = [tuple(map(digest_of, pair)) for pair in corpora], [*sizes.items()], filters
     identity = repr((_FORMAT, *digests, *([[*map(digest_of, links)]] if links else [])))
     trained = [f"train-{number}" for number in range(len(corpora))]

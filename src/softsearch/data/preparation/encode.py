@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from softsearch.text.tokenizer import Tokenizers
 
+LINKS = "train.links"  # files of prepared data with links of words
 Number = TypeVar("Number", bound=np.generic)
 Tokens = tuple[NDArray[np.integer], NDArray[np.int32]]  # all ids in one row, and the lengths of the sentences
 

@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 
 from softsearch.data.lexicon import train_lexicon
 from softsearch.data.preparation.clean import CleanedCorpus
-from softsearch.data.preparation.encode import TokenWriter
+from softsearch.data.preparation.encode import LINKS, TokenWriter
 from softsearch.data.preparation.processes import ordered_map
 from softsearch.errors import CorpusError
 from softsearch.text.tokenizer import Tokenizers
 from softsearch.text.word_links import Link, WordNumbers, lines_of_links, read_pharaoh
 
-LINKS = "train.links"  # files of the prepared data
 _SAMPLE = 200_000  # pairs that Model 1 is trained on, at most
 _TENSION, _EMPTY = 4.0, 0.2  # of the diagonal, as in fast_align, and the share of the empty word
 _NEIGHBOURS = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]

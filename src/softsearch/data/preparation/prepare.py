@@ -12,14 +12,12 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Literal
 
 from softsearch.data.corpora.base import FilePair, ParallelSource, text_sha256
 from softsearch.data.existing_tokenizers import TokenizerMaker, identity
 from softsearch.data.preparation.cache_folder import make_folder
 from softsearch.data.preparation.clean import CleanedCorpus, clean_pairs, warn_of_swapped_sides
 from softsearch.data.preparation.encode import TokenWriter, encode_lines
-from softsearch.data.preparation.links import LINKS, links_by_model, links_of_files, write_links
 from softsearch.data.preparation.parallelism import Mismatch
 from softsearch.data.preparation.prepared import REPORT, PreparedData
 from softsearch.data.preparation.processes import ordered_map
@@ -65,7 +63,9 @@ def prepare(
     files = {split: [pair] for split, pair in source.files(cache_dir).items()}
     files["train"] = source.train_files(cache_dir)
     features, links = source.features(cache_dir), source.train_links(cache_dir)
-    folder = cache_dir / "prepared" / _fingerprint(source, files, trainer, [*features.values()], noise, links)
+    further = [] if links is None else ["links", len(links)]
+    also_read = [*features.values(), *(links or ())]
+    folder = cache_dir / "prepared" / _fingerprint(source, files, trainer, also_read, noise, further)
 
     def write(unfinished: Path) -> None:
         for path in features.values():
@@ -108,19 +108,17 @@ def _fingerprint(
     source: ParallelSource,
     files: Files,
     trainer: TokenizerMaker,
-    features: Sequence[Path],
+    also_read: Sequence[Path],
     noise: Noise,
-    links: Sequence[Path] | Literal["auto"] | None,
+    further: Sequence[object],
 ) -> str:
     corpora = {split: len(pairs) for split, pairs in files.items()}
     filters = asdict(source.filters), [letter.pattern for letter in source.letters()]
     what = [FORMAT, identity(trainer), corpora, source.reversed_sides, source.tags, filters]
-    what += [noise.cases] if any(noise.cases) else []
-    linked = [] if links is None or links == "auto" else links
-    what += [] if links is None else [LINKS, len(linked)]
+    what += [*([noise.cases] if any(noise.cases) else []), *further]
     digest = hashlib.sha256(json.dumps(what).encode())
     texts = [path for pairs in files.values() for pair in pairs for path in pair]
-    for path in (*texts, *features, *linked):
+    for path in (*texts, *also_read):
         digest.update(bytes.fromhex(text_sha256(path)))
     return digest.hexdigest()[:16]
 
@@ -132,7 +130,7 @@ class _Preparation:
     folder: Path
     source: ParallelSource
     files: Files
-    links: Sequence[Path] | Literal["auto"] | None
+    links: Sequence[Path] | None
     processes: int
     progress: Progress
 
@@ -166,7 +164,19 @@ class _Preparation:
         warn_of_unknown_words("target", tokenizers[1], training.sample(1, most))
         report["tokens"] = self._encode(cleaned, tokenizers)
         if self.links is not None:
-            report["links"] = self._write_links(training, tokenizers)
+            from softsearch.data.preparation.links import (
+                links_by_model,
+                links_of_files,
+                write_links,
+            )  # few runs need it
+
+            self.progress("linking words", 0, None)
+            found = (
+                links_of_files(self.links, training, self.source.tags)
+                if self.links
+                else links_by_model(training, self.processes)
+            )
+            report["links"] = write_links(self.folder, found, training, tokenizers)
         shutil.rmtree(corpus_folder)
         (self.folder / REPORT).write_text(json.dumps(report, indent=1, default=str), encoding="utf-8")
 
@@ -220,13 +230,6 @@ class _Preparation:
                 done += len(numbers)
                 self.progress("encoding", done, total)
         return {split: [writer.tokens for writer in sides] for split, sides in writers.items()}
-
-    def _write_links(self, training: CleanedCorpus, tokenizers: Tokenizers) -> dict[str, int]:
-        self.progress("linking words", 0, None)
-        if self.links == "auto":
-            return write_links(self.folder, links_by_model(training, self.processes), training, tokenizers)
-        assert self.links is not None
-        return write_links(self.folder, links_of_files(self.links, training, self.source.tags), training, tokenizers)
 
 
 def warn_of_mismatches(files: str, found: Sequence[Mismatch]) -> None:

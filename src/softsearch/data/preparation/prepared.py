@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.data.dataset import FeatureStore, LinkStore, ParallelDataset, Redraw, TokenStore
-from softsearch.data.preparation.encode import id_type, read_array
-from softsearch.data.preparation.links import LINKS
+from softsearch.data.preparation.encode import LINKS, id_type, read_array
 from softsearch.text.tokenizer import SentencePieceTokenizer
 
 REPORT = "report.json"
