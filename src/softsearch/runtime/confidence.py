@@ -110,7 +110,9 @@ def measure_confidence(
     if samples:
         writer, decode = search_that_writes(search), system.tokenizers[1].decode
         limits = {name: getattr(writer, name) for name in OutputOptions.hints if hasattr(writer, name)}
-        sampling = Sampling(**limits | {"n_best": samples, "alignments": False})
+        # Samples that are judged are compared with others, not with themselves.
+        seed = (getattr(writer, "seed", 0) + 1) % 2**32
+        sampling = Sampling(**limits | {"n_best": samples, "alignments": False, "seed": seed})
         drawn = translate_ids(
             without_alignments(system).step_fn,
             sampling,

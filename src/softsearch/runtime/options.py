@@ -111,7 +111,8 @@ def _option_kinds() -> dict[str, list[str]]:
 
 
 _KINDS_WITH = _option_kinds()
-_SUGGESTIONS = sorted({*_KINDS_WITH, "markup", "paragraphs", "prefixes", "replace_unknown", "search"} - {"prefix"})
+_OTHERS = ("agreement", "confidence", "markup", "paragraphs", "prefixes", "replace_unknown", "search", "trace")
+_SUGGESTIONS = sorted({*_KINDS_WITH, *_OTHERS} - {"prefix"})
 
 
 class Length(NamedTuple):

@@ -86,6 +86,10 @@ def test_agreement_is_the_mean_chrf_with_the_models_samples(translator: Translat
     assert best.confidence is not None
     assert best.confidence.agreement == pytest.approx(fmean(chrf(best.text, each.text) for each in drawn.n_best))
     assert 0 < best.confidence.agreement < 1
+    (judged,) = translator.translate([SRC_LINES[0]], search="sample", agreement=6)
+    (others,) = translator.translate([SRC_LINES[0]], search="sample", n_best=6, seed=2)
+    assert judged.confidence is not None
+    assert judged.confidence.agreement == pytest.approx(fmean(chrf(judged.text, each.text) for each in others.n_best))
 
 
 def test_that_of_a_split_line_is_of_all_tokens(translator: Translator) -> None:
