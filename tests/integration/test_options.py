@@ -6,9 +6,7 @@ import pytest
 
 from softsearch.app.config.composition import CONFIGS, composed
 from softsearch.app.results import read_metrics
-from softsearch.app.systems.open import open_any
 from softsearch.app.train.train import train
-from softsearch.errors import CheckpointError
 from tests.integration.commands import SMALL
 
 GROUPS = ("batching", "loss", "method", "optimizer", "scheduler", "search", "tokenizer")
@@ -38,18 +36,3 @@ def test_every_choice_trains(choice: str, trained: Path, tmp_path: Path) -> None
     folders = [f"run_dir={tmp_path / 'run'}", f"cache_dir={trained.parent / 'cache'}", "name=test"]
     train(composed("train", *small, *options, *folders))
     assert read_metrics(tmp_path / "run")["train/steps"] == 2
-
-
-def test_a_model_of_the_user_s_own_trains_and_is_tested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its YAML may name it; its checkpoint may not."""
-    own = "from softsearch.models.interface import Seq2Seq\n\nclass Own(Seq2Seq):\n    pass\n"
-    (tmp_path / "their_model.py").write_text(own)
-    monkeypatch.syspath_prepend(tmp_path)
-    options = ["model._target_=their_model.Own", "trainer.max_steps=2", "trainer.val_check_interval=2"]
-    folders = [f"run_dir={tmp_path / 'run'}", f"cache_dir={tmp_path / 'cache'}", "name=test"]
-    train(composed("train", *SMALL, *options, *folders))
-    assert read_metrics(tmp_path / "run")["train/steps"] == 2
-    with pytest.raises(
-        CheckpointError, match=r"model\._target_ of its config is 'their_model\.Own', which is not a class of"
-    ):
-        open_any([str(tmp_path / "run" / "checkpoints" / "best.ckpt")])
