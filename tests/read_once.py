@@ -24,26 +24,11 @@ def read_configs_once() -> None:
     """Lets Hydra parse a YAML file once for all compositions of this process, if it reads files where it does today.
 
     And place and merge files of ours once for all configs that are made of the same ones.
-
-    And compose a command's config once: it composes another one to look whether that sets ``hydra.mode``, which none of
-    ours does. And look at the choices so far for defaults that name one alone, which few do.
     """
-    import omegaconf.base
-    from hydra._internal import defaults_list
     from hydra._internal.config_loader_impl import ConfigLoaderImpl
-    from hydra._internal.hydra import Hydra
     from hydra._internal.sources_registry import SourcesRegistry
     from hydra.core.plugins import Plugins
 
-    for module in (omegaconf.base, omegaconf._utils):  # interpolations, which the same files repeat
-        module.parse = cache(module.parse)  # type: ignore[attr-defined]
-    Hydra.get_mode = lambda *_, **__: None  # type: ignore[method-assign]
-    chosen = defaults_list._create_interpolation_map
-
-    def choices(overrides: Any, defaults: Any, self_added: bool) -> Any:
-        return chosen(overrides, defaults, self_added) if any(d.is_interpolation() for d in defaults) else None
-
-    defaults_list._create_interpolation_map = choices
     stays = {"hydra.conf", str(CONFIGS), ""}  # what no test changes; the last one are classes
 
     def once(method: Callable[..., Any], found: dict[str, bytes]) -> Callable[..., Any]:
