@@ -82,6 +82,10 @@ BAD = {  # the body of POST /translate: the status, what the answer says
     '{"q": "four", "source": "en", "target": "de", "beam": 2}': (422, "beam is not a field"),
     '{"q": "four", "source": "en", "target": "xx"}': (400, "'en' to 'xx' is not supported, expected one of: en to de"),
     '{"q": "four", "source": "de", "target": "de"}': (400, "'de' to 'de' is not supported"),
+    json.dumps({"q": ["a" * 2000] * 17, "source": "en", "target": "de", "format": "html"}): (
+        422,
+        "html has sentences whose squared lengths are 68000000 characters",
+    ),
     '{"q": "four", "source": "en", "target": "de", "format": "xml"}': (
         422,
         "format is 'xml', expected 'text' or 'html'",

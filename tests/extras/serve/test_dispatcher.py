@@ -104,6 +104,13 @@ async def test_lines_of_many_requests_share_a_batch(serve: Open, log: Log) -> No
     assert min(log.waited) >= 0
 
 
+async def test_lines_with_terms_have_batches_of_their_own(serve: Open, log: Log) -> None:
+    control = ServedControl(Glossary([("two", "drei")]))
+    async with serve() as dispatcher:
+        await dispatcher.translate("small", ["two cats", "ten", "two", "one"], control=control)
+    assert sorted(log.batches) == [1, 1, 2]
+
+
 async def test_idle_workers_share_a_request(serve: Open, log: Log) -> None:
     async with serve(workers=2) as dispatcher:
         await dispatcher.translate("small", ["one two three"] * 20)

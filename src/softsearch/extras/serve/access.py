@@ -22,6 +22,7 @@ from softsearch.runtime.glossary import open_glossary
 from softsearch.runtime.paragraphs import SplitText
 from softsearch.text.keep import Keep
 
+_MATRICES = 64_000_000  # weights of a request's attention, if each character were a token
 _KEY = re.compile(r"[!-~]{16,200}")
 
 
@@ -194,6 +195,20 @@ class Service:
         if len({*map(len, given.values())}) > 1:
             found = " and ".join(f"{name} has {len(value)} sentences" for name, value in given.items())
             raise RequestError(422, f"{found}, expected as many of each")
+
+    def check_alignments(self, texts: Sequence[str], n_best: int) -> None:
+        """Refuses markup whose sentences are so many and so long that all their alignments take much memory.
+
+        Raises:
+            RequestError: with status 422.
+        """
+        size, most = n_best * sum(len(text) ** 2 for text in texts), _MATRICES
+        if size > most:
+            raise RequestError(
+                422,
+                f"html has sentences whose squared lengths are {size} characters, counted once for each alternative, "
+                f"expected at most {most}; send shorter sentences, or fewer",
+            )
 
     def control(self, options: Options) -> dict[str, Any]:
         """What the translations of a request must contain, as the dispatcher takes it.

@@ -56,7 +56,7 @@ class Request:
         for index, text in enumerate(texts):
             other = None if others is None else others[index]
             line = group.model.encode(group, text, other, index + 1) if encoded is None else encoded[index]
-            self.lines.append(Line(group, self, index, text, other, now, *line))
+            self.lines.append(Line(group.for_line(line), self, index, text, other, now, *line))
 
     def fail(self, error: SoftsearchError) -> None:
         """Ends the request with an error, unless it has ended."""

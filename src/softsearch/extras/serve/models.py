@@ -15,7 +15,7 @@ from softsearch.runtime.options import Strategy, check_options, default_batch_to
 from softsearch.runtime.translation import Part
 
 GLOSSARIES: dict[str, Glossary] = {}  # of a worker process: those of the server, by name
-MAX_FOUND = 50  # terms and parts to keep of a sentence
+MAX_FOUND = 20  # terms and parts to keep of a sentence
 _FIND_SECONDS = 3.0  # to find them in all lines of a request
 _SCORE_TOKENS = 1024  # of a batch of pairs, as System.score has
 
@@ -82,7 +82,8 @@ class Model:
         control, confidence = options.get("control"), options.get("confidence", False)
         if control is not None and kind not in ("beam", "greedy"):
             raise ConfigError(f"glossary and keep need beam or greedy search, found {kind}; change search")
-        return Group(self, search, default_batch_tokens(search), prefixes, options, confidence, control=control)
+        batch_tokens = default_batch_tokens(search) if control is None else 1
+        return Group(self, search, batch_tokens, prefixes, options, confidence, control=control)
 
     def score_group(self) -> "Group":
         """The group of pairs to score."""
@@ -127,15 +128,15 @@ def _with_wanted(part: Part, control: Control, number: int, deadline: float) -> 
         raise InputError(
             f"glossary and keep take more than {_FIND_SECONDS:g} s for all lines; send fewer or shorter ones"
         )
-    wanted = control.find(part.text)
-    found = {*(each.source for each in wanted.terms), *(each.text for each in wanted.kept)}
-    characters = sum(map(len, (text for term in wanted.terms for text in term.alternatives)))
-    if len(found) > MAX_FOUND or characters > MAX_FOUND * 100:
+    terms, kept = wanted = control.find(part.text)
+    count = sum(term.times for term in terms) + len(kept)
+    characters = sum(len(text) for term in terms for text in term.alternatives)
+    if count > MAX_FOUND or characters > MAX_FOUND * 100:
         raise InputError(
-            f"line {number} has {len(found)} terms and parts to keep, whose translations have {characters} characters; "
-            f"expected at most {MAX_FOUND} of together {MAX_FOUND * 100}; send shorter sentences, or fewer terms"
+            f"line {number} has {count} terms and parts to keep, with translations of {characters} characters; "
+            f"expected at most {MAX_FOUND}, of {MAX_FOUND * 100} characters; send shorter sentences, or fewer terms"
         )
-    return part._replace(wanted=wanted)
+    return part._replace(wanted=wanted if count else None)
 
 
 def _encode_line(encoder: LineEncoder, text: str, other: str | None, number: int, *, is_pair: bool) -> EncodedLine:
@@ -161,7 +162,13 @@ class Group:
     options: Mapping[str, Any] = field(default_factory=dict, compare=False)  # from which the search was made
     confidence: bool = False  # translations come with it
     prepare: Callable[..., Any] | None = None  # what a worker does with a `LineEncoder` and the arguments
-    control: ServedControl | None = None  # of a request, whose lines share no batch with others: terms take long
+    control: ServedControl | None = None  # of lines with terms, which take long: each has a batch of its own
+
+    def for_line(self, line: EncodedLine) -> "Group":
+        """The group of a line: that of lines without terms if it has none."""
+        if self.control is None or any(part.wanted for part in line.source):
+            return self
+        return self.model.translation_group({**self.options, "control": None}, prefixes=self.pairs)
 
     def of(self, model: Model) -> "Group":
         """The same group of another model, by which a reload has replaced this one."""

@@ -93,7 +93,9 @@ async def _translate_libre(request: Request, body: schema.LibreRequest, service:
     n_best = 1 + (body.alternatives or 0)
     asked = {"search": "beam", "n_best": n_best, "beam": max(n_best, facts.beam)} if n_best > 1 else {}
     options = service.check_options(schema.Options.model_validate(asked), lines)
-    options |= {"alignments": True} if markup else {}  # which the answer has not
+    if markup:  # the answer has no alignments, but they are in memory until the tags are in their places
+        service.check_alignments(lines, n_best)
+        options |= {"alignments": True}
     service.count(request, facts.name, lines)
     work = service.dispatcher.translate(facts.name, lines, **options)
     found = await asyncio.to_thread(join_paragraphs, paragraphs, await _unless_gone(request, work))
