@@ -214,17 +214,17 @@ def banned_tokens(tokenizer: "SentencePieceTokenizer", names: Sequence[str]) -> 
 
 def needs_alignments(search: Search) -> bool:
     """Whether a search reads attention weights, to return them or for a coverage penalty."""
-    options = search_that_writes(search)
+    options = _writer(search)
     return bool(getattr(options, "alignments", False) or getattr(options, "coverage_penalty", 0) > 0)
 
 
 def default_batch_tokens(search: Search) -> int:
     """The default budget of source tokens in a batch, padding included."""
-    options = search_that_writes(search)
+    options = _writer(search)
     return max(1, _ROW_TOKENS // max(getattr(options, name, 1) for name in ("beam", "n_best")))
 
 
-def search_that_writes(search: Search) -> object:
+def _writer(search: Search) -> object:
     """The search that writes the translations; for a reranker, its beam search."""
     return search.search if isinstance(search, Rerank) else search
 

@@ -17,7 +17,6 @@ from typing import IO, Any
 import numpy as np
 
 from softsearch.errors import CorpusError, InputError
-from softsearch.runtime.confidence import FIGURES
 from softsearch.runtime.output import Output, open_output
 from softsearch.runtime.progress import show_progress
 from softsearch.runtime.resume import ResumeState, resume_outputs
@@ -230,6 +229,8 @@ def _trace_records(translation: Translation, line: int) -> list[dict[str, Any]]:
 
 
 def _confidence_records(translation: Translation, line: int) -> list[dict[str, Any]]:
+    from softsearch.search.confidence import FIGURES
+
     return [
         {"line": line, "rank": rank, "text": ranked.text, "tgt_pieces": ranked.tgt_pieces}
         | (dict.fromkeys(FIGURES) if ranked.confidence is None else ranked.confidence.facts())

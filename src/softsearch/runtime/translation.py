@@ -22,8 +22,8 @@ from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.text.vocabulary import SOURCE_SEPARATOR, with_eos
 
 if TYPE_CHECKING:
-    from softsearch.runtime.confidence import Confidence
     from softsearch.runtime.glossary import Control, Wanted
+    from softsearch.search.confidence import Confidence
 
 # Where to split, best first: after a sentence, after a clause, between words, between characters.
 _BREAKS = tuple(

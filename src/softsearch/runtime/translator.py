@@ -2,14 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softsearch.errors import ConfigError, InputError
 from softsearch.machine import cores
 from softsearch.runtime.bundle import Bundle, open_shortlist
-from softsearch.runtime.confidence import Confidence, measure_confidence, number_of_samples
 from softsearch.runtime.line_encoder import LineEncoder
 from softsearch.runtime.options import Search, choose_search, default_batch_tokens, nearest, needs_alignments
 from softsearch.runtime.paragraphs import SplitText, join_paragraphs, refuse_with
@@ -35,6 +34,7 @@ from softsearch.text.moses import detokenize
 if TYPE_CHECKING:
     from softsearch.runtime.glossary import Control, GlossaryLike
     from softsearch.runtime.term_encoder import Required, TermEncoder
+    from softsearch.search.confidence import Confidence
     from softsearch.text.keep import Keep
 
 BLOCK_LINES = 1024  # of a stream, translated together: enough to fill batches with sentences of similar length
@@ -196,7 +196,7 @@ class Translator:
         sources = read.sources(lines, features, first_line) if texts is None else read.sentences(texts, first_line)
         recommended = self.manifest.search_kind, self.manifest.search
         strategy = choose_search(search, options, recommended, self.system.tokenizers[1], self._rescorers)
-        samples = number_of_samples(agreement) if confidence or agreement else None
+        samples = agreement if confidence or agreement else None
         starts = None if prefixes is None else self.encoder.prefixes(prefixes, len(sources), first_line)
         found = self.translate_parts(with_wanted(sources, control), strategy, starts, replace_unknown, trace, samples)
         return found if texts is None else join_paragraphs(texts, found)
@@ -246,7 +246,14 @@ class Translator:
             terms=terms,
             workers=self._threads,
         )
-        measured = measure_confidence(self.system, strategy, src, n_best_lists, starts, samples, self._threads)
+        measured: Iterable[Confidence | None] = repeat(None)
+        if samples is not None:
+            from softsearch.search.confidence import measure_confidence
+
+            model, tokenizer = self.system.step_fn, self.system.tokenizers[1]
+            measured = measure_confidence(
+                model, tokenizer, strategy, src, n_best_lists, prefixes=starts, samples=samples, workers=self._threads
+            )
         found = iter(self._candidates(parts, n_best_lists, replace_unknown, required, measured))
         join = partial(join_all, strategy, system.tokenizers, src_lang=system.src_lang, traces=traces)
         return [join([next(found) for _ in line]) for line in sources]
@@ -322,7 +329,7 @@ class Translator:
         n_best_lists: Sequence[Sequence[Hypothesis]],
         replace_unknown: Mapping[str, str] | bool,
         required: "Sequence[Required] | None",
-        confidences: Iterable[Confidence | None],
+        confidences: "Iterable[Confidence | None]",
     ) -> list[list[Candidate]]:
         """The translations of every part, with their texts."""
         dictionary = {} if replace_unknown is True else None if replace_unknown is False else replace_unknown

@@ -1,7 +1,6 @@
 """Confidence against a transcription of its formulas, and through the Translator."""
 
 import math
-from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -13,35 +12,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softsearch.errors import ConfigError
-from softsearch.runtime.confidence import Confidence, chrf, measure_confidence
-from softsearch.runtime.system import System, open_bundle
 from softsearch.runtime.translator import Translator
 from softsearch.search.beam import BeamSearch
+from softsearch.search.confidence import Confidence, chrf, measure_confidence
 from softsearch.search.sampling import Sampling
 from softsearch.text.vocabulary import BOS
-from tests.unit.runtime.bundles import SRC_LINES, make_bundle
+from tests.unit.runtime.bundles import SRC_LINES, make_bundle, tokenizers
 from tests.unit.search.tables import Row, TableModel, alignment_of
 
 SOURCES = [(4,), (1, 4, 1), (4, 4, 4, 1)]
-
-
-@pytest.fixture(scope="module")
-def system(bundle_dir: Path) -> System:
-    return open_bundle(bundle_dir)
 
 
 @pytest.mark.parametrize("has_attention", [True, False])
 @pytest.mark.parametrize(
     "search", [BeamSearch(beam=4, n_best=3), Sampling(n_best=5, max_length_factor=0, max_length_offset=3)]
 )
-def test_figures_are_those_of_the_formulas(system: System, search: Any, has_attention: bool) -> None:
+def test_figures_are_those_of_the_formulas(search: Any, has_attention: bool) -> None:
     model: Any = TableModel(3, eos_bias=0.5, has_alignments=has_attention)
     lists = search(model, SOURCES)
-    found = measure_confidence(replace(system, step_fn=model), search, SOURCES, lists)
+    found = iter(measure_confidence(model, tokenizers()[1], search, SOURCES, lists))
     cut_off = 0
     for src, hypothesis in [(src, h) for src, n_best in zip(SOURCES, lists, strict=True) for h in n_best]:
         confidence = next(found)
-        assert confidence is not None
         log_probs, entropies, looks = [], [], []
         for place, token in enumerate(hypothesis.written):
             row = Row(src, (BOS, *hypothesis.written[:place]))
@@ -97,9 +89,11 @@ def test_that_of_a_split_line_is_of_all_tokens(translator: Translator) -> None:
     assert whole.confidence is not None
     assert len(whole.confidence.token_log_probs) == len(whole.tgt_pieces)
     assert whole.confidence.mean_log_prob == pytest.approx(whole.log_prob / len(whole.tgt_pieces), abs=1e-4)
-    joined = Confidence((-1.0,), (2.0,), None, 0.2).followed_by([Confidence((-4.0, -4.0), (1.0, 0.0), None, 0.8)])
-    assert joined == Confidence((-1.0, -4.0, -4.0), (2.0, 1.0, 0.0), None, pytest.approx(0.6))
-    assert (joined.mean_log_prob, joined.min_log_prob, joined.softmax_entropy) == (-3.0, -4.0, 1.0)
+    one, three = np.array([[-1.0], [2.0], [0.5]]), np.array([[-4.0, -4.0, -2.0], [1.0, 0.0, 1.0], [0.5, 0.5, 0.9]])
+    joined = Confidence(one, 0.2).followed_by([Confidence(three, 0.8)])
+    figures = (joined.mean_log_prob, joined.min_log_prob, joined.softmax_entropy, joined.attention_entropy)
+    assert (*figures, joined.agreement) == pytest.approx((-2.75, -4.0, 1.0, 0.6, 0.65))
+    assert joined.token_log_probs == (-1.0, -4.0, -4.0, -2.0)
 
 
 def test_tokens_are_in_the_order_of_the_text(tmp_path: Path) -> None:

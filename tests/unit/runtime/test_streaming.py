@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from softsearch.errors import InputError
-from softsearch.runtime.confidence import FIGURES
 from softsearch.runtime.streaming import Files, translate_stream
 from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import Translator
+from softsearch.search.confidence import FIGURES
 from softsearch.text.corpus import MAX_LINE_BYTES
 from tests.unit.runtime.bundles import SRC_LINES
 
