@@ -39,6 +39,7 @@ def reported(trained: Path, bundle: Path, gold: Path, tmp_path_factory: pytest.T
         "curve=[greedy,2,sample,mbr]",
         "alignments=true",
         "heatmaps=1",
+        "traces=[2]",
         f"gold={gold}",
         "search.max_length_factor=1",
         f"cache_dir={trained.parent / 'cache'}",
@@ -70,6 +71,8 @@ def test_the_folder_holds_all_files_and_nothing_unfinished(
         assert lines == [" ".join(line.splitlines()) for line in system["hypotheses"]]
         assert len((reported / "alignments" / f"{name}.txt").read_text().split("\n")) == 21
         (heatmap,) = system["heatmaps"]
+        (trace,) = system["traces"]
+        assert (trace["line"], trace["version"]) == (2, 1)
         assert [sum(row) for row in heatmap["weights"]] == pytest.approx([1] * len(heatmap["tgt"]), abs=1e-2)
 
 
@@ -127,6 +130,8 @@ def test_the_tables_are_shown(reported: Path) -> None:
         (["ckpt={ckpt}", "curve=5"], "expected a list"),
         (["ckpt={ckpt}", "curve=[2,3]", "search.groups=2", "search.beam=4"], "search.groups is 2"),
         (["ckpt={ckpt}", "heatmaps=[21]"], "line numbers from 1 to 20"),
+        (["ckpt={ckpt}", "traces=[21]"], "traces is [21]"),
+        (["ckpt={ckpt}", "traces=1", "search=exact"], "traces is 1, which needs search=beam or search=greedy"),
         (["ckpt={ckpt}", "gold={bad}"], "gold.txt:2 has 'x'"),
         (["ckpt={ckpt}", "gold={bad}", "test=[a.en,a.fr,a.de]"], "gold aligns one source, and test names several"),
         (["ckpt={ckpt}", "test=[{bad},{bad},{bad}]"], "2 inputs for 1 models"),
@@ -222,7 +227,7 @@ def test_an_earlier_report_s_systems_are_compared_with(
     new = evaluated(tmp_path / "new", trained.parent / "cache", best, "search=greedy", f"against={reported}")
     own, *earlier = new["systems"]
     assert own["search"] == "greedy"
-    assert earlier == [{**system, "heatmaps": []} for system in report["systems"]]
+    assert earlier == [{**system, "heatmaps": [], "traces": []} for system in report["systems"]]
     bleu = {c["system"]: c for c in new["comparisons"] if c["metric"] == "bleu"}
     assert list(bleu) == [system["name"] for system in earlier]
     for system in earlier:

@@ -16,7 +16,7 @@ from softsearch.evaluation.metrics import LengthRatio, Metric, facts
 from softsearch.evaluation.schema import MetricFacts, SystemReport, read_report
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.machine import cores
-from softsearch.runtime.system import System, translation_texts
+from softsearch.runtime.system import System, trace_parts, translation_texts
 from softsearch.search.batching import translate_ids
 from softsearch.search.constraints import BannedTokens
 from softsearch.search.ensemble import Ensemble
@@ -160,6 +160,16 @@ class Evaluator:
         lacking = sum(bool(r.missing_in(found.tokens)) for r, found in zip(required, hypotheses, strict=False))
         return Translations(hypotheses, texts, seconds, lacking)
 
+    def trace(self, system: System, strategy: SearchStrategy, sentences: Sequence[int]) -> list[dict[str, object]]:
+        """What the search for some of the sentences does, with their ``line`` numbers, see `trace_parts`."""
+        if not sentences:
+            return []
+        src, sources = self.text.encode(system.tokenizers)[0], self.text.sources_for(system.tokenizers[0])
+        parts = [(sources[index], src[index]) for index in sentences]
+        required = self._required(system, [text for text, _ in parts])
+        found = trace_parts(system, strategy, parts, terms=[each.terms for each in required] or None)
+        return [{"line": index + 1} | trace for index, trace in zip(sentences, found, strict=True)]
+
     def _required(self, system: System, sources: Sequence[str]) -> "list[Required]":
         """What the translation of each source must contain; empty if that is nothing."""
         if self.control is None:
@@ -233,5 +243,7 @@ def read_earlier(against: Path, evaluator: Evaluator, names: Collection[str]) ->
         kept = {key: score for key, score in system.scores.items() if key in facts}  # of translations without UNK
         values = scored.values | {"scores": kept | scored.values["scores"]}
         curve = system.search_curve if same_curve else []
-        systems.append((replace(system, **values, name=name, heatmaps=[], search_curve=curve), scored.resampled))
+        systems.append(
+            (replace(system, **values, name=name, heatmaps=[], traces=[], search_curve=curve), scored.resampled)
+        )
     return systems

@@ -97,6 +97,7 @@ class SystemReport:
     search_curve: list[SearchPoint] = field(default_factory=list)
     aer: float | None = None  # alignment error rate, 0 to 1
     heatmaps: list[Heatmap] = field(default_factory=list)
+    traces: list[dict[str, object]] = field(default_factory=list)  # of searches by line, see softsearch.search.trace
     no_unk_sentences: int | None = None  # without unknown words in source and reference; those of scores of no UNK
 
 

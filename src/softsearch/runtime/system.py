@@ -19,7 +19,6 @@ from softsearch.search.interface import Hypothesis, SearchStrategy, Sentences, S
 from softsearch.search.options import Average
 from softsearch.search.rerank import RescoringModel
 from softsearch.search.shortlist import Shortlist, ShortlistStep
-from softsearch.search.trace import Trace, trace_search, traceable
 from softsearch.text.id_mapping import check_writes_alike, id_mapping
 from softsearch.text.joint_sources import JointSources
 from softsearch.text.tokenizer import Tokenizers
@@ -246,16 +245,18 @@ def trace_parts(
     parts: Sequence[tuple[str, Sequence[int]]],
     prefixes: Sequence[Sequence[int]] | None = None,
     terms: "Sequence[Terms | None] | None" = None,
-) -> Iterator[Trace]:
+) -> Iterator[dict[str, Any]]:
     """What a system's search does with sources, given as text and token ids; each is searched when it is asked for.
 
     Raises:
         ConfigError: the search is neither greedy nor a beam search.
     """
+    from softsearch.search.trace import trace_search, traceable
+
     beam, (src_tokenizer, tgt_tokenizer) = traceable(search), system.tokenizers
     names = tgt_tokenizer.names()
 
-    def trace(part: tuple[str, Sequence[int]], prefix: Sequence[int], needed: "Terms | None") -> Trace:
+    def trace(part: tuple[str, Sequence[int]], prefix: Sequence[int], needed: "Terms | None") -> dict[str, Any]:
         text, ids = part
         source = {"source": text, "src_pieces": src_tokenizer.pieces(with_eos(ids))}
         return source | trace_search(system.step_fn, beam, ids, names, prefix=prefix, terms=needed)

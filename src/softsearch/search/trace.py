@@ -265,7 +265,7 @@ class _Step:
             last = self._of(group)[: self._size][-1:]
         else:
             last = [i for i, fate in fates.items() if fate in _STAYED and self._groups[i] == group]
-        return float(min((self.ranking[i] for i in last), default=np.nan) - self.ranking[index])
+        return float(min((self.ranking[i] for i in last), default=self.ranking[index]) - self.ranking[index])
 
     def _of(self, group: int) -> list[int]:
         """The allowed continuations of a group's hypotheses, best first."""

@@ -70,6 +70,18 @@ def test_all_options_reach_the_search(client: httpx.Client, translator: Translat
         np.testing.assert_allclose(got["alignments"], hypothesis.alignments, atol=1e-4)
 
 
+def test_a_trace_comes_with_the_same_translation(client: httpx.Client, translator: Translator) -> None:
+    plain, traced = (_translate(client, text=SENTENCE, beam=3, trace=trace)[0] for trace in (False, True))
+    traces = traced.pop("traces")
+    assert traced == plain
+    assert traces == list(translator.translate([SENTENCE], beam=3, trace=True)[0].traces)
+    answer = client.post("/translate", json={"text": SENTENCE, "search": "sample", "trace": True})
+    assert answer.status_code == 422
+    assert "a trace shows beam or greedy search, found Sampling" in answer.json()["error"]
+    answer = client.post("/translate", json={"text": ["a" * 2000] * 10, "trace": True})
+    assert "traces of 20000 characters" in answer.json()["error"]
+
+
 def test_samples_are_those_of_the_seed(client: httpx.Client, translator: Translator) -> None:
     options = {"search": "sample", "seed": 7, "temperature": 1.5, "top_k": 20, "top_p": 0.9, "n_best": 2}
     (found,) = _translate(client, text=SENTENCE, **options)

@@ -1,8 +1,9 @@
-"""A model small enough to search by hand: a fixed random table over five tokens, and a brute-force search of it."""
+"""Models small enough to search by hand: a fixed random table over five tokens, and a brute-force search of it."""
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,6 +94,42 @@ class TableModel:
 
     def keep(self, state: list[list[Row]], sentences: NDArray[np.int64]) -> list[list[Row]]:
         return [state[int(sentence)] for sentence in sentences]
+
+
+NAMES = ("<pad>", "<unk>", "<s>", "</s>", "a", "b", "c")
+A, B, C = 4, 5, 6
+# What may follow what, in per cent; the rest of the vocabulary has nothing.
+TREE = {
+    (): {A: 50, B: 30, C: 20},
+    (A,): {A: 40, B: 30, EOS: 30},
+    (B,): {EOS: 90, C: 10},
+    (C,): {EOS: 100},
+    (A, A): {EOS: 60, B: 40},
+}
+
+
+class SmallTree(TableModel):
+    """A model whose probabilities are those of the tree."""
+
+    vocab_size = len(NAMES)
+
+    def __init__(self) -> None:
+        super().__init__(has_alignments=False)
+
+    def row_log_probs(self, row: Row) -> NDArray[np.float32]:
+        found = np.full(self.vocab_size, -np.inf, dtype=np.float32)
+        for token, percent in TREE.get(row.prefix[1:], {EOS: 100}).items():
+            found[token] = math.log(percent / 100)
+        return found
+
+    def step(self, tokens: NDArray[np.int64], state: Any, k: int) -> Any:
+        candidates, after = super().step(tokens, state, 5)  # of so many the table knows the whole vocabulary
+        rows = [row for each in after for row in each]
+        table = np.stack([self.row_log_probs(row) for row in rows])
+        if k == self.vocab_size:
+            return whole_vocabulary(table, None), after
+        best = np.argsort(-table, axis=1, kind="stable")[:, :k]
+        return candidates._replace(log_probs=np.take_along_axis(table, best, axis=1), tokens=best), after
 
 
 class Found(NamedTuple):

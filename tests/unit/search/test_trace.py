@@ -7,55 +7,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError
 from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
-from softsearch.search.interface import whole_vocabulary
 from softsearch.search.sampling import Sampling
 from softsearch.search.terms import Spelling, Term, Terms
 from softsearch.search.trace import Trace, trace_search
-from softsearch.text.vocabulary import EOS
-from tests.unit.search.tables import Row, TableModel
-
-NAMES = ("<pad>", "<unk>", "<s>", "</s>", "a", "b", "c")
-A, B, C = 4, 5, 6
-# What may follow what, in per cent; the rest of the vocabulary has nothing.
-TREE = {
-    (): {A: 50, B: 30, C: 20},
-    (A,): {A: 40, B: 30, EOS: 30},
-    (B,): {EOS: 90, C: 10},
-    (C,): {EOS: 100},
-    (A, A): {EOS: 60, B: 40},
-}
-
-
-class Tree(TableModel):
-    """A model whose probabilities are those of the tree."""
-
-    vocab_size = len(NAMES)
-
-    def row_log_probs(self, row: Row) -> NDArray[np.float32]:
-        found = np.full(self.vocab_size, -np.inf, dtype=np.float32)
-        for token, percent in TREE.get(row.prefix[1:], {EOS: 100}).items():
-            found[token] = math.log(percent / 100)
-        return found
-
-    def step(self, tokens: NDArray[np.int64], state: Any, k: int) -> Any:
-        candidates, after = super().step(tokens, state, 5)  # of so many the table knows the whole vocabulary
-        rows = [row for each in after for row in each]
-        table = np.stack([self.row_log_probs(row) for row in rows])
-        if k == self.vocab_size:
-            return whole_vocabulary(table, None), after
-        best = np.argsort(-table, axis=1, kind="stable")[:, :k]
-        return candidates._replace(log_probs=np.take_along_axis(table, best, axis=1), tokens=best), after
+from tests.unit.search.tables import NAMES, A, C, SmallTree
 
 
 def trace(search: BeamSearch | Greedy | Sampling, **options: Any) -> Trace:
-    return trace_search(Tree(has_alignments=False), search, [A, B], NAMES, **options)
+    return trace_search(SmallTree(), search, [A, A], NAMES, **options)
 
 
 def told(found: Trace) -> list[list[tuple[str, str, str]]]:

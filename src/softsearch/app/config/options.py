@@ -145,6 +145,7 @@ class Evaluate(Systems):
     alignments: bool
     alignment_units: Literal["words", "pieces"]
     heatmaps: Count | list[AtLeastOne]
+    traces: Count | list[AtLeastOne]
     gold: Path | None
     gold_first: Literal[0, 1]
 

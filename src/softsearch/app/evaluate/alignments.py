@@ -20,17 +20,18 @@ _FOLDER = "alignments"
 
 
 def read_alignment_options(options: Evaluate, text: HeldOutText) -> list[Gold] | None:
-    """Checks the line numbers of ``heatmaps`` and returns the gold alignments, if ``gold`` names a file.
+    """Checks the line numbers of ``heatmaps`` and ``traces``; returns the gold alignments, if ``gold`` names a file.
 
     Raises:
         ConfigError: there is no such line.
         CorpusError: the file is not of the format, or not of this test set.
     """
-    if isinstance(options.heatmaps, list) and max(options.heatmaps, default=0) > len(text.sources):
-        raise ConfigError(
-            f"heatmaps is {options.heatmaps!r}, expected how many sentences to draw, or a list of line numbers from 1 "
-            f"to {len(text.sources)}; change heatmaps"
-        )
+    for name, drawn in (("heatmaps", options.heatmaps), ("traces", options.traces)):
+        if isinstance(drawn, list) and max(drawn, default=0) > len(text.sources):
+            raise ConfigError(
+                f"{name} is {drawn!r}, expected how many sentences to draw, or a list of line numbers from 1 to "
+                f"{len(text.sources)}; change {name}"
+            )
     if options.gold is None:
         return None
     sources, references = ([len(list(filter(None, line.split(" ")))) for line in side] for side in text.lines)
@@ -86,12 +87,17 @@ def write_alignments(
 
 def _drawn_sentences(heatmaps: int | list[int], alignments: Sequence[Alignment]) -> list[int]:
     """Indices of the sentences to draw: the named lines, or a number of those that fit, evenly spaced."""
-    if isinstance(heatmaps, list):
-        return [line - 1 for line in heatmaps]
     drawable = [
         index
         for index, alignment in enumerate(alignments)
         if min(len(alignment.src), len(alignment.tgt)) > 1 and max(alignment.weights.shape) <= _MAX_DRAWN
     ]
-    step = max(1, len(drawable) // max(heatmaps, 1))
-    return drawable[::step][:heatmaps]
+    return choose_sentences(heatmaps, drawable)
+
+
+def choose_sentences(chosen: int | list[int], among: Sequence[int]) -> list[int]:
+    """Indices of sentences: the named lines, or a number of those ``among`` which to choose, evenly spaced."""
+    if isinstance(chosen, list):
+        return [line - 1 for line in chosen]
+    step = max(1, len(among) // max(chosen, 1))
+    return list(among[::step][:chosen])

@@ -13,7 +13,7 @@ import softsearch
 from softsearch.app.config.validation import build
 from softsearch.app.console import echo
 from softsearch.app.environment import describe_machine
-from softsearch.app.evaluate.alignments import measure_alignments, write_alignments
+from softsearch.app.evaluate.alignments import choose_sentences, measure_alignments, write_alignments
 from softsearch.app.evaluate.guard import ABOVE, WITHIN, guard
 from softsearch.app.evaluate.plan import Plan, make_plan
 from softsearch.app.evaluate.searches import curve_options
@@ -74,7 +74,9 @@ def _measure(plan: Plan, system: System) -> Measurement:
     aer, alignments = measure_alignments(system, evaluator.text, hypotheses, plan.gold, options)
     if options.alignments and alignments is None:
         warnings.append(f"{system.name}: no alignments, because the model has no attention")
-    return Measurement(replace(report, aer=aer), resampled, alignments, warnings)
+    sentences = choose_sentences(options.traces, range(len(hypotheses)))
+    report = replace(report, aer=aer, traces=evaluator.trace(system, strategy, sentences))
+    return Measurement(report, resampled, alignments, warnings)
 
 
 def _overlap(plan: Plan) -> tuple[dict[str, int], list[str]]:

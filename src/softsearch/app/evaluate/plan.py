@@ -13,7 +13,7 @@ from softsearch.app.config.validation import read_options
 from softsearch.app.console import echo, progress
 from softsearch.app.evaluate.alignments import read_alignment_options
 from softsearch.app.evaluate.guard import read_guarded
-from softsearch.app.evaluate.searches import curve_searches, describe_search, without_glossary
+from softsearch.app.evaluate.searches import curve_searches, describe_search, has_beam, without_glossary
 from softsearch.app.results import build_metrics
 from softsearch.app.systems.open import open_systems, trained_metrics, with_ensemble, with_shortlist
 from softsearch.app.systems.texts import read_test_set
@@ -112,6 +112,8 @@ def _check_options(options: Evaluate) -> None:
     for key in ("weights", "language_model"):
         if getattr(options, key) is not None and options.ensemble is None:
             raise ConfigError(f"{key} is set, but ensemble is null; set ensemble=log_probs or ensemble=probs")
+    if options.traces and not has_beam(options.search):
+        raise ConfigError(f"traces is {options.traces}, which needs search=beam or search=greedy; set one of them")
     if options.gold is not None and options.test is not None and len(options.test) > 2:
         raise ConfigError("gold aligns one source, and test names several; set gold=null, or name one in test")
 

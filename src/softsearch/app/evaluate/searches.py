@@ -88,6 +88,11 @@ def describe_search(search: DictConfig) -> str:
     return ", ".join(words)
 
 
+def has_beam(search: DictConfig) -> bool:
+    """Whether a config is that of greedy or beam search."""
+    return target_of(search, "search") in (Greedy, BeamSearch)
+
+
 def without_glossary(options: Evaluate) -> tuple[Evaluate, Path | None, float | None]:
     """The options with the search alone, and its glossary and bonus.
 
@@ -101,7 +106,7 @@ def without_glossary(options: Evaluate) -> tuple[Evaluate, Path | None, float | 
     check_option("glossary_bonus", bonus, NotNegative | None)
     if path is None and bonus is not None:
         raise ConfigError("search.glossary_bonus is set, but search.glossary is null; set search.glossary=FILE")
-    if path is not None and target_of(options.search, "search") not in (Greedy, BeamSearch):
+    if path is not None and not has_beam(options.search):
         raise ConfigError(f"search.glossary is {path}, which needs search=beam or search=greedy; set one of them")
     if path is not None and options.curve:
         raise ConfigError(f"search.glossary is {path}, but the searches of curve take no glossary; set curve=null")

@@ -246,6 +246,8 @@ class Service:
         sizes = {"translations": (n_best * sum(max(len(text), length) for text in texts), settings.max_sentences)}
         if options.alignments:
             sizes["alignments"] = n_best * sum(map(len, texts)), 5
+        if getattr(options, "trace", False):
+            sizes["traces"] = n_best * sum(map(len, texts)), 5
         for what, (size, sentences) in sizes.items():
             if size > (most := sentences * settings.max_characters):
                 raise RequestError(

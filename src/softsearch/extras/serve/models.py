@@ -68,10 +68,10 @@ class Model:
 
         Raises:
             ConfigError: an option is unknown, wrong, or needs attention that the model lacks, or the search takes no
-                terms.
+                terms or has no trace.
         """
-        kind = options.get("search", self.facts.search)
-        searched = {name: value for name, value in options.items() if name not in ("search", "control", "confidence")}
+        kind, apart = options.get("search", self.facts.search), ("search", "control", "confidence", "trace")
+        searched = {name: value for name, value in options.items() if name not in apart}
         check_options(kind, [*searched, *(["prefix"] if prefixes else [])])
         search = make_search(self._manifest.search, self.encoder.tokenizers[1], kind, searched)
         if needs_alignments(search) and not self.facts.has_attention:
@@ -79,11 +79,13 @@ class Model:
                 f"model {self.facts.name} has no attention, which alignments, markup and a coverage penalty need; "
                 "leave them out"
             )
-        control, confidence = options.get("control"), options.get("confidence", False)
+        control, confidence, trace = (options.get(name) or None for name in ("control", "confidence", "trace"))
         if control is not None and kind not in ("beam", "greedy"):
             raise ConfigError(f"glossary and keep need beam or greedy search, found {kind}; change search")
-        batch_tokens = default_batch_tokens(search) if control is None else 1
-        return Group(self, search, batch_tokens, prefixes, options, confidence, control=control)
+        if trace and kind not in ("beam", "greedy"):
+            raise ConfigError(f"a trace shows beam or greedy search, found {kind}; change search")
+        batch_tokens = default_batch_tokens(search) if control is None and not trace else 1
+        return Group(self, search, batch_tokens, prefixes, options, bool(confidence), control=control, trace=bool(trace))
 
     def score_group(self) -> "Group":
         """The group of pairs to score."""
@@ -163,6 +165,7 @@ class Group:
     confidence: bool = False  # translations come with it
     prepare: Callable[..., Any] | None = None  # what a worker does with a `LineEncoder` and the arguments
     control: ServedControl | None = None  # of lines with terms, which take long: each has a batch of its own
+    trace: bool = False  # what the search did is returned too; such a line has a batch of its own as well
 
     def for_line(self, line: EncodedLine) -> "Group":
         """The group of a line: that of lines without terms if it has none."""

@@ -68,7 +68,8 @@ async def translate(
         paragraphs = await _unless_gone(request, service.paragraphs(facts.name, texts, "text"))
         texts = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
     service.check_texts(text=texts, prefix=prefixes)
-    options = service.check_options(body, texts) | service.control(body) | {"confidence": body.confidence}
+    options = service.check_options(body, texts) | service.control(body)
+    options |= {"confidence": body.confidence, "trace": body.trace}
     service.count(request, facts.name, texts)
     work = service.dispatcher.translate(facts.name, texts, prefixes=prefixes, **options)
     translations = await _unless_gone(request, work)
@@ -78,7 +79,7 @@ async def translate(
     def answer() -> str:
         return schema.dumps({"model": facts.name, "translations": [schema.result(each) for each in translations]})
 
-    content = await asyncio.to_thread(answer) if body.alignments else answer()
+    content = await asyncio.to_thread(answer) if body.alignments or body.trace else answer()
     return Response(content, media_type="application/json")
 
 

@@ -136,6 +136,7 @@ class TranslateRequest(Options):
         False, description="split each text into its lines and sentences, and join them as they stood"
     )
     confidence: bool = Field(False, description="with how sure the model is of each translation")
+    trace: bool = Field(False, description="with what beam search did, as docs/search.md describes it")
 
 
 class StreamRequest(Options):
@@ -231,6 +232,7 @@ class Result(BaseModel):
     unknown: list[str] = Field(
         description="characters of the sentence that the vocabulary lacks, or words of a model over words"
     )
+    traces: list[dict[str, Any]] | None = Field(None, description="of each part of the sentence, if asked for")
 
 
 class TranslateResponse(BaseModel):
@@ -306,7 +308,8 @@ class Error(BaseModel):
 def result(translation: Translation, most: int | None = None) -> dict[str, Any]:
     """A :class:`Result` of at most ``most`` hypotheses."""
     n_best = [_hypothesis(hypothesis) for hypothesis in translation.n_best[:most]]
-    return {"n_best": n_best, "unknown": translation.unknown}
+    traces = {"traces": list(translation.traces)} if translation.traces else {}
+    return {"n_best": n_best, "unknown": translation.unknown} | traces
 
 
 def _hypothesis(translation: Translation) -> dict[str, Any]:

@@ -42,6 +42,7 @@ class Job(NamedTuple):
     targets: list[list[int]] | None  # token ids of prefixes, or of translations to score
     confidence: bool = False  # translations come with it
     prepare: Callable[..., Any] | None = None  # what is done instead, with a `LineEncoder` and the arguments
+    trace: bool = False  # translations come with what the search did
 
 
 class Failure(NamedTuple):
@@ -243,6 +244,7 @@ def _run(translator: "Translator", job: Job) -> Sequence[Any]:
     if job.prepare is not None:
         return [job.prepare(translator.encoder, *arguments) for arguments in job.sources]
     if job.search is not None:
-        return translator.translate_parts(job.sources, job.search, job.targets, samples=0 if job.confidence else None)
+        samples = 0 if job.confidence else None
+        return translator.translate_parts(job.sources, job.search, job.targets, trace=job.trace, samples=samples)
     assert job.targets is not None
     return translator.score_ids(job.sources, job.targets)

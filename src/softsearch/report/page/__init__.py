@@ -21,13 +21,14 @@ from softsearch.text.vocabulary import FEATURE_TAG
 
 TRAINING = {"training-loss": "loss", "training-scores": "scores on the validation set"}  # figures: panels
 _FOLDER = Path(__file__).parent
+_SCRIPTS = ("beam-tree.js", "page.js")  # the first is on the page of softsearch web too
 _NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _TAGS = re.compile(f"{FEATURE_TAG}(?: {FEATURE_TAG})+")  # a tag for each feature vector
 
 
 def write_page(report: Report, folder: Path, curves: Mapping[str, Points] | None = None) -> Path:
     """Writes ``report.html``, with the learning ``curves`` of systems by name, and returns its path."""
-    css, script = _style(), (_FOLDER / "page.js").read_text(encoding="utf-8")
+    css, script = _style(), "".join((_FOLDER / name).read_text(encoding="utf-8") for name in _SCRIPTS)
     counts = dict(sorted({r.name: r.sentences for system in report.systems for r in system.by_length}.items()))
     text = _render(
         "page.html.jinja",
@@ -74,7 +75,7 @@ def _render(template: str, **values: Any) -> str:
 
 def _style() -> str:
     """The style sheet, with a class for each per cent of a weight: the page's policy forbids inline styles."""
-    css = (_FOLDER / "page.css").read_text(encoding="utf-8")
+    css = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in ("page.css", "beam-tree.css"))
     return css + "".join(f".w{percent}{{--weight:{percent}%}}" for percent in range(101))
 
 
@@ -108,6 +109,7 @@ def _translations(report: Report) -> dict[str, Any]:
                 "name": s.name,
                 "hypotheses": s.hypotheses,
                 "scores": [round(factor * value, 1) for value in s.sentence_scores],
+                "traces": s.traces,
             }
             for s in report.systems
         ],

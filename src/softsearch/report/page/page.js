@@ -167,4 +167,8 @@
   }
   choose();
   control("browser").hidden = false;
+  for (const figure of document.querySelectorAll("[data-trace]")) {
+    const [system, trace] = figure.dataset.trace.split(" ").map(Number);
+    figure.append(beamTree(systems[system].traces[trace]));
+  }
 }

@@ -8,6 +8,9 @@ import numpy as np
 
 from softsearch.evaluation.schema import Comparison, LengthRange, MetricFacts, Report, Score, SearchPoint, SystemReport
 from softsearch.report.heatmap import heatmap
+from softsearch.search.beam import BeamSearch
+from softsearch.search.trace import trace_search
+from tests.unit.search.tables import NAMES, SmallTree
 
 EVIL = "</script><script>document.title = 'owned'</script><img src=x onerror=alert(1)> & \"quoted\" \u2028 \x00"
 SIGNATURE = "nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:2.6.0"
@@ -57,6 +60,8 @@ def whole_report(sentences: int = 45) -> Report:
         heatmap(["the", "猫", "</s>"], ["die", "<katze>"], weights, "attention of <rnn>"),
         heatmap(["<feature>"] * 4, ["a", "square"], np.full((2, 4), 0.25), "a picture", picture),
     ]
+    names = (*NAMES[:-1], "<img src=x onerror=alert(1)>")
+    trace = {"line": 3, "source": EVIL} | trace_search(SmallTree(), BeamSearch(beam=2, n_best=2), [4], names)
     return Report(
         test_set="test <2016>",
         src_lang="en",
@@ -67,7 +72,7 @@ def whole_report(sentences: int = 45) -> Report:
         sources=sources,
         references=references,
         systems=[
-            system("rnn", first, chrf, search_curve=curve, heatmaps=heatmaps, aer=0.31),
+            system("rnn", first, chrf, search_curve=curve, heatmaps=heatmaps, aer=0.31, traces=[trace]),
             system("tiny", second, [*chrf[:-2], 0.0, 90.0], nll=None),
         ],
         metrics={

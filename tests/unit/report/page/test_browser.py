@@ -115,6 +115,37 @@ def test_the_keyboard_is_enough(shown: Chrome) -> None:
     assert value(shown, "document.activeElement.id") == "differing"
 
 
+def test_a_beam_tree_is_played_by_keyboard_and_by_buttons(shown: Chrome) -> None:
+    tree = element(shown, ".beam-tree .tree")
+    assert texts(shown, ".beam-tree .told") == [
+        "Step 1 of 3: 1 hypothesis continued, 2 kept, the nearest that fell out by 0.41."
+    ]
+    assert not element(shown, ".beam-tree .outcome").is_displayed()
+    tree.send_keys(Keys.ARROW_RIGHT)
+    assert texts(shown, ".beam-tree .told")[0].startswith("Step 2 of 3: 2 hypotheses continued, 2 kept, 1 ended, ")
+    fates = ["kept", "kept", "\u25a0 ended", "\u2715 out by 0.29", "\u2715 out by 1.61"]
+    assert texts(shown, ".beam-tree tbody .fate") == fates
+    hypotheses = ["aa", "ab", "b \u2605", "a", "b<img src=x onerror=alert(1)>"]
+    assert texts(shown, ".beam-tree tbody th") == hypotheses
+    steps = "[...document.querySelectorAll('.beam-tree .step')]"
+    drawn = f"{steps}.filter((step) => step.getBoundingClientRect().width).length"
+    assert value(shown, drawn) == 2
+    tree.send_keys(Keys.END)
+    assert value(shown, drawn) == 3
+    assert texts(shown, ".beam-tree .outcome li")[0].startswith("ab score")
+    exact = "Most probable of all, by exact search: b, log p \u22121.31. The beam found it."
+    assert exact in texts(shown, ".beam-tree .exact")[0]
+    tree.send_keys(Keys.HOME)
+    tree.send_keys(Keys.SPACE)
+    assert texts(shown, ".beam-tree .player button")[1] == "\u2016 pause"
+    WebDriverWait(shown, 30).until(lambda _: value(shown, drawn) == 2)
+    buttons = shown.find_elements("css selector", ".beam-tree .player button")
+    buttons[2].click()
+    assert (value(shown, drawn), texts(shown, ".beam-tree .player button")[1]) == (3, "\u25b6 play")
+    assert element(shown, ".beam-tree svg").get_attribute("aria-label").startswith("Step 3 of 3")
+    assert complaints(shown, OWN) == []
+
+
 @pytest.mark.parametrize("width", [400, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_into_the_window_and_follows_its_scheme(shown: Chrome, width: int, scheme: str) -> None:
