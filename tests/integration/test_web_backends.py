@@ -55,6 +55,9 @@ def test_a_server_translates_and_says_so_and_its_end_is_told(browser: Chrome, se
     candidates = [candidate.get_attribute("textContent") for candidate in found]
     assert candidates == [other.text or "(empty)" for other in best.n_best]
     assert browser.find_elements(By.CSS_SELECTOR, ".attention tbody td")
+    browser.find_element(By.CSS_SELECTOR, ".search summary").click()
+    (trace,) = Translator(GOLDEN / "bundle", threads=1).translate([TEXT], beam=5, n_best=5, trace=True)[0].traces
+    wait_for(browser, ".beam-tree .told", f"Step 1 of {len(trace['steps'])}: 1 hypothesis continued, 5 kept, ")
     asked = browser.execute_script("return performance.getEntriesByType('resource').map((entry) => entry.name)")
     assert not [address for address in asked if address.endswith((".wasm", "worker.js", "local.js"))]
     assert complaints(browser, served.url) == []

@@ -147,6 +147,43 @@ def test_the_beam_is_the_number_of_translations(shown: Chrome) -> None:
     assert texts(shown, "legend")[1:] == ["3 best translations"] * 2
 
 
+def hypotheses(trace: dict[str, Any]) -> list[list[tuple[str, str]]]:
+    """What stayed or ended in each step, and what became of it, as the page writes it."""
+    written, steps = {0: ""}, []
+    for step in trace["steps"]:
+        found = []
+        for each in step["candidates"]:
+            written[each["id"]] = written[each["parent"]] + each["piece"].replace("</s>", "")
+            text = written[each["id"]].replace("\u2581", " ").strip() or "(empty)"
+            found.append((text, {"stopped": "given up"}.get(each["fate"], each["fate"])))
+        steps.append(sorted(each for each in found if each[1] != "fell out"))
+    return steps
+
+
+def test_the_search_is_a_tree_that_the_keyboard_plays(shown: Chrome) -> None:
+    element(shown, f"{FIRST} .search summary").click()
+    tree = f"{FIRST} .beam-tree"
+    WebDriverWait(shown, 60).until(lambda _: shown.find_elements(By.CSS_SELECTOR, tree))
+    (translation,) = Translator(GOLDEN / "bundle", threads=1).translate([TEXT], beam=5, n_best=5, trace=True)
+    (trace,) = translation.traces
+    expected_steps = hypotheses(trace)
+    for number, wanted in enumerate(expected_steps, 1):
+        assert texts(shown, f"{tree} .told")[0].startswith(f"Step {number} of {len(expected_steps)}: ")
+        fates = [fate.partition(" ")[2] or fate for fate in texts(shown, f"{tree} tbody .fate")]
+        rows = zip(texts(shown, f"{tree} tbody th"), fates, strict=True)
+        assert sorted(each for each in rows if not each[1].startswith("out by")) == wanted
+        assert number > 1 or fates[5] == f"out by {trace['steps'][0]['candidates'][5]['behind']:.2f}"
+        element(shown, f"{tree} .tree").send_keys(Keys.ARROW_RIGHT)
+    ranking = texts(shown, f"{tree} .outcome li")
+    assert [each.partition(" score")[0] for each in ranking] == [other.text for other in translation.n_best]
+    replace(shown, OTHER)
+    done(shown, OTHER)
+    WebDriverWait(shown, 60).until(
+        lambda _: texts(shown, f"{tree} .told")[0:1] and shown.find_elements(By.CSS_SELECTOR, tree)
+    )
+    assert texts(shown, f"{tree} .told")[0].startswith("Step 1 of ")
+
+
 def test_models_are_beside_each_other_and_can_be_chosen(shown: Chrome) -> None:
     assert texts(shown, ".card h2") == ["single", "single-2"]
     left, right = (element(shown, card).rect for card in (FIRST, SECOND))
@@ -164,6 +201,7 @@ def test_it_fits_and_is_accessible(shown: Chrome, width: int, scheme: str) -> No
     """Also with the words marked: axe computes the contrast of the colours as they are."""
     view(shown, width, scheme=scheme)
     shown.execute_script("document.querySelectorAll('details').forEach((each) => (each.open = true))")
+    WebDriverWait(shown, 60).until(lambda _: len(shown.find_elements(By.CSS_SELECTOR, ".beam-tree")) == 2)
     assert value(shown, "document.documentElement.scrollWidth") == width
     assert violations(shown) == []
     shown.execute_script("document.querySelectorAll('.target .word')[1].focus()")

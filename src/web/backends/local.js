@@ -13,7 +13,7 @@ const MOST_OPEN = 3; // workers; a model is in memory as long as its worker is
  *
  * @param {object} site site.json
  * @param {(progress: {model: string, loaded: number, total: number}) => void} onProgress bytes of a model so far
- * @returns {Promise<{load: Function, translate: Function}>}
+ * @returns {Promise<{load: Function, translate: Function, traces: Function}>}
  * @throws {Error} with a message for people
  */
 export async function open(site, onProgress) {
@@ -41,6 +41,11 @@ export async function open(site, onProgress) {
     async load(name) {
       await client(name).ready;
       kept ??= keepOffline();
+    },
+    /** What the search did, for each sentence, see docs/search.md. */
+    async traces({ model, text, beam }) {
+      await this.load(model);
+      for await (const { traces } of client(model).translate(text, beam, null, true)) return traces;
     },
     /** Yields results, the last with `final: true`; ends without one when `signal` is aborted. */
     async *translate({ model, text, beam, nBest, signal }) {
@@ -99,7 +104,7 @@ class Client {
     for (const take of this.requests.values()) take({ error });
   }
 
-  async *translate(text, beam, signal) {
+  async *translate(text, beam, signal, trace = false) {
     const id = this.nextId++;
     const messages = [];
     let wake = () => {};
@@ -114,7 +119,7 @@ class Client {
     if (signal?.aborted) return;
     this.requests.set(id, put);
     signal?.addEventListener('abort', abort);
-    this.worker.postMessage({ id, text, beam });
+    this.worker.postMessage({ id, text, beam, trace });
     try {
       while (true) {
         while (!messages.length) await new Promise((resolve) => (wake = resolve));

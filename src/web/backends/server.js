@@ -2,15 +2,29 @@
 
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 
+const UNREACHABLE = 'The server cannot be reached. Try again when it can.';
+
 /**
  * Opens the backend.
  *
  * @param {object} site site.json
- * @returns {Promise<{translate: Function}>} as of local.js
+ * @returns {Promise<{translate: Function, traces: Function}>} as of local.js
  */
 export async function open(site) {
   const attentive = new Set(site.models.filter((model) => model.has_attention).map((model) => model.name));
-  return { translate: (request) => search({ ...request, alignments: attentive.has(request.model) }) };
+  return { translate: (request) => search({ ...request, alignments: attentive.has(request.model) }), traces };
+}
+
+async function traces({ model, text, beam }) {
+  const response = await fetch('translate', {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ text, model, beam, n_best: beam, trace: true }),
+  }).catch(() => null);
+  if (!response) throw new Error(UNREACHABLE);
+  if (!response.ok) throw new Error(await reason(response));
+  const { translations } = await response.json();
+  return translations[0].traces ?? [];
 }
 
 async function* search({ model, text, beam, nBest, glossary, alignments, signal }) {
@@ -32,7 +46,7 @@ async function* search({ model, text, beam, nBest, glossary, alignments, signal 
   } catch (error) {
     if (signal?.aborted) return;
     // fetch and its streams tell a lost connection by a TypeError, whose message differs between browsers.
-    throw error instanceof TypeError ? new Error('The server cannot be reached. Try again when it can.') : error;
+    throw error instanceof TypeError ? new Error(UNREACHABLE) : error;
   }
 }
 

@@ -3,6 +3,7 @@ import { element } from './element.js';
 import { duration, langAttribute, language, megabytes, weight } from './format.js';
 import { Heatmap } from './heatmap.js';
 import { NBest } from './n-best.js';
+import { SearchTree } from './search-tree.js';
 import { WordLine } from './word-line.js';
 import { describe, joinPieces, wordWeights } from './words.js';
 
@@ -34,6 +35,7 @@ export class Card {
     this.heatmap = model.has_attention
       ? new Heatmap(`Attention of ${this.title}`, (side, index) => this.point(side, index))
       : null;
+    this.tree = new SearchTree(this.title);
     this.status = element('p', { class: 'status' });
     this.weights = element('p', { class: 'weights' });
     this.problem = element('div', { role: 'alert' });
@@ -79,6 +81,7 @@ export class Card {
       ...(told ? [about(this.model)] : []),
       told ? element('details', { class: 'others' }, element('summary', {}, 'Other translations'), this.nBest.element) : this.nBest.element,
       attention,
+      this.tree.element,
       this.announcement,
     );
   }
@@ -120,7 +123,10 @@ export class Card {
         if (running.signal.aborted) return;
         this.result = result;
         this.showCandidate(result.n_best[0], result.final);
-        if (result.final) this.finish(result.ms ?? performance.now() - begun);
+        if (result.final) {
+          this.finish(result.ms ?? performance.now() - begun);
+          this.tree.offer(() => opened.traces({ model: this.model.name, text, beam }));
+        }
       }
     } catch (error) {
       if (!running.signal.aborted) this.fail(error, () => this.translate(backend, text, beam, glossary));
@@ -225,6 +231,7 @@ export class Card {
     this.element.classList.add('empty');
     for (const line of [this.source, this.target]) line.show([], null);
     this.nBest.clear();
+    this.tree.offer(null);
     this.heatmap?.show([], [], [], this.langs);
   }
 

@@ -3,10 +3,13 @@
 import * as ort from 'onnxruntime-web/wasm';
 import { readFile, readManifest } from './files.js';
 import { TextTokenizer } from './tokenizer.js';
+import { trace, withHistory } from './trace.js';
 
 // In a page that is cross-origin isolated, ONNX Runtime takes a thread for every second core, at most 4.
 ort.env.wasm.wasmPaths = { mjs: new URL('ort.js', self.location).href, wasm: new URL('ort.wasm', self.location).href };
 ort.env.logLevel = 'error';
+
+const PROVIDERS = { executionProviders: ['wasm'] };
 
 export class Model {
   /**
@@ -29,8 +32,10 @@ export class Model {
     );
     const [graph, src, tgt = src] = contents;
     const tokenizer = (content) => new TextTokenizer(JSON.parse(new TextDecoder().decode(content)));
-    const session = await ort.InferenceSession.create(graph, { executionProviders: ['wasm'] });
+    const session = await ort.InferenceSession.create(graph, PROVIDERS);
     const model = new Model();
+    const again = () => readFile(`models/${name}/model.onnx`, manifest.files['model.onnx'], () => {});
+    model.openTracing = async () => ort.InferenceSession.create(withHistory(await again()), PROVIDERS);
     const { variant, text_form, src_lang } = manifest.training.config?.data ?? {};
     const text = { srcLang: String(src_lang ?? ''), readsTokens: [variant, text_form].includes('lc_tok') };
     return Object.assign(model, { name, manifest, session, src: tokenizer(src), tgt: tokenizer(tgt), ...text });
@@ -45,13 +50,7 @@ export class Model {
    * @returns {Promise<{tokens: number[], score: number, logProb: number, alignments: number[][] | null}[]>}
    */
   async search(ids, beam, limit) {
-    const outputs = await this.session.run({
-      src_tokens: int64(ids, [1, ids.length]),
-      beam: int64([beam], []),
-      n_best: int64([beam], []),
-      max_length: int64([limit], [1]),
-      length_penalty: new ort.Tensor('float32', [this.manifest.search.length_penalty ?? 1], []),
-    });
+    const outputs = await this.session.run(this.inputs(ids, beam, limit));
     const longest = outputs.tokens.dims[2];
     return Array.from(outputs.lengths.data, (length, rank) => {
       const first = rank * longest;
@@ -64,6 +63,34 @@ export class Model {
           outputs.alignments && rows.map((at) => Array.from(outputs.alignments.data.subarray(at, at + ids.length))),
       };
     }).filter(({ tokens }) => tokens.length);
+  }
+
+  /** What the same search does, step by step. */
+  async trace(ids, beam, limit) {
+    this.tracing ??= this.openTracing();
+    const session = await this.tracing.catch((error) => {
+      this.tracing = null;
+      throw error;
+    });
+    const search = (size) => session.run(this.inputs(ids, size, limit));
+    const { length_norm: lengthNorm = 'power' } = this.manifest.search;
+    const settings = { beam, limit, lengthPenalty: this.lengthPenalty, lengthNorm };
+    const piece = (token) => this.tgt.pieces([token])[0];
+    return trace(search, settings, piece, await this.search(ids, beam, limit));
+  }
+
+  get lengthPenalty() {
+    return this.manifest.search.length_penalty ?? 1;
+  }
+
+  inputs(ids, beam, limit) {
+    return {
+      src_tokens: int64(ids, [1, ids.length]),
+      beam: int64([beam], []),
+      n_best: int64([beam], []),
+      max_length: int64([limit], [1]),
+      length_penalty: new ort.Tensor('float32', [this.lengthPenalty], []),
+    };
   }
 }
 

@@ -18,11 +18,8 @@ const LINE_END = /\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]/;
  * @param {number} beam
  */
 export async function* translate(model, text, beam) {
-  const given = text.replace(/[\r\n]+/g, ' ');
-  if (SURROGATE.test(given)) throw new UserError('The text holds half of a character (a lone surrogate); remove it.');
-  const line = model.readsTokens ? tokenize(model.src.normalized(given), model.srcLang) : given;
-  const ids = model.src.encode(line);
-  if (BLANK.test(line) || ids.length === 1) {
+  const { line, ids, most, blank } = read(model, text);
+  if (blank) {
     const empty = {
       text: '',
       score: 0,
@@ -38,13 +35,6 @@ export async function* translate(model, text, beam) {
   }
   const unknown = model.src.unknown(line);
   const sentences = countSentences(line, model.srcLang);
-  const { limits, search } = model.manifest;
-  if (ids.length > limits.max_src_tokens) {
-    throw new UserError(
-      `The text has ${ids.length} tokens, and the model takes ${limits.max_src_tokens} at once; translate fewer sentences at a time.`,
-    );
-  }
-  const most = Math.trunc((ids.length - 1) * search.max_length_factor) + search.max_length_offset;
   for (let limit = FIRST_LIMIT; ; limit *= 2) {
     const found = await model.search(ids, beam, Math.min(limit, most));
     const n_best = found.map((hypothesis) => shown(model, ids, hypothesis, sentences));
@@ -52,6 +42,31 @@ export async function* translate(model, text, beam) {
     yield { final, n_best, unknown };
     if (final) return;
   }
+}
+
+/** What the search for a text does, for each sentence that is searched: none if the text is blank. */
+export async function traces(model, text, beam) {
+  const { line, ids, most, blank } = read(model, text);
+  if (blank) return [];
+  const found = await model.trace(ids, beam, most);
+  return [{ source: line, src_pieces: model.src.pieces(ids), ...found }];
+}
+
+/** A text as the model reads it, and the most tokens of its translation. */
+function read(model, text) {
+  const given = text.replace(/[\r\n]+/g, ' ');
+  if (SURROGATE.test(given)) throw new UserError('The text holds half of a character (a lone surrogate); remove it.');
+  const line = model.readsTokens ? tokenize(model.src.normalized(given), model.srcLang) : given;
+  const ids = model.src.encode(line);
+  const { limits, search } = model.manifest;
+  const blank = BLANK.test(line) || ids.length === 1;
+  if (!blank && ids.length > limits.max_src_tokens) {
+    throw new UserError(
+      `The text has ${ids.length} tokens, and the model takes ${limits.max_src_tokens} at once; translate fewer sentences at a time.`,
+    );
+  }
+  const most = Math.trunc((ids.length - 1) * search.max_length_factor) + search.max_length_offset;
+  return { line, ids, most, blank };
 }
 
 function shown(model, ids, { tokens, score, logProb, alignments }, sentences) {

@@ -1,13 +1,13 @@
-// Runs the search of one model. Messages: {id: 0, load: name}, {id, text, beam}, {id, cancel}; answers bear the id.
+// Runs the search of one model. Messages: {id: 0, load: name}, {id, text, beam, trace}, {id, cancel}; answers bear the id.
 
 import { Model } from './model.js';
-import { translate } from './search.js';
+import { traces, translate } from './search.js';
 import { inWords } from './errors.js';
 
 const running = new Set(); // ids of requests
 let model;
 
-self.onmessage = async ({ data: { id, load, text, beam, cancel } }) => {
+self.onmessage = async ({ data: { id, load, text, beam, trace, cancel } }) => {
   if (cancel) {
     running.delete(id);
     return;
@@ -17,6 +17,8 @@ self.onmessage = async ({ data: { id, load, text, beam, cancel } }) => {
     if (load) {
       model = await Model.open(load, (progress) => self.postMessage({ id, progress }));
       self.postMessage({ id });
+    } else if (trace) {
+      self.postMessage({ id, result: { final: true, traces: await traces(model, text, beam) } });
     } else {
       for await (const result of translate(model, text, beam)) {
         if (!running.has(id)) break;
