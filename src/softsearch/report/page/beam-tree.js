@@ -118,9 +118,10 @@ function summary(trace, at) {
 }
 
 /** Where exact search went. */
-function exactly({ exact }) {
+function exactly({ exact, ranking: [first] }) {
   if (!exact) return [];
-  const where = exact.left_at === null ? 'The beam found it.' : `The beam lost it in step ${exact.left_at}.`;
+  const kept = exact.id === first?.id ? 'The beam found it.' : 'The beam kept it, and ranks another one higher by its score.';
+  const where = exact.left_at === null ? kept : `The beam lost it in step ${exact.left_at}.`;
   const found = html('span', { dir: 'auto' }, words(exact.pieces));
   return [html('p', { class: 'exact' }, '★ Most probable of all, by exact search: ', found, `, log p ${number(exact.log_prob)}. ${where}`)];
 }
@@ -164,7 +165,7 @@ export function beamTree(trace) {
   const [previous, play, next] = [button('previous step', '◀'), button('play', '▶ play'), button('next step', '▶')];
   const slider = html('input', { type: 'range', min: '1', max: String(last), 'aria-label': 'step' });
   const told = html('p', { class: 'told', role: 'status' });
-  const detail = html('div', { class: 'detail', tabindex: '0', role: 'region', 'aria-label': 'candidates of the step' });
+  const detail = html('div', { class: 'detail', tabindex: '0', role: 'group', 'aria-label': 'candidates of the step' });
   const ended = html('div', { class: 'outcome' }, ranking(trace), ...exactly(trace));
   const whole = html('div', { class: 'beam-tree' }, html('div', { class: 'player' }, previous, play, next, slider), scroll, told, detail, ended);
   let at = 1;
