@@ -15,11 +15,11 @@ export async function open(site) {
   return { translate: (request) => search({ ...request, alignments: attentive.has(request.model) }), traces };
 }
 
-async function traces({ model, text, beam }) {
+async function traces({ model, text, beam, glossary }) {
   const response = await fetch('translate', {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify({ text, model, beam, n_best: beam, trace: true }),
+    body: JSON.stringify({ text, model, beam, n_best: beam, glossary, trace: true }),
   }).catch(() => null);
   if (!response) throw new Error(UNREACHABLE);
   if (!response.ok) throw new Error(await reason(response));

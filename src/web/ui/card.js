@@ -125,7 +125,7 @@ export class Card {
         this.showCandidate(result.n_best[0], result.final);
         if (result.final) {
           this.finish(result.ms ?? performance.now() - begun);
-          this.tree.offer(() => opened.traces({ model: this.model.name, text, beam }));
+          this.tree.offer(() => opened.traces(asked));
         }
       }
     } catch (error) {

@@ -77,7 +77,7 @@ def test_a_trace_comes_with_the_same_translation(client: httpx.Client, translato
     assert traces == list(translator.translate([SENTENCE], beam=3, trace=True)[0].traces)
     answer = client.post("/translate", json={"text": SENTENCE, "search": "sample", "trace": True})
     assert answer.status_code == 422
-    assert "a trace shows beam or greedy search, found Sampling" in answer.json()["error"]
+    assert "a trace shows beam or greedy search, found sample" in answer.json()["error"]
     answer = client.post("/translate", json={"text": ["a" * 2000] * 10, "trace": True})
     assert "traces of 20000 characters" in answer.json()["error"]
 

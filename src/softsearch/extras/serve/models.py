@@ -79,13 +79,14 @@ class Model:
                 f"model {self.facts.name} has no attention, which alignments, markup and a coverage penalty need; "
                 "leave them out"
             )
-        control, confidence, trace = (options.get(name) or None for name in ("control", "confidence", "trace"))
+        control, confidence = options.get("control"), options.get("confidence", False)
+        trace = options.get("trace", False)
         if control is not None and kind not in ("beam", "greedy"):
             raise ConfigError(f"glossary and keep need beam or greedy search, found {kind}; change search")
         if trace and kind not in ("beam", "greedy"):
             raise ConfigError(f"a trace shows beam or greedy search, found {kind}; change search")
         batch_tokens = default_batch_tokens(search) if control is None and not trace else 1
-        return Group(self, search, batch_tokens, prefixes, options, bool(confidence), control=control, trace=bool(trace))
+        return Group(self, search, batch_tokens, prefixes, options, confidence, control=control, trace=trace)
 
     def score_group(self) -> "Group":
         """The group of pairs to score."""
