@@ -12,8 +12,8 @@ from softsearch.errors import InputError
 from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
 from softsearch.search.interface import Candidates
-from softsearch.text.vocabulary import EOS
-from tests.unit.search.tables import VOCAB, Row, TableModel, alignment_of, brute_force, log_probs_of, score_of
+from softsearch.text.vocabulary import BOS, EOS
+from tests.unit.search.tables import VOCAB, Found, Row, TableModel, alignment_of, brute_force, log_probs_of, score_of
 
 SOURCES = [(4, 1), (1,), (4, 4, 4), (), (1, 4, 1, 1)]
 
@@ -45,6 +45,39 @@ def test_a_beam_as_wide_as_the_search_space_equals_brute_force(
         assert [(h.tokens, h.truncated) for h in found] == [(f.tokens, f.truncated) for f in expected]
         assert [h.log_prob for h in found] == pytest.approx([f.log_prob for f in expected])
         assert [h.score for h in found] == pytest.approx([score_of(f, src, search) for f in expected])
+
+
+def plain_beam(model: TableModel, src: tuple[int, ...], search: BeamSearch) -> list[Found]:
+    """The search as its docstring has it: live hypotheses are compared by log probability, ended ones by score."""
+    live, ended = [Found((), 0.0, truncated=True)], list[Found]()
+    for _ in range(search.max_length(len(src))):
+        steps = [
+            (Found((*h.tokens, token), h.log_prob + float(log_prob), truncated=True), token)
+            for h in live
+            for token, log_prob in enumerate(model.row_log_probs(Row(src, (BOS, *h.tokens))))
+        ]
+        steps.sort(key=lambda step: -step[0].log_prob)
+        best = [h for h, token in steps[: search.beam] if token == EOS]
+        ended += [Found(h.tokens[:-1], h.log_prob, truncated=False) for h in best]
+        live = [h for h, token in steps if token != EOS][: search.beam]
+        if len(ended) >= search.beam:
+            break
+    ranked = (sorted(part, key=lambda h: -score_of(h, src, search)) for part in (ended, live))
+    return sum(ranked, list[Found]())[: search.n_best]
+
+
+@settings(max_examples=25)
+@given(
+    seed=st.integers(0, 10_000),
+    beam=st.integers(2, 4),
+    length_penalty=st.sampled_from([0.0, 1.0]),
+    coverage_penalty=st.sampled_from([0.0, 2.0]),
+)
+def test_a_narrow_beam_equals_a_plain_one(seed: int, beam: int, length_penalty: float, coverage_penalty: float) -> None:
+    search = BeamSearch(beam=beam, n_best=2, length_penalty=length_penalty, coverage_penalty=coverage_penalty)
+    for src, found in zip(SOURCES, search(model := TableModel(seed), SOURCES), strict=True):
+        expected = plain_beam(model, src, search)
+        assert [(h.tokens, h.truncated) for h in found] == [(f.tokens, f.truncated) for f in expected]
 
 
 @settings(max_examples=25)
