@@ -12,7 +12,7 @@ from softsearch.errors import ConfigError
 from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
 from softsearch.search.interface import Hypothesis, SearchStrategy
-from softsearch.search.mbr import MinimumBayesRisk, Tokens
+from softsearch.search.mbr import MinimumBayesRisk, Tokens, reference_shares
 from softsearch.search.sampling import Sampling
 from tests.unit.search.tables import TableModel
 from tests.unit.search.test_beam import SOURCES
@@ -108,3 +108,12 @@ def test_no_sources_and_one_candidate() -> None:
             MinimumBayesRisk(search, Counted())
     with pytest.raises(ConfigError, match=r"search\.n_best is 0"):
         MinimumBayesRisk(SAMPLES, Counted(), n_best=0)
+
+
+def test_a_translation_that_a_list_has_twice_is_one_event() -> None:
+    one, other = (
+        Hypothesis((token,), float(np.log(p)), 0.0, alignments=None, truncated=False)
+        for token, p in ((7, 0.5), (8, 0.25))
+    )
+    shares = reference_shares([one, one, other], sampled=False)
+    assert shares[one.tokens] == pytest.approx(2 * shares[other.tokens])
