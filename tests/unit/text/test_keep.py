@@ -33,7 +33,12 @@ def test_patterns_are_regular_expressions_and_the_longest_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "message"), [("(", "is not a regular expression"), ("a" * 1001, "1001 characters")]
+    ("pattern", "message"),
+    [
+        ("(", "is not a regular expression"),
+        ("(" * 400 + ")" * 400, "is not a regular"),
+        ("a" * 1001, "1001 characters"),
+    ],
 )
 def test_a_wrong_pattern_is_refused(pattern: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
