@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,21 @@ from softsearch.search.forced_decoding import forced_steps
 from softsearch.search.interface import Hypothesis, SearchStrategy, Sentences, StepFunction
 from softsearch.search.options import MAX_BEAM, OutputOptions, check_option
 from softsearch.search.sampling import Sampling
-from softsearch.text.tokenizer import SentencePieceTokenizer
 
 FIGURES = ("mean_log_prob", "min_log_prob", "softmax_entropy", "attention_entropy", "agreement", "token_log_probs")
 _DIGITS = 6
 _BATCH_TOKENS = 2048  # most source tokens of a batch, padding included, a sentence once for each sample
 _ORDER, _BETA = 6, 2  # of chrF: characters of the longest n-grams, and how much more recall counts than precision
+
+
+class Writer(Protocol):
+    """The tokenizer of the target."""
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of token ids."""
+
+    def text_order(self, ids: Sequence[int]) -> Sequence[int]:
+        """The places of token ids in the order of the text."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +86,7 @@ class Confidence:
 
 def measure_confidence(
     step_fn: StepFunction,
-    tokenizer: SentencePieceTokenizer,
+    tokenizer: Writer,
     search: SearchStrategy,
     src: Sentences,
     n_best_lists: Sequence[Sequence[Hypothesis]],

@@ -65,7 +65,7 @@ BAD = {  # the body of POST /translate: the status, what the answer says
     json.dumps({"text": "a" * 400 + "c", "keep": ["(a|aa)+$b"]}): (422, "keep='(a|aa)+$b' takes more than 1 s"),
     json.dumps({"text": "four", "glossary": {str(n): "x" for n in range(70_000)}}): (
         422,
-        "glossary: 70000 terms, expec",
+        "glossary: 70000 terms, expected",
     ),
     json.dumps({"text": "four", "glossary": {"four": LONG}}): (422, "glossary.four: String should have at most 200"),
     json.dumps({"text": " ".join(WORDS), "glossary": dict.fromkeys(WORDS, "vier")}): (422, "line 1 has 60 terms"),

@@ -1,4 +1,4 @@
-"""Word links of training pairs, from files or by IBM Model 1, written beside the pairs' token ids."""
+"""Word links of training pairs, from files or by IBM Model 1, written next to the pairs' token ids."""
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence

@@ -197,7 +197,7 @@ class Service:
             raise RequestError(422, f"{found}, expected as many of each")
 
     def check_alignments(self, texts: Sequence[str], n_best: int) -> None:
-        """Refuses markup whose sentences are so many and so long that all their alignments take much memory.
+        """Refuses markup with so much text that the alignments of all its sentences take much memory.
 
         Raises:
             RequestError: with status 422.
