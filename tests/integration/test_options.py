@@ -18,6 +18,7 @@ REPLACED = {  # beginnings, in SMALL
 }
 NEEDED = {
     "method=joint_likelihood": ("model=decoder_only_rnn", "model.embeddings.dim=16", "model.decoder.hidden_dim=16"),
+    "method=guided_alignment": ("data.links=auto",),
     "method=minimum_risk": ("method.samples=3", "batching.sentences=8"),  # each of which is translated
     "optimizer=lazy_adam": ("+model.embeddings.sparse=true",),
     "scheduler=halving": ("scheduler.start=1", "scheduler.every=1"),
