@@ -3,8 +3,8 @@
     python benchmarks/guided_alignment.py --data MULTI30K --out FOLDER [--seeds 1 2 3] [--steps 900]
 
 Trains each model on Multi30k and on the generated corpus, by teacher forcing and by method=guided_alignment with
-data.links=auto. Alignment error rates are those of the references of 300 pairs aligned by hand (alignments/README.md),
-and of the generated test set, whose links are known. A run or a measure is skipped where its results are there: the
+data.links=auto. Alignment error rates are those of the references of 300 pairs (alignments/README.md), and of the
+generated test set, whose links are known. A run or a measure is skipped where its results are there: the
 same command goes on after an interruption. Results go to FOLDER/results.json, the table is printed.
 """
 

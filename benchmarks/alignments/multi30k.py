@@ -1,4 +1,4 @@
-"""The 300 sentence pairs of Multi30k whose words were aligned by hand, and how far IBM Model 1 is from these links.
+"""The 300 sentence pairs of Multi30k whose words were aligned by reading, and how far IBM Model 1 is from these links.
 
     python benchmarks/alignments/multi30k.py MULTI30K --write FOLDER
 

@@ -113,7 +113,8 @@ class Evaluator:
         )
         warnings = [f"{system.name} has no -log p of a reference token: {no_nll}"] if no_nll else []
         if lacking:
-            warnings.append(f"{system.name}: {lacking:,} translations lack a term of the glossary")
+            what = "1 translation lacks" if lacking == 1 else f"{lacking:,} translations lack"
+            warnings.append(f"{system.name}: {what} a term of the glossary")
         if cut := sum(hypothesis.truncated for hypothesis in hypotheses):
             share = f"{cut:,} of {len(hypotheses):,} translations"
             warnings.append(f"{system.name}: {share} {'was' if cut == 1 else 'were'} cut off at the length limit")

@@ -22,8 +22,8 @@ _BATCH_TOKENS = 2048  # most source tokens of a batch, padding included, a sente
 _ORDER, _BETA = 6, 2  # of chrF: characters of the longest n-grams, and how much more recall counts than precision
 
 
-class Writer(Protocol):
-    """The tokenizer of the target."""
+class TargetTokenizer(Protocol):
+    """What is needed of the target's tokenizer, which belongs to another layer."""
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of token ids."""
@@ -86,7 +86,7 @@ class Confidence:
 
 def measure_confidence(
     step_fn: StepFunction,
-    tokenizer: Writer,
+    tokenizer: TargetTokenizer,
     search: SearchStrategy,
     src: Sentences,
     n_best_lists: Sequence[Sequence[Hypothesis]],

@@ -43,7 +43,8 @@ class ParallelSource(ABC):
         reverse_source: read the source from its end to its start (Sutskever et al. 2014, section 3.3).
         target_direction: ``r2l`` writes the target from its end to its start.
         links: which words of the training text translate each other, for ``method=guided_alignment``: a file in
-            Pharaoh's format as ``train``, or a list with one for each of several corpora; or ``auto``, by IBM Model 1.
+            Pharaoh's format as ``train``, or a list with one for each of several corpora; or ``auto``, by IBM Model 1
+            with a diagonal prior.
     """
 
     src_lang: str = ""

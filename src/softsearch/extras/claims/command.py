@@ -129,11 +129,9 @@ def write_pages(folder: Path) -> None:
     Raises:
         ConfigError: a file of results cannot be read, or lacks what its claim compares.
     """
-    found = {
-        name: results | (judged(read_claim(name, results["scale"]), results["tables"]) if name in claim_names() else {})
-        for name, results in published(folder).items()
-    }
-    claims = {name: read_claim(name, "cpu") for name in claim_names()}
+    claims, found = {name: read_claim(name, "cpu") for name in claim_names()}, dict(published(folder))
+    for name in found.keys() & claims.keys():
+        found[name] |= judged(read_claim(name, found[name]["scale"]), found[name]["tables"])
     with new_contents(folder, "pages") as new:
         facts = {name: (claim.title, claim.source, claim.minutes) for name, claim in claims.items()}
         (new / PAGE).write_text(claims_index(facts, found), encoding="utf-8")
