@@ -102,9 +102,15 @@ def starts_run(*, offline: bool) -> bool:
 def _is_logged_in() -> bool:
     import wandb
 
-    if "prompt" in inspect.signature(wandb.login).parameters:
+    if "prompt" not in inspect.signature(wandb.login).parameters:  # before 0.30
+        return bool(wandb.api.api_key)
+    settings = wandb.setup().settings
+    # Else login asks the server for the user's name, which takes minutes without a network.
+    silent, settings.silent = settings.silent, True
+    try:
         return bool(wandb.login(prompt=False, verify=False))
-    return bool(wandb.api.api_key)  # before 0.30
+    finally:
+        settings.silent = silent
 
 
 def kept_id(run_dir: Path) -> str:
