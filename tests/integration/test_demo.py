@@ -51,11 +51,11 @@ class TestTrained:
         report = (folder / RUN / "evaluate" / "report.html").read_text(encoding="utf-8")
         assert '<table class="heatmap">' in report
 
-    def test_the_readme_shows_its_attention(self, folder: Path, tmp_path: Path) -> None:
+    def test_the_tutorial_shows_its_attention(self, folder: Path, tmp_path: Path) -> None:
         """Drawn again by ``make pictures``; the words stand beside the picture."""
         src, tgt = draw(folder, tmp_path)
-        readme = (ROOT / "README.md").read_text(encoding="utf-8")
-        assert f"![Attention of the demo model: {' '.join(tgt[:-1])}](docs/alignments.png)" in readme
+        tutorial = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+        assert f"![Attention of the demo model: {' '.join(tgt[:-1])}](alignments.png)" in tutorial
         assert src[0] in ("friday", "friday,")
         for name in NAMES:
             with Image.open(ROOT / "docs" / name) as shown, Image.open(tmp_path / name) as drawn:
