@@ -159,7 +159,12 @@ def every_model() -> list[Any]:
         variants = {
             "luong2015": [[], *LUONG],
             "rnn": [[], [f"cell._target_={__name__}.OwnCell"]],
-            "rnnencdec": [[], RANK, [f"decoder.cell._target_={LSTM}", "~decoder.cell.reset"]],
+            "rnnencdec": [
+                [],
+                RANK,
+                ["decoder.summary=start"],
+                [f"decoder.cell._target_={LSTM}", "~decoder.cell.reset"],
+            ],
             "rnnsearch": [[], [f"decoder.cell._target_={LSTM}"], OWN_PARTS],
             "chorowski2015": [
                 [],

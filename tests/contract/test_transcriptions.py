@@ -49,6 +49,8 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
         [f"encoder.cell._target_={LSTM}"],
         [f"encoder.cell._target_={ELMAN}"],
         ["encoder.bidirectional=true"],
+        ["decoder.summary=cell"],
+        ["decoder.summary=start"],
         [f"encoder.cell._target_={LSTM}", "encoder.bidirectional=true", "+encoder.num_layers=2"],
         [f"decoder.cell._target_={LSTM}", "~decoder.cell.reset"],
         [f"decoder.cell._target_={ELMAN}", "~decoder.cell.reset"],

@@ -155,16 +155,17 @@ def rnnencdec(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]
     for token in ids:
         y = dropped(options, w["embedding.weight"][token])
         x = w.affine("cell.input_projection", drop_input(options, state, y))
-        of_summary, inside = w.product("cell_summary_projection", c), np.zeros(len(h))
+        of_summary, inside = np.zeros(len(x)), np.zeros(len(h))
+        if options["summary"] != "start":
+            of_summary = w.product("cell_summary_projection", c)
         if options["cell"] == "gru":
             inside = of_summary[2 * len(h) :].copy()  # C c
             of_summary[2 * len(h) :] = 0
         state = cell(w.at("cell"), options, x + of_summary, state, inside)
-        s = maxout(
-            w.product("readout_projections.state", state[0])
-            + w.affine("readout_projections.embedding", y)
-            + w.product("readout_projections.summary", c)
-        )
+        s = w.product("readout_projections.state", state[0]) + w.affine("readout_projections.embedding", y)
+        if options["summary"] == "readout":
+            s += w.product("readout_projections.summary", c)
+        s = maxout(s)
         logits.append(
             w.affine("output_projection", dropped(options, s) if factor is None else factor @ dropped(options, s))
         )
