@@ -1,8 +1,11 @@
-"""A measure of no run: the time of a training step by the length of sentences, for models with random weights."""
+"""A measure of no run: the time of a training step and of decoding, for models with random weights."""
 
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 from statistics import median
 from time import perf_counter
 
@@ -15,6 +18,7 @@ from softsearch.app.train.parts import build_training
 from softsearch.data.dataset import Batch
 from softsearch.extras.claims.measures import Runs
 from softsearch.extras.claims.verdict import Row
+from softsearch.models.interface import Seq2Seq
 from softsearch.ranges import AtLeastOne
 from softsearch.text.vocabulary import BOS, EOS, SPECIALS
 from softsearch.training.module import make_optimizer
@@ -25,74 +29,89 @@ Step = Callable[[Batch], object]
 
 @dataclass(frozen=True, kw_only=True)
 class StepTimes:
-    """A row for each model, length and round: ``microseconds`` a target token, and ``growth`` over the first length.
+    """A row for each model, vocabulary, length and round: ``microseconds`` a target token, and their ``growth``.
 
     A step is forward and backward pass and the optimizer's step, on random tokens, all sentences being equally long.
-    Every batch has ``tokens`` target tokens, in fewer sentences the longer they are. In each round every model takes
-    the steps of every length in turn, so that what else the machine does meets all of them; a round is the ``seed``.
+    Every batch has ``tokens`` target tokens, in fewer sentences the longer they are. The tokens are spread as words are
+    in text, the n-th being 1/n as frequent. In each round every model takes all steps in turn, so that what else the
+    machine does meets all of them; a round is the ``seed``. ``growth`` is over the first vocabulary and length.
 
     Args:
         models: options of ``train`` by name.
         lengths: tokens of a sentence on either side, EOS included.
         tokens: of a batch.
-        vocabulary: tokens that there are.
+        vocabularies: numbers of tokens that there are.
         rounds: how often everything is measured.
         steps: whose median counts, after one more.
+        decoding: also measures translation, one target token after the other, without a search: ``decoding`` is its
+            microseconds a target token, and ``decoding_growth`` their growth.
         device: where, such as ``cuda``.
     """
 
     models: Mapping[str, Sequence[str]]
     lengths: Sequence[AtLeastOne]
     tokens: AtLeastOne
-    vocabulary: AtLeastOne
+    vocabularies: Sequence[AtLeastOne]
     rounds: AtLeastOne = 3
     steps: AtLeastOne = 3
+    decoding: bool = False
     device: str = "cpu"
 
     def __call__(self, runs: Runs) -> list[Row]:
         """Builds the models, and measures."""
         del runs
-        built = {name: self._build(overrides) for name, overrides in self.models.items()}
-        batches = {length: self._batch(length) for length in self.lengths}
+        batches = {size: self._batch(*size) for size in product(self.vocabularies, self.lengths)}
+        built = {key: self._build(*key) for key in product(self.models, self.vocabularies)}
         rows: list[Row] = []
         for number in range(1, self.rounds + 1):
             log.info("round %d of %d", number, self.rounds)
-            for name, (step, parameters) in built.items():
-                first = 0.0
-                for length, batch in batches.items():
-                    seconds = self._time(step, batch) / batch.tgt_tokens[:, 1:].numel()
-                    first = first or seconds
-                    place = {"model": name, "seed": number, "length": length, "sentences": len(batch.tgt_tokens)}
-                    values = {"microseconds": seconds * 1e6, "growth": seconds / first, "parameters": parameters}
-                    rows.append(place | values)
+            for name in self.models:
+                first: Row = {}
+                for (vocabulary, length), batch in batches.items():
+                    model, step = built[name, vocabulary]
+                    place = {"model": name, "seed": number, "vocabulary": vocabulary, "length": length}
+                    found = {"microseconds": self._time(step, batch)}
+                    if self.decoding:
+                        found["decoding"] = self._time(partial(_decode, model), batch)
+                    first = first or found
+                    growth = {"growth": found["microseconds"] / first["microseconds"]}
+                    if self.decoding:
+                        growth["decoding_growth"] = found["decoding"] / first["decoding"]
+                    facts = {
+                        "sentences": len(batch.tgt_tokens),
+                        "parameters": sum(p.numel() for p in model.parameters()),
+                    }
+                    rows.append(place | found | growth | facts)
         return rows
 
-    def _build(self, overrides: Sequence[str]) -> tuple[Step, int]:
-        """The training step of a model, and its number of parameters."""
-        options = read_options(composed("train", *overrides, "name=NAME", "run_dir=RUN"), Train)
+    def _build(self, name: str, vocabulary: int) -> tuple[Seq2Seq, Step]:
+        """A model and its training step."""
+        overrides = [*self.models[name], f"tokenizer.vocab_size={vocabulary}", "name=NAME", "run_dir=RUN"]
+        options = read_options(composed("train", *overrides), Train)
         torch.manual_seed(options.seed)
-        model = build(options.model, src_vocab_size=self.vocabulary, tgt_vocab_size=self.vocabulary)
-        model = model.to(self.device).train()
+        model = build(options.model, src_vocab_size=vocabulary, tgt_vocab_size=vocabulary).to(self.device)
         training = build_training(options, model)
         optimizer = make_optimizer(training["optimizer"], model)
 
         def step(batch: Batch) -> None:
+            model.train()
             losses, tokens = training["method"](model, training["loss"], batch, 0)
             (losses.smoothed / tokens).backward()
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
 
-        return step, sum(parameter.numel() for parameter in model.parameters())
+        return model, step
 
-    def _batch(self, length: int) -> Batch:
+    def _batch(self, vocabulary: int, length: int) -> Batch:
         generator = torch.Generator().manual_seed(length)
         size = (2, max(1, self.tokens // length), length)
-        src, tgt = torch.randint(len(SPECIALS), self.vocabulary, size, generator=generator)
+        low, high = math.log(len(SPECIALS)), math.log(vocabulary)
+        src, tgt = (low + (high - low) * torch.rand(size, generator=generator)).exp().long()
         src[:, -1] = tgt[:, -1] = EOS
         return Batch(src.to(self.device), torch.cat((tgt.new_full((len(tgt), 1), BOS), tgt), dim=1).to(self.device))
 
     def _time(self, step: Step, batch: Batch) -> float:
-        """Seconds of a step: the median."""
+        """Microseconds a target token: the median."""
         found = []
         for _ in range(1 + self.steps):
             start = perf_counter()
@@ -100,4 +119,13 @@ class StepTimes:
             if self.device != "cpu":
                 torch.cuda.synchronize(self.device)
             found.append(perf_counter() - start)
-        return median(found[1:])
+        return median(found[1:]) * 1e6 / batch.tgt_tokens[:, 1:].numel()
+
+
+@torch.inference_mode()
+def _decode(model: Seq2Seq, batch: Batch) -> None:
+    """Reads the targets as a search does, one token after the other."""
+    model.eval()
+    state = model.encode(batch.src_tokens)
+    for tokens in batch.tgt_tokens[:, :-1].unbind(1):
+        state = model.decoder.step(tokens, state).state
