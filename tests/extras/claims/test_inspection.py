@@ -55,6 +55,30 @@ def test_the_config_of_a_run_names_nothing_that_a_checkpoint_may_not(
     assert not made.exists()
 
 
+@pytest.mark.parametrize(
+    ("rerank", "more"),
+    [("first", ["search.models=[b,'c=1']"]), ("all", ["search.models=[b,'c=1']", "search.proposers=[b,'c=1']"])],
+)
+def test_the_first_model_of_a_group_searches_and_the_others_score_its_list(
+    monkeypatch: pytest.MonkeyPatch, rerank: Any, more: list[str]
+) -> None:
+    facts = dict.fromkeys(("nll", "length_ratio", "aer", "parameters", "sentences_per_second", "no_unk_sentences"), 1)
+    system = SimpleNamespace(name="a", scores={}, hypotheses=["ein"], **facts)
+    asked = []
+
+    def evaluated(folders: Any, options: Any) -> Any:
+        asked.append((folders, options))
+        return SimpleNamespace(systems=[system])
+
+    monkeypatch.setattr(measures, "_evaluated", evaluated)
+    measure = measures.Evaluate(
+        table="scores", together="seeds", size=3, rerank=rerank, options=["search.search.beam=4"]
+    )
+    rows = measure({"x": {seed: Path(name) for seed, name in enumerate(("a", "b", "c=1", "d", "e", "f"), 1)}})
+    assert asked[0] == ([Path("a")], ["search=rerank", "search.search.beam=4", *more])
+    assert [row["seed"] for row in rows] == ["1+2+3", "4+5+6"]
+
+
 def test_rows_of_a_table_differ_by_text_and_whole_numbers() -> None:
     rows = [{"k": k, "norm": k + seed / 10} for k in (1, 2000) for seed in (1, 3)]
     assert averaged(rows, ["k", "norm"]) == [["1", "1.20 ± 0.141"], ["2,000", "2,000 ± 0.141"]]

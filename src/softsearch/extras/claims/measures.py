@@ -17,7 +17,7 @@ from omegaconf import OmegaConf
 
 import softsearch
 from softsearch.app.config.build import rebuild_source
-from softsearch.app.config.composition import CONFIGS, composed
+from softsearch.app.config.composition import CONFIGS, composed, quoted
 from softsearch.app.config.validation import build, plain
 from softsearch.app.environment import git_state
 from softsearch.app.evaluate.evaluate import evaluate
@@ -120,6 +120,8 @@ class Evaluate:
         seeds: of these runs; null for all.
         together: the systems of a report: ``each`` run alone, the ``runs`` of one seed, or the ``seeds`` of one run.
         size: how many seeds are one group; null for all.
+        rerank: the first model of a group searches, and all of them score its n-best list; ``all``: or the lists of
+            all of them.
     """
 
     table: Literal["scores", "lengths", "searches", "differences", "frequencies", "rarity", "attention", "heatmaps"]
@@ -128,6 +130,7 @@ class Evaluate:
     seeds: Sequence[int] | None = None
     together: Literal["each", "runs", "seeds"] = "each"
     size: AtLeastOne | None = None
+    rerank: Literal["first", "all"] | None = None
 
     def __call__(self, runs: Runs) -> list[Row]:
         """Evaluates what has not been evaluated with these options."""
@@ -145,10 +148,10 @@ class Evaluate:
         return list(groups.values())
 
     def _rows(self, systems: Mapping[tuple[str, int], Path]) -> Iterator[Row]:
-        report, keys = _evaluated(list(systems.values()), self.options), list(systems)
+        report, keys = self._report(list(systems.values())), list(systems)
         run, seed = keys[0]
         seed_ensemble = (run, "+".join(str(seed) for _, seed in keys))
-        keys = keys if len(report.systems) >= len(keys) else []  # members=false
+        keys = keys if len(report.systems) >= len(keys) else []  # members=false, or reranked
         ensembles = [seed_ensemble if self.together == "seeds" else ("ensemble", seed)]
         named = [*ensembles[: len(report.systems) - len(keys)], *keys]
         labels = {
@@ -163,6 +166,14 @@ class Evaluate:
         for system in report.systems:
             for row in _TABLES[self.table](system, report):
                 yield labels[system.name] | row
+
+    def _report(self, folders: Sequence[Path]) -> Report:
+        """The report of a group."""
+        if self.rerank is None:
+            return _evaluated(folders, self.options)
+        others = f"[{','.join(quoted(str(folder)) for folder in folders[1:])}]"
+        options = ["search=rerank", *self.options, f"search.models={others}"]
+        return _evaluated(folders[:1], options + [f"search.proposers={others}"] * (self.rerank == "all"))
 
 
 def _scores(system: SystemReport, report: Report) -> Iterator[Row]:
