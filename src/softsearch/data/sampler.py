@@ -16,6 +16,7 @@ from softsearch.ranges import AtLeastOne, Range
 _CHUNK = 1 << 20  # sentences shuffled together
 _SHARD = 1 << 24  # pairs planned together
 _BLOCK = 1 << 12  # neighbouring pairs of a shard
+_STEP = 8  # of rounded lengths
 Indices = NDArray[np.integer]
 
 
@@ -30,6 +31,7 @@ class Batching:
         max_length: most tokens on a side of a training pair, EOS included; longer pairs are left out and counted.
         batches: train on this number of batches only, of evenly spaced lengths; on all by default.
         num_workers: processes that make batches; 0 makes them in the training process, which is enough for most runs.
+        static_shapes: count lengths in steps of 8, or more beyond 64, so that batches can be padded to few shapes.
     """
 
     tokens: AtLeastOne = 4096
@@ -37,6 +39,19 @@ class Batching:
     max_length: Annotated[int, Range(2)] | None = None
     batches: AtLeastOne | None = None
     num_workers: Annotated[int, Range(0, 1024)] = 0
+    static_shapes: bool = False
+
+    def shape(self, sentences: int, src_len: int, tgt_len: int) -> tuple[int, int, int]:
+        """The static shape of a batch: rounded lengths, and as many sentences as a full batch of them has."""
+        src_len, tgt_len = self._rounded(np.array([src_len, tgt_len])).tolist()
+        full = self.tokens // max(src_len, tgt_len)
+        full = full if self.sentences is None else min(full, self.sentences)
+        return (full if sentences <= full else -(-sentences // _STEP) * _STEP), src_len, tgt_len
+
+    def _rounded(self, lengths: NDArray[np.integer]) -> NDArray[np.integer]:
+        """Lengths in steps of 8 up to 64, of 16 up to 128, and so on, within the budget."""
+        steps = np.maximum(_STEP, 2 ** (np.ceil(np.log2(lengths)).astype(np.int64) - 3).clip(0))
+        return np.maximum(lengths, np.minimum(-(-lengths // steps) * steps, self.tokens))
 
     def subset(self, batches: list[Indices]) -> list[Indices]:
         """Returns the batches to train on."""
@@ -53,6 +68,8 @@ class Batching:
         Returns:
             The indices of each batch; target lengths never decrease from one batch to the next.
         """
+        if self.static_shapes:
+            src_lengths, tgt_lengths = self._rounded(src_lengths), self._rounded(tgt_lengths)
         order = _alternating_sort(src_lengths, tgt_lengths)
         longest = np.maximum(src_lengths, tgt_lengths)[order]
         changes = [0, *(np.flatnonzero(np.diff(longest)) + 1).tolist(), len(order)]  # bounds of runs of equal length

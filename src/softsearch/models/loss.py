@@ -43,13 +43,18 @@ class CrossEntropy(nn.Module):
             return Loss(smoothed, nll.detach())
         return self.from_linear(output.weight, output.bias, features, targets)
 
-    def from_linear(self, weight: Tensor, bias: Tensor, features: Tensor, targets: Tensor) -> Loss:
-        """The loss with some rows of an output layer, ``[words, dim]`` and ``[words]``; targets index these rows."""
+    def from_linear(
+        self, weight: Tensor, bias: Tensor, features: Tensor, targets: Tensor, real: Tensor | None = None
+    ) -> Loss:
+        """The loss with some rows of an output layer, ``[words, dim]`` and ``[words]``; targets index these rows.
+
+        Where ``real`` ``[tokens]`` is False, a token does not count; by default all do.
+        """
         training = torch.is_grad_enabled()
         dtype = torch.bfloat16 if self.in_bfloat16 and training else weight.dtype
         if torch.is_autocast_enabled(features.device.type):
             dtype = torch.get_autocast_dtype(features.device.type)
-        return Loss(*_ChunkedCrossEntropy.apply(features, weight, bias, targets, self.smoothing, training, dtype))
+        return Loss(*_ChunkedCrossEntropy.apply(features, weight, bias, targets, real, self.smoothing, training, dtype))
 
 
 class SampledSoftmax(CrossEntropy):
@@ -194,6 +199,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         weight: Tensor,
         bias: Tensor,
         targets: Tensor,
+        real: Tensor | None,
         smoothing: float,
         training: bool,
         dtype: torch.dtype,
@@ -203,9 +209,15 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         rows = rows_at_a_time(vocab, features.device)
         features = functional.pad(features, (0, 0, 0, -tokens % min(_MULTIPLE, rows)))
         w, b, x = (tensor.detach().to(dtype) for tensor in (weight, bias, features))
+        accumulator = accumulation_dtype(w)
+        keep: Tensor | None = None
+        count: Tensor | int = tokens
+        if real is not None:
+            count = real.sum(dtype=accumulator)
+            keep = functional.pad(real, (0, x.shape[0] - tokens)).to(x.dtype)[:, None]  # [rows, 1]
+            x = x * keep  # so that products with x leave out the other tokens
         d_x = torch.empty_like(x) if needs_grad else None
         d_weight, d_bias = (torch.zeros_like(t) if needs_grad else t for t in (weight, bias))
-        accumulator = accumulation_dtype(w)
         nll, log_normalisers = (x.new_zeros((), dtype=accumulator) for _ in range(2))
         chunk = max(1, min(x.shape[0], rows))
         # Allocated once: memory that is freed and asked for again may come from the system each time.
@@ -217,10 +229,10 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
                 x_rows, target = x[begin : begin + chunk], targets[begin : begin + chunk]
                 logits, end = space[: x_rows.shape[0]], begin + x_rows.shape[0]
                 torch.addmm(b, x_rows, w.T, out=logits)
-                real = logits[: target.shape[0]]
-                target_logits = real.gather(1, target[:, None])[:, 0].to(accumulator)
+                own = logits[: target.shape[0]]
+                target_logits = own.gather(1, target[:, None])[:, 0].to(accumulator)
                 if d_x is None:
-                    chunk_nll = real.to(accumulator).logsumexp(-1) - target_logits
+                    chunk_nll = own.to(accumulator).logsumexp(-1) - target_logits
                 else:
                     first = begin - begin % group
                     probs = torch.softmax(logits, -1, out=all_probs[begin - first : end - first])
@@ -230,25 +242,30 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
                     chunk_nll = -target_probs.clamp(min=torch.finfo(accumulator).tiny).log()
                     flat.index_add_(0, places, ones.new_full(places.shape, smoothing - 1))  # scatter_add_ is slow
                     probs[target.shape[0] :] = 0
-                    d_bias += torch.mm(ones[:, : x_rows.shape[0]], probs)[0]
+                    d_bias += torch.mm(ones[:, : x_rows.shape[0]] if keep is None else keep[begin:end].T, probs)[0]
                     torch.mm(probs, w, out=d_x[begin:end])
                     if end == first + group or end == x.shape[0]:
                         d_weight += all_probs[: end - first].T @ x[first:end]
+                if keep is not None:
+                    counts = keep[begin : begin + target.shape[0], 0]
+                    chunk_nll, target_logits = chunk_nll * counts, target_logits * counts
                 nll += chunk_nll.sum()
                 log_normalisers += (chunk_nll + target_logits).sum()
             x_sum, w_mean = x.sum(0, dtype=accumulator), w.mean(0, dtype=accumulator)
-            logit_means = x_sum @ w_mean + tokens * b.mean(dtype=accumulator)  # summed over the rows
+            logit_means = x_sum @ w_mean + count * b.mean(dtype=accumulator)  # summed over the rows
             smoothed = (1 - smoothing) * nll + smoothing * (log_normalisers - logit_means)
         if d_x is not None:
             d_weight -= (smoothing / vocab) * x_sum
-            d_bias -= smoothing * tokens / vocab
+            d_bias -= smoothing * count / vocab
             d_features = d_x[:tokens].to(features.dtype) - smoothing * w_mean.to(features.dtype)
+            if keep is not None:
+                d_features = d_features * keep[:tokens].to(features.dtype)
             ctx.save_for_backward(d_features, d_weight, d_bias)
         ctx.mark_non_differentiable(nll)
         return smoothed, nll
 
     @staticmethod
-    def backward(ctx: Any, d_smoothed: Tensor, _: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None, None, None]:
+    def backward(ctx: Any, d_smoothed: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         d_features, d_weight, d_bias = ctx.saved_tensors
         d_features = d_features * d_smoothed.to(d_features.dtype)
-        return d_features, d_weight * d_smoothed, d_bias * d_smoothed, None, None, None, None
+        return d_features, d_weight * d_smoothed, d_bias * d_smoothed, *(None,) * 5

@@ -1,9 +1,10 @@
 """LightningModule of every architecture: steps, validation, optimizer and gradient clipping."""
 
+import logging
 import math
 from collections.abc import Callable, Iterable
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import lightning
 import torch
@@ -32,6 +33,10 @@ from softsearch.training.optimizer.lazy_adam import LazyAdam, clip_by_norm, clip
 from softsearch.training.optimizer.muon import Muon, parameter_groups
 from softsearch.training.optimizer.schedules import Plateau
 
+if TYPE_CHECKING:
+    from softsearch.training.cuda_graphs import CudaGraphs
+
+log = logging.getLogger(__name__)
 _HIGHEST_RATE = 10_000  # a number that every precision has
 Optimize = Callable[[Iterable[nn.Parameter]], Optimizer]
 
@@ -47,6 +52,7 @@ class TranslationModule(lightning.LightningModule):
         scheduler: called with the optimizer; its schedule advances after every optimizer step.
         method: computes the training loss; validation is teacher forcing.
         compiles: whether ``torch.compile`` compiles :meth:`Seq2Seq.features` while training.
+        cuda_graphs: whether steps are recorded as CUDA graphs, where they can be.
     """
 
     def __init__(
@@ -58,10 +64,13 @@ class TranslationModule(lightning.LightningModule):
         scheduler: Callable[[Optimizer], LRScheduler],
         method: TrainingMethod = teacher_forcing,
         compiles: bool = False,
+        cuda_graphs: bool = False,
     ) -> None:
         super().__init__()
         self.model, self.loss = model, loss
         self.optimizer, self.scheduler, self.method, self.compiles = optimizer, scheduler, method, compiles
+        self.cuda_graphs = cuda_graphs
+        self.graphs: CudaGraphs | None = None  # while training
         self.val_nll = MeanMetric()
         self.step_rate = 0.0  # of the optimizer's first group in its last step
         self.step_started = 0.0  # seconds, when the last forward pass began
@@ -70,14 +79,25 @@ class TranslationModule(lightning.LightningModule):
         self.options: list[dict[str, Any]] = []  # of the optimizer's groups, as this run's config has them
 
     def on_fit_start(self) -> None:
-        """Compiles the model's method in place, so that its weights keep their names; all lengths share one graph."""
+        """Compiles the model's method in place, so that its weights keep their names; all lengths share one graph.
+
+        CUDA graphs are recorded from then on.
+        """
         count_from_one(self.trainer)
         if self.compiles:
             self.model.features = torch.compile(self.model.features, dynamic=True)  # type: ignore[method-assign]
+        if self.cuda_graphs:
+            from softsearch.training.cuda_graphs import CudaGraphs, obstacle
+
+            if reason := obstacle(self.trainer, self):
+                log.warning("cuda_graphs=true has no effect: %s", reason)
+            else:
+                self.graphs = CudaGraphs(self.trainer.datamodule.batching.shape)  # type: ignore[attr-defined]
 
     def on_fit_end(self) -> None:
         """Leaves the model as it was, because a copy of it would compute with its weights."""
         vars(self.model).pop("features", None)
+        self.graphs = None
 
     def training_step(self, batch: Batch, _: int) -> Tensor:
         """The mean loss of a target token or a sentence (``loss.per``) over the batches of all processes."""
@@ -207,7 +227,7 @@ class TranslationModule(lightning.LightningModule):
         """
         step, exhausted = self.trainer.global_step, False
         try:
-            loss, tokens = self.method(self.model, self.loss, batch, step)
+            loss, tokens = (self.graphs or self.method)(self.model, self.loss, batch, step)
         except RuntimeError as error:
             if not out_of_memory(error):
                 raise

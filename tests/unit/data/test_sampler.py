@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
@@ -292,3 +292,29 @@ def test_shards_follow_one_another_in_another_order_in_every_epoch() -> None:
         orders.add(tuple(dict.fromkeys(numbers)))
         assert sum(a != b for a, b in pairwise(numbers)) == 2
     assert len(orders) > 2
+
+
+@given(lengths_and_budgets())
+def test_static_shapes_are_few_and_hold_every_batch(corpus: tuple[Lengths, Lengths, Batching]) -> None:
+    src, tgt, exact = corpus
+    batching = replace(exact, static_shapes=True)
+    batches = batching.cut(src, tgt)
+    assert sorted(np.concatenate([np.empty(0, int), *batches])) == list(range(len(src)))
+    shapes: dict[tuple[int, int], set[int]] = {}
+    for batch in batches:
+        found = (len(batch), int(src[batch].max()), int(tgt[batch].max()))
+        sentences, *lengths = batching.shape(*found)
+        assert all(map(int.__ge__, (sentences, *lengths), found))
+        assert sentences * max(lengths) <= batching.tokens
+        assert all(length in (8, 16, 24, 32, batching.tokens) for length in lengths)
+        shapes.setdefault((lengths[0], lengths[1]), set()).add(sentences)
+    assert all(len(numbers) == 1 for numbers in shapes.values())
+
+
+def test_static_shapes_of_long_sentences_and_of_batches_over_the_budget() -> None:
+    shape = Batching(tokens=1000, static_shapes=True).shape
+    assert [shape(2, length, 1)[1:] for length in (64, 65, 128, 129, 256, 257, 999, 1001)] == [
+        (length, 8) for length in (64, 80, 128, 160, 256, 320, 1000, 1001)
+    ]
+    assert shape(40, 24, 24) == (41, 24, 24)
+    assert shape(42, 24, 24) == (48, 24, 24)  # sampling made sentences longer than they were when batches were cut

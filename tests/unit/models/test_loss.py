@@ -151,3 +151,16 @@ def test_an_impossible_target_has_an_exact_gradient_and_in_evaluation_an_exact_l
     assert loss.nll.item() == pytest.approx(-math.log(torch.finfo(torch.float32).tiny))
     assert output.bias.grad is not None
     torch.testing.assert_close(output.bias.grad, torch.tensor([0.5, -1.0, 0.5]))
+
+
+@pytest.mark.parametrize("rows", [3, ROWS])
+def test_tokens_that_are_not_real_do_not_count(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    monkeypatch.setattr(output_layers, "ROWS", rows)
+    output, (features, targets) = layer(), data(11)
+    real = torch.tensor([True, False, True, True, False, False, False, True, True, False, True])
+    cross_entropy, inputs = CrossEntropy(smoothing=0.2), (features, output.weight, output.bias)
+    expected = cross_entropy(features[real], targets[real], output)
+    found = cross_entropy.from_linear(output.weight, output.bias, features, targets, real)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=0)
+    wanted, gradients = (torch.autograd.grad(0.37 * loss.smoothed, inputs) for loss in (expected, found))
+    torch.testing.assert_close(gradients, wanted, rtol=1e-10, atol=1e-14)

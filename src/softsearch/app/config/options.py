@@ -69,6 +69,7 @@ class Train:
     name: str
     seed: Seed
     compile: bool
+    cuda_graphs: bool
     monitor: str
     test: bool | AtLeastOne = True
     resume: Literal["auto"] | Path | None

@@ -161,7 +161,7 @@ def fit_together(options: Train, training: dict[str, Any], model: Seq2Seq) -> di
     if isinstance(training["loss"], SampledSoftmax | NoiseContrastive):
         training["loss"].check(model.decoder.output_projection)
     training["scheduler"](make_optimizer(training["optimizer"], model, nn.Linear(1, 1).parameters()))
-    return training | {"compiles": options.compile}
+    return training | {"compiles": options.compile, "cuda_graphs": options.cuda_graphs}
 
 
 def describe_model(options: Train, src_size: int = 0, tgt_size: int = 0) -> Seq2Seq:

@@ -1,0 +1,178 @@
+"""Training steps as CUDA graphs: the GPU starts the kernels of a pass by itself, instead of Python one by one."""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import lightning
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from softsearch.data.dataset import Batch
+from softsearch.errors import ConfigError, summarize
+from softsearch.models.interface import Seq2Seq
+from softsearch.models.loss import CrossEntropy, Loss
+from softsearch.models.output_layers import OutputLayer
+from softsearch.text.vocabulary import BOS, EOS, PAD
+from softsearch.training.objectives.teacher_forcing import teacher_forcing
+
+log = logging.getLogger(__name__)
+Shape = tuple[int, int, int]  # sentences, src_len, tgt_len
+_WARM_UPS = 2  # passes before the recorded one, in which libraries allocate and choose what they need
+
+
+class CudaGraphs:
+    """Teacher forcing, a :data:`TrainingMethod`, whose forward and backward pass are recorded once for each shape.
+
+    A batch is copied into tensors of its static shape, padded with PAD and with empty sentences, which do not count.
+    The recorded kernels read these tensors and the parameters where they are, and write the gradients of the summed
+    loss; the loss that is returned multiplies them by its own gradient. So accumulation of gradients, clipping, the
+    optimizer and checkpoints are those of plain training. The backward pass of a loss must precede the next call.
+
+    Random numbers are drawn as the generator's seed says when the kernels are replayed, and recording draws none. A
+    step is replayed also where its shape is new, so that a resumed run, which records again, has the same results.
+
+    Args:
+        shape: the static shape of a batch of some shape; that it depends on nothing else makes runs repeatable.
+    """
+
+    def __init__(self, shape: Callable[[int, int, int], Shape]) -> None:
+        self.shape = shape
+        self.recorded: dict[Shape, _Pass] = {}
+        self.gradients: dict[nn.Parameter, Tensor] = {}  # that all passes write
+        self.stream: torch.cuda.Stream | None = None
+        self.pool: Any = None  # memory of the passes, of which only one runs at a time
+
+    def __call__(self, model: Seq2Seq, loss: CrossEntropy, batch: Batch, step: int = 0) -> tuple[Loss, Tensor]:
+        """The loss summed over the target tokens, and their number.
+
+        Raises:
+            ConfigError: the model's pass cannot be recorded.
+        """
+        del step
+        (sentences, src_len), tgt_len = batch.src_tokens.shape, batch.tgt_tokens.shape[1] - 1
+        shape = self.shape(sentences, src_len, tgt_len)
+        if shape not in self.recorded:
+            new = _Pass(model, loss, shape, batch.src_tokens.device, self.gradients)
+            new.read(batch)
+            new.replay = self._record(new.run, batch.src_tokens.device)
+            self.recorded[shape] = new
+            log.debug("CUDA graph of %d sentences, %d source and %d target tokens", *shape)
+        recorded = self.recorded[shape]
+        recorded.read(batch)
+        recorded.replay()
+        gradients = [self.gradients[parameter] for parameter in recorded.used]
+        smoothed = _Precomputed.apply(recorded.sums[0], gradients, *recorded.used)
+        return Loss(smoothed, recorded.sums[1].clone()), recorded.tokens.clone()
+
+    def _record(self, run: Callable[[], None], device: torch.device) -> Callable[[], None]:
+        """Returns what replays ``run``; on a device without graphs that is ``run`` itself."""
+        if device.type != "cuda":
+            return run
+        self.stream = self.stream or torch.cuda.Stream(device)
+        self.pool = self.pool or torch.cuda.graph_pool_handle()
+        current, graph = torch.cuda.current_stream(device), torch.cuda.CUDAGraph()
+        self.stream.wait_stream(current)
+        with torch.random.fork_rng([device], device_type="cuda"):
+            with torch.cuda.stream(self.stream):
+                for _ in range(_WARM_UPS):
+                    run()
+            current.wait_stream(self.stream)
+            try:
+                # Not "global", in which a thread that prepares batches must not allocate pinned memory meanwhile.
+                with torch.cuda.graph(graph, pool=self.pool, stream=self.stream, capture_error_mode="thread_local"):
+                    run()
+            except RuntimeError as error:
+                if isinstance(error, torch.OutOfMemoryError):
+                    raise
+                raise ConfigError(
+                    f"cuda_graphs=true cannot record this model's pass ({summarize(error)}); leave it out"
+                ) from error
+        return graph.replay
+
+
+class _Pass:
+    """Forward and backward pass of batches of one shape, from and to tensors that stay where they are."""
+
+    replay: Callable[[], None]
+
+    def __init__(
+        self,
+        model: Seq2Seq,
+        loss: CrossEntropy,
+        shape: Shape,
+        device: torch.device,
+        gradients: dict[nn.Parameter, Tensor],
+    ) -> None:
+        self.model, self.loss, self.gradients = model, loss, gradients
+        self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        sentences, src_len, tgt_len = shape
+        self.src = torch.empty(sentences, src_len, dtype=torch.int64, device=device)
+        self.tgt = torch.empty(sentences, tgt_len + 1, dtype=torch.int64, device=device)
+        self.sums = torch.zeros(2, dtype=torch.promote_types(self.parameters[0].dtype, torch.float32), device=device)
+        self.tokens = torch.zeros((), dtype=torch.int64, device=device)
+        self.used: list[nn.Parameter] = []  # those with a gradient
+
+    def read(self, batch: Batch) -> None:
+        """Copies a batch; the sentences that it lacks have one token to attend to, and none to predict."""
+        for space, tokens, first in ((self.src, batch.src_tokens, EOS), (self.tgt, batch.tgt_tokens, BOS)):
+            sentences, length = tokens.shape
+            space.fill_(PAD)
+            space[sentences:, 0] = first
+            space[:sentences, :length].copy_(tokens, non_blocking=True)
+
+    def run(self) -> None:
+        """Computes the sums of the loss, the number of tokens and the gradients."""
+        device = self.src.device.type
+        # Without the cache, because what it holds was cast before the pass is recorded, or in another one.
+        with torch.autocast(device, enabled=torch.is_autocast_enabled(device), cache_enabled=False):
+            features = self.model.features(self.src, self.tgt[:, :-1]).flatten(0, 1)
+            targets, output = self.tgt[:, 1:].flatten(), self.model.decoder.output_projection
+            assert not isinstance(output, OutputLayer)
+            real = targets != PAD
+            summed = self.loss.from_linear(output.weight, output.bias, features, targets, real)
+        with torch.autocast(device, enabled=False):
+            found: Sequence[Tensor | None] = torch.autograd.grad(summed.smoothed, self.parameters, allow_unused=True)
+        pairs = [(p, gradient) for p, gradient in zip(self.parameters, found, strict=True) if gradient is not None]
+        self.used = [parameter for parameter, _ in pairs]
+        for parameter in self.used:
+            if parameter not in self.gradients:
+                self.gradients[parameter] = torch.empty_like(parameter, requires_grad=False)
+        with torch.no_grad():
+            torch._foreach_copy_([self.gradients[p] for p in self.used], [gradient for _, gradient in pairs])
+            self.sums.copy_(torch.stack((summed.smoothed, summed.nll)))
+            self.tokens.copy_(real.sum())
+
+
+class _Precomputed(torch.autograd.Function):
+    """A loss whose gradients were computed with it."""
+
+    @staticmethod
+    def forward(ctx: Any, loss: Tensor, gradients: list[Tensor], *parameters: nn.Parameter) -> Tensor:
+        del parameters
+        ctx.gradients = gradients
+        return loss.clone()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_loss: Tensor) -> tuple[Tensor | None, ...]:
+        return None, None, *torch._foreach_mul(ctx.gradients, d_loss)
+
+
+def obstacle(trainer: lightning.Trainer, module: Any) -> str | None:
+    """Says why a run cannot have CUDA graphs; None if it can."""
+    model, precision = module.model, trainer.precision_plugin
+    batching = getattr(getattr(trainer, "datamodule", None), "batching", None)
+    reasons = {
+        f"they are for a GPU of NVIDIA, the run is on {module.device.type}": module.device.type != "cuda",
+        "they are for one process": trainer.world_size > 1,
+        f"trainer.precision={trainer.precision} scales the loss": getattr(precision, "scaler", None) is not None,
+        "they are for method=teacher_forcing": getattr(module.method, "func", module.method) is not teacher_forcing,
+        "they are for loss=cross_entropy": type(module.loss) is not CrossEntropy,
+        "they are for a linear output layer": isinstance(model.decoder.output_projection, OutputLayer),
+        "the model reads feature vectors": model.encoder.description.feature_dim is not None,
+        "embeddings have sparse gradients": any(getattr(part, "sparse", False) for part in model.modules()),
+        "batching.static_shapes is false": not getattr(batching, "static_shapes", False),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
