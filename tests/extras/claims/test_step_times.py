@@ -1,4 +1,4 @@
-"""The time of steps and of decoding, with a clock that goes on by a second whenever it is read."""
+"""The time of steps and of decoding."""
 
 from itertools import count
 
@@ -15,7 +15,7 @@ from softsearch.text.vocabulary import BOS, EOS
 
 
 def test_a_row_for_each_model_vocabulary_and_length(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(step_times, "perf_counter", count().__next__)
+    monkeypatch.setattr(step_times, "perf_counter", (n**2 for n in count()).__next__)  # each step takes longer
     measure = StepTimes(
         models={"full": ["model=rnnlm", "loss.smoothing=0"], "nce": ["model=rnnlm", "loss=nce", "loss.noise_words=2"]},
         lengths=[2, 4],
@@ -29,8 +29,13 @@ def test_a_row_for_each_model_vocabulary_and_length(monkeypatch: pytest.MonkeyPa
     places = [(row["model"], row["vocabulary"], row["length"], row["sentences"]) for row in rows]
     sizes = [(10, 2, 4), (10, 4, 2), (30, 2, 4), (30, 4, 2)]
     assert places == [(model, *size) for model in ("full", "nce") for size in sizes]
-    times = ("microseconds", "decoding", "growth", "decoding_growth")
-    assert {tuple(row[name] for name in times) for row in rows} == {(1e6 / 8, 1e6 / 8, 1, 1)}
+    training, decoding = ([16 * row + start for row in range(8)] for start in (5, 13))  # seconds of second steps
+    assert [row["microseconds"] for row in rows] == [seconds * 1e6 / 8 for seconds in training]
+    assert [row["decoding"] for row in rows] == [seconds * 1e6 / 8 for seconds in decoding]
+    assert [row["growth"] for row in rows[4:]] == pytest.approx([seconds / training[4] for seconds in training[4:]])
+    assert rows[6]["decoding_growth"] == pytest.approx(decoding[6] / decoding[4])
+    assert [row["speedup"] for row in rows[:4]] == [1] * 4
+    assert rows[5]["speedup"] == pytest.approx(training[1] / training[5])
     assert rows[2]["parameters"] - rows[0]["parameters"] == 20 * (256 + 1)  # a row of the tied matrix, and a bias
 
 

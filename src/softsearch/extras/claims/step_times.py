@@ -34,7 +34,8 @@ class StepTimes:
     A step is forward and backward pass and the optimizer's step, on random tokens, all sentences being equally long.
     Every batch has ``tokens`` target tokens, in fewer sentences the longer they are. The tokens are spread as words are
     in text, the n-th being 1/n as frequent. In each round every model takes all steps in turn, so that what else the
-    machine does meets all of them; a round is the ``seed``. ``growth`` is over the first vocabulary and length.
+    machine does meets all of them; a round is the ``seed``. ``growth`` is over the first vocabulary and length, and
+    ``speedup`` over the first model.
 
     Args:
         models: options of ``train`` by name.
@@ -65,23 +66,24 @@ class StepTimes:
         rows: list[Row] = []
         for number in range(1, self.rounds + 1):
             log.info("round %d of %d", number, self.rounds)
+            of_first_model: dict[tuple[int, int], float] = {}
             for name in self.models:
                 first: Row = {}
-                for (vocabulary, length), batch in batches.items():
-                    model, step = built[name, vocabulary]
-                    place = {"model": name, "seed": number, "vocabulary": vocabulary, "length": length}
+                for size, batch in batches.items():
+                    model, step = built[name, size[0]]
                     found = {"microseconds": self._time(step, batch)}
                     if self.decoding:
                         found["decoding"] = self._time(partial(_decode, model), batch)
                     first = first or found
-                    growth = {"growth": found["microseconds"] / first["microseconds"]}
+                    slower = of_first_model.setdefault(size, found["microseconds"])
+                    ratios = {"growth": found["microseconds"] / first["microseconds"]}
+                    ratios["speedup"] = slower / found["microseconds"]
                     if self.decoding:
-                        growth["decoding_growth"] = found["decoding"] / first["decoding"]
-                    facts = {
-                        "sentences": len(batch.tgt_tokens),
-                        "parameters": sum(p.numel() for p in model.parameters()),
-                    }
-                    rows.append(place | found | growth | facts)
+                        ratios["decoding_growth"] = found["decoding"] / first["decoding"]
+                    place = {"model": name, "seed": number, "vocabulary": size[0], "length": size[1]}
+                    parameters = sum(parameter.numel() for parameter in model.parameters())
+                    facts = {"sentences": len(batch.tgt_tokens), "parameters": parameters}
+                    rows.append(place | found | ratios | facts)
         return rows
 
     def _build(self, name: str, vocabulary: int) -> tuple[Seq2Seq, Step]:
