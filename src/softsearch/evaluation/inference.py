@@ -18,6 +18,7 @@ from softsearch.data.dataset import pad
 from softsearch.evaluation.metrics import Metric, Scores, corpus_scores, for_text, with_languages
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.models.interface import Decoder, DecoderState, Seq2Seq, StepOutput, over_tokens
+from softsearch.models.multi_head import MultiHeadDecoder
 from softsearch.models.output_layers import linear_layer
 from softsearch.search.batching import translate_ids
 from softsearch.search.forced_decoding import PairScore, score_pairs
@@ -25,7 +26,7 @@ from softsearch.search.interface import Candidates, SearchStrategy, StepFunction
 from softsearch.search.shortlist import Shortlist, spread
 from softsearch.text.features import padded_features
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
-from softsearch.text.vocabulary import PAD
+from softsearch.text.vocabulary import BOS, PAD
 
 BATCH_TOKENS = 2048  # the most source tokens, padding included, that are searched or scored at once
 
@@ -101,6 +102,21 @@ class TorchStepFunction(StepFunction):
             best, indices = logits.log_softmax(-1).topk(min(k, size))
         ids = indices if words is None else words.tokens[indices]
         return Candidates(best.cpu().numpy(), ids.cpu().numpy(), alignments), after
+
+    @torch.inference_mode()
+    def all_heads(self, src: Sequence[int], written: Sequence[int]) -> NDArray[np.float32] | None:
+        """The attention of each head of a Transformer that writes these tokens; None of other models.
+
+        ``[layers, heads, len(written), len(src) + 1]``
+        """
+        if not isinstance(self.model.decoder, MultiHeadDecoder):
+            return None
+        state = self.start([src])
+        read = torch.tensor([[BOS, *written[:-1]]], device=self.device)
+        heads = self.model.decoder.all_heads(read, state.decoder)  # [layers, heads, 1, len(written), positions]
+        per_position = self.model.encoder.description.tokens_per_position
+        alignments = over_tokens(heads.flatten(0, 3).float(), state.src_mask, per_position)
+        return alignments.view(*heads.shape[:2], len(written), -1).cpu().numpy()
 
     @torch.inference_mode()
     def select(self, state: TorchState, rows: NDArray[np.int64]) -> TorchState:

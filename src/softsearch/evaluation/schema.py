@@ -72,6 +72,7 @@ class Heatmap:
     src: list[str]  # words or pieces
     tgt: list[str]
     weights: list[list[float]]  # [tgt][src], each row a distribution over the source
+    heads: dict[str, list[str]] = field(default_factory=dict)  # whole per cents by layer and head; the usual one first
     picture: str | None = None  # PNG in base64, if the source is a picture; its patches are the source, row by row
 
 

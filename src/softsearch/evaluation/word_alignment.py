@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError
 from softsearch.evaluation.alignment_error import Link
-from softsearch.evaluation.inference import BATCH_TOKENS
+from softsearch.evaluation.inference import BATCH_TOKENS, TorchStepFunction
 from softsearch.search.forced_decoding import forced_alignments
 from softsearch.search.interface import StepFunction
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
@@ -62,22 +62,24 @@ def align(
     Pieces are merged into ``words``: weights are added over the pieces of a source word and averaged over those of a
     target word.
     """
-    src_tokenizer, tgt_tokenizer = tokenizers
     src_ids, tgt_ids = ([sentence.ids for sentence in side] for side in (sources, targets))
     matrices = forced_alignments(step_fn, src_ids, tgt_ids, batch_tokens=BATCH_TOKENS)
     if matrices is None:
         return None
-    alignments = []
-    for source, target, matrix in zip(sources, targets, matrices, strict=True):
-        order = np.ix_(tgt_tokenizer.text_order(target.written), src_tokenizer.text_order(source.written))
-        src, src_starts = _units(src_tokenizer, source, units)
-        tgt, tgt_starts = _units(tgt_tokenizer, target, units)
-        weights = np.add.reduceat(matrix[order], src_starts, axis=1)
-        if tgt:
-            sizes = np.diff([*tgt_starts, len(target.written)])
-            weights = np.add.reduceat(weights, tgt_starts, axis=0) / sizes[:, None].astype(np.float32)
-        alignments.append(Alignment(src, tgt, weights))
-    return alignments
+    pairs = zip(sources, targets, matrices, strict=True)
+    return [_of_units(tokenizers, source, target, matrix, units) for source, target, matrix in pairs]
+
+
+def align_by_head(
+    step_fn: TorchStepFunction, tokenizers: Tokenizers, source: Sentence, target: Sentence, *, units: Units
+) -> dict[str, NDArray[np.float32]]:
+    """The weights of each head of a Transformer, and their mean, by name, as :func:`align` has them; else none."""
+    heads = step_fn.all_heads(source.ids, target.written)
+    if heads is None:
+        return {}
+    named = {f"layer {layer}, head {head}": heads[layer, head] for layer, head in np.ndindex(*heads.shape[:2])}
+    named = {"mean of all layers and heads": heads.mean(axis=(0, 1)), **named}
+    return {name: _of_units(tokenizers, source, target, matrix, units).weights for name, matrix in named.items()}
 
 
 def links(alignment: Alignment) -> list[Link]:
@@ -139,6 +141,21 @@ def word_starts(pieces: Sequence[str], *, whole_words: bool) -> list[int]:
         or piece == _END
         or (whole_words and piece == _UNKNOWN)
     ]
+
+
+def _of_units(
+    tokenizers: Tokenizers, source: Sentence, target: Sentence, matrix: NDArray[np.float32], units: Units
+) -> Alignment:
+    """The attention of pieces as that of units."""
+    src_tokenizer, tgt_tokenizer = tokenizers
+    order = np.ix_(tgt_tokenizer.text_order(target.written), src_tokenizer.text_order(source.written))
+    src, src_starts = _units(src_tokenizer, source, units)
+    tgt, tgt_starts = _units(tgt_tokenizer, target, units)
+    weights = np.add.reduceat(matrix[order], src_starts, axis=1)
+    if tgt:
+        sizes = np.diff([*tgt_starts, len(target.written)])
+        weights = np.add.reduceat(weights, tgt_starts, axis=0) / sizes[:, None].astype(np.float32)
+    return Alignment(src, tgt, weights)
 
 
 def _units(tokenizer: SentencePieceTokenizer, sentence: Sentence, units: Units) -> tuple[list[str], list[int]]:

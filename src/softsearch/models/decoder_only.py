@@ -5,6 +5,7 @@ et al. 2018, arXiv:1801.10198, section 4.2.3). Source and target share layers, e
 the target's begin behind the real tokens of its own source.
 """
 
+from collections.abc import Collection
 from typing import cast
 
 import torch
@@ -15,7 +16,6 @@ from softsearch.errors import ConfigError
 from softsearch.models.cells import State
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import (
-    Decoder,
     DecoderState,
     Encoder,
     EncoderDescription,
@@ -24,12 +24,12 @@ from softsearch.models.interface import (
     StepOutput,
     Tensors,
 )
-from softsearch.models.multi_head import SelfAttention, by_layer, mask_bias, with_own_slots
+from softsearch.models.multi_head import MultiHeadDecoder, SelfAttention, by_layer, mask_bias, with_own_slots
 from softsearch.models.positions import Kind as PositionKind
 from softsearch.models.positions import Positions
 from softsearch.models.recurrent import RecurrentDecoder
 from softsearch.models.transformer import Activation, LayerOptions
-from softsearch.ranges import Depth, Rate, Size
+from softsearch.ranges import Count, Depth, Rate, Size
 
 
 class SourceEmbeddings(Encoder):
@@ -68,6 +68,12 @@ class DecoderOnlyLayer(nn.Module):
         x = self.self_attention_residual.after(x, self.self_attention.attend(queries, keys, values, mask))
         return self.feed_forward_residual(x, self.feed_forward), (keys, values)
 
+    def with_weights(self, x: Tensor, past: Tensors, mask: Tensor, angles: Tensor | None) -> tuple[Tensor, Tensor]:
+        """:meth:`forward` without keys and values; also returns the weights, ``[batch, heads, len, all positions]``."""
+        y = self.self_attention_residual.before(x)
+        y, weights = self.self_attention.with_weights(*self.self_attention.extend(y, past, mask.shape[0], angles), mask)
+        return self.feed_forward_residual(self.self_attention_residual.after(x, y), self.feed_forward), weights
+
     def step(self, x: Tensor, past: Tensors, bias: Tensor, angles: Tensor | None) -> tuple[Tensor, Tensors, Tensor]:
         """One target position, given its past in slots and their bias; also returns the weights of all slots."""
         y, present, weights = self.self_attention.step(self.self_attention_residual.before(x), past, bias, angles)
@@ -75,16 +81,16 @@ class DecoderOnlyLayer(nn.Module):
         return self.feed_forward_residual(x, self.feed_forward), present, weights
 
 
-class DecoderOnlyTransformer(Decoder):
+class DecoderOnlyTransformer(MultiHeadDecoder):
     """A stack of :class:`DecoderOnlyLayer` over source and target.
 
     The memory holds the features of the source, which predict each next source token. The first slots are the source's,
-    which all rows see except for padding. Alignments are the weights of the last layer on the source, averaged over its
-    heads and divided by their sum. The options are those of :class:`~softsearch.models.transformer.TransformerDecoder`.
+    which all rows see except for padding. Alignments are weights on the source, divided by their sum. The options are
+    those of :class:`~softsearch.models.transformer.TransformerDecoder`.
 
     Raises:
         ConfigError: source and target have two embedding matrices, or the encoder's states or the heads do not fit
-            their width.
+            their width, or there is no such layer or head for the alignments.
     """
 
     def __init__(
@@ -101,8 +107,10 @@ class DecoderOnlyTransformer(Decoder):
         positions: PositionKind = "sinusoidal",
         max_positions: Size = 1024,
         scale_embeddings: bool = True,
+        alignment_layer: int = -1,
+        alignment_head: Count | None = None,
     ) -> None:
-        super().__init__(embeddings, dropout)
+        super().__init__(embeddings, dropout, (num_layers, num_heads), (alignment_layer, alignment_head))
         _check(embeddings, encoder)
         d_model = embeddings.dim
         self.positions = Positions(positions, d_model, num_heads, max_positions, scale=scale_embeddings)
@@ -129,7 +137,9 @@ class DecoderOnlyTransformer(Decoder):
         read = encoded._replace(states=self.final_norm(x).view(encoded.states.shape))
         return DecoderState.initial(read, (mask_bias(encoded.mask),), slots=tuple(slots))
 
-    def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
+    def all_positions(
+        self, tgt_tokens: Tensor, state: DecoderState, aligning: Collection[int] = ()
+    ) -> tuple[Tensor, list[Tensor]]:
         batch, length = tgt_tokens.shape
         positions = torch.arange(length, device=tgt_tokens.device)
         on_source = state.memory.mask[:, None, None].expand(-1, -1, length, -1)
@@ -138,9 +148,20 @@ class DecoderOnlyTransformer(Decoder):
         position = state.memory.mask.sum(1, keepdim=True) + positions  # [batch, tgt_len]
         read, angles = self.positions(self.embedding(tgt_tokens), position), self.positions.angles(position)
         x = self.dropout(read).flatten(0, 1)
-        for layer, source in zip(self.layers, by_layer(state.slots, len(self.layers)), strict=True):
-            x, _ = layer(x, source, mask, angles)
-        return self.final_norm(x).view(read.shape)
+        weights: list[Tensor] = []
+        layers = zip(self.layers, by_layer(state.slots, len(self.layers)), strict=True)
+        for number, (layer, source) in enumerate(layers):
+            if number in aligning:
+                x, attended = cast(DecoderOnlyLayer, layer).with_weights(x, source, mask, angles)
+                weights.append(attended)
+            else:
+                x, _ = layer(x, source, mask, angles)
+        return self.final_norm(x).view(read.shape), weights
+
+    def over_source(self, weights: Tensor, src_mask: Tensor) -> Tensor:
+        # A backend may drop slots that no row sees: fewer than src_len are left where long sentences have ended.
+        on_source = functional.pad(weights, (0, src_mask.shape[1]))[:, :, : src_mask.shape[1]]
+        return source_alignments(on_source * src_mask[:, None])
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         mask = state.memory.mask
@@ -149,14 +170,13 @@ class DecoderOnlyTransformer(Decoder):
         angles = self.positions.angles(position)
         bias = with_own_slots(state.cache[0], mask.shape[0])
         slots: list[Tensor] = []
-        weights = x
+        weights: list[Tensor] = []
         layers = cast(list[DecoderOnlyLayer], self.layers)
         for layer, past in zip(layers, by_layer(state.slots, len(layers)), strict=True):
-            x, present, weights = layer.step(x, past, bias, angles)
+            x, present, attended = layer.step(x, past, bias, angles)
             slots.extend(present)
-        # A backend may drop slots that no row sees: fewer than src_len are left where long sentences have ended.
-        on_source = functional.pad(weights.mean(1), (0, mask.shape[1]))[:, :, : mask.shape[1]]
-        alignments = source_alignments(on_source * mask[:, None]).flatten(0, 1)
+            weights.append(attended)
+        alignments = self.alignments(weights[self.alignment_layer], mask).flatten(0, 1)
         after = state.next((bias.flatten(0, 2),), tuple(slots))
         return StepOutput(self.output_projection(self.final_norm(x)), alignments, after)
 

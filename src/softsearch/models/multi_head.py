@@ -1,12 +1,16 @@
 """Multi-head attention, and the slots in which a decoder keeps its past, see :class:`DecoderState`."""
 
+from collections.abc import Collection
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from softsearch.errors import ConfigError
 from softsearch.models.attention import masked_softmax
-from softsearch.models.interface import Tensors
+from softsearch.models.embeddings import Embeddings
+from softsearch.models.interface import Decoder, DecoderState, Tensors
 from softsearch.models.layers import xavier
 from softsearch.models.positions import rotate
 
@@ -149,3 +153,73 @@ class SelfAttention(MultiHeadAttention):
         """The queries, keys and values of ``x``."""
         keys, values = self.keys_values(x, batch)
         return rotate(self.queries(x, batch), angles), rotate(keys, angles), values
+
+
+class MultiHeadDecoder(Decoder):
+    """A decoder whose layers attend to the source with several heads.
+
+    Its alignments are those of ``alignment_layer``, from 0 or, as -1, from the last one, and of its ``alignment_head``,
+    from 0, or averaged over its heads.
+
+    Raises:
+        ConfigError: there is no such layer or head.
+    """
+
+    def __init__(
+        self,
+        embeddings: Embeddings,
+        dropout: float,
+        num_layers_heads: tuple[int, int],
+        alignments: tuple[int, int | None],
+    ) -> None:
+        super().__init__(embeddings, dropout)
+        (num_layers, num_heads), (alignment_layer, alignment_head) = num_layers_heads, alignments
+        if not -num_layers <= alignment_layer < num_layers or (alignment_head or 0) >= num_heads:
+            head = "" if alignment_head is None else f" and model.decoder.alignment_head {alignment_head}"
+            raise ConfigError(
+                f"model.decoder.alignment_layer is {alignment_layer}{head}, expected one of {num_layers} layers "
+                f"(from 0, or -1 for the last) and {num_heads} heads (from 0); change them, with "
+                "method=guided_alignment by method.layer and method.head"
+            )
+        self.alignment_layer, self.alignment_head = alignment_layer % num_layers, alignment_head
+
+    @property
+    def alignments_name(self) -> str:
+        """Which layer and head the alignments are of."""
+        head = "mean of its heads" if self.alignment_head is None else f"head {self.alignment_head}"
+        return f"layer {self.alignment_layer}, {head}"
+
+    def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
+        """Computes all positions at once.
+
+        Raises:
+            InputError: a sentence is longer than learned positions.
+        """
+        return self.all_positions(tgt_tokens, state)[0]
+
+    def features_and_alignments(self, tgt_tokens: Tensor, state: DecoderState) -> tuple[Tensor, Tensor]:
+        features, (weights,) = self.all_positions(tgt_tokens, state, (self.alignment_layer,))
+        return features, self.alignments(weights, state.memory.mask)
+
+    def alignments(self, weights: Tensor, src_mask: Tensor) -> Tensor:
+        """Those of a layer's weights, ``[batch, heads, queries, ...]`` -> ``[batch, queries, positions]``."""
+        chosen = weights.mean(1) if self.alignment_head is None else weights[:, self.alignment_head]
+        return self.over_source(chosen, src_mask)
+
+    def all_heads(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
+        """The attention of each head, ``[layers, heads, batch, tgt_len, positions]``."""
+        mask = state.memory.mask
+        layers = self.all_positions(tgt_tokens, state, range(len(self.source_attention())))[1]
+        heads = [self.over_source(head, mask) for weights in layers for head in weights.unbind(1)]
+        return torch.stack(heads).unflatten(0, (len(layers), -1))
+
+    def all_positions(
+        self, tgt_tokens: Tensor, state: DecoderState, aligning: Collection[int] = ()
+    ) -> tuple[Tensor, list[Tensor]]:
+        """The features, and the weights of the layers ``aligning``, ``[batch, heads, tgt_len, ...]``."""
+        raise NotImplementedError
+
+    def over_source(self, weights: Tensor, src_mask: Tensor) -> Tensor:
+        """Weights ``[batch, queries, ...]`` as a distribution over the source, ``[batch, queries, positions]``."""
+        del src_mask
+        return weights

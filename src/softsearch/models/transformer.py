@@ -1,7 +1,7 @@
 """The Transformer (Vaswani et al. 2017, arXiv:1706.03762), post-norm as there or pre-norm (Xiong et al. 2020)."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Literal, NamedTuple, cast
 
 import torch
@@ -10,17 +10,16 @@ from torch.nn import functional
 
 from softsearch.errors import ConfigError
 from softsearch.models.embeddings import Embeddings
-from softsearch.models.interface import (
-    Decoder,
-    DecoderState,
-    Encoder,
-    EncoderDescription,
-    EncoderOutput,
-    StepOutput,
-    Tensors,
-)
+from softsearch.models.interface import DecoderState, Encoder, EncoderDescription, EncoderOutput, StepOutput, Tensors
 from softsearch.models.layers import Dropout, xavier
-from softsearch.models.multi_head import MultiHeadAttention, SelfAttention, by_layer, mask_bias, with_own_slots
+from softsearch.models.multi_head import (
+    MultiHeadAttention,
+    MultiHeadDecoder,
+    SelfAttention,
+    by_layer,
+    mask_bias,
+    with_own_slots,
+)
 from softsearch.models.positions import Kind as PositionKind
 from softsearch.models.positions import Positions
 from softsearch.models.ssru import SSRU
@@ -228,12 +227,11 @@ class TransformerEncoder(Encoder):
         return EncoderOutput(self.final_norm(rows).view(x.shape), src_mask, ())
 
 
-class TransformerDecoder(Decoder):
+class TransformerDecoder(MultiHeadDecoder):
     """A stack of :class:`DecoderLayer`.
 
     Each layer has two of the state's slots, or with ``self_attention=ssru`` one :class:`SSRU` state in the cache,
-    ``[rows, d_model]``. Alignments are those of ``alignment_layer``, from 0 or, as -1, from the last one, and of its
-    ``alignment_head``, from 0, or averaged over its heads. The other options are the encoder's.
+    ``[rows, d_model]``. Options are the encoder's, and those of :class:`MultiHeadDecoder` for alignments.
 
     Raises:
         ConfigError: the encoder's states or the heads do not fit the width of the embeddings, an SSRU is to be rotated,
@@ -259,7 +257,7 @@ class TransformerDecoder(Decoder):
         alignment_layer: int = -1,
         alignment_head: Count | None = None,
     ) -> None:
-        super().__init__(embeddings, dropout)
+        super().__init__(embeddings, dropout, (num_layers, num_heads), (alignment_layer, alignment_head))
         d_model = embeddings.dim
         if encoder.output_dim != d_model:
             raise ConfigError(
@@ -271,14 +269,6 @@ class TransformerDecoder(Decoder):
                 "model.decoder.positions=rotary rotates queries and keys, which model.decoder.self_attention=ssru has "
                 "none of; set other positions"
             )
-        if not -num_layers <= alignment_layer < num_layers or (alignment_head or 0) >= num_heads:
-            head = "" if alignment_head is None else f" and model.decoder.alignment_head {alignment_head}"
-            raise ConfigError(
-                f"model.decoder.alignment_layer is {alignment_layer}{head}, expected one of {num_layers} layers "
-                f"(from 0, or -1 for the last) and {num_heads} heads (from 0); change them, with "
-                "method=guided_alignment by method.layer and method.head"
-            )
-        self.alignment_layer, self.alignment_head = alignment_layer % num_layers, alignment_head
         self.positions = Positions(positions, d_model, num_heads, max_positions, scale=scale_embeddings)
         options = LayerOptions(d_model, d_ff, num_heads, dropout, pre_norm, activation, norm_eps)
         self.layers = nn.ModuleList(DecoderLayer(options, self_attention) for _ in range(num_layers))
@@ -298,35 +288,22 @@ class TransformerDecoder(Decoder):
             return DecoderState.initial(encoded, past, projected)
         return DecoderState.initial(encoded, (mask_bias(encoded.mask[:, :0]),), projected, past)
 
-    def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
-        """Computes all positions at once.
-
-        Raises:
-            InputError: a sentence is longer than learned positions.
-        """
-        return self._all_positions(tgt_tokens, state, None)[0]
-
-    def features_and_alignments(self, tgt_tokens: Tensor, state: DecoderState) -> tuple[Tensor, Tensor]:
-        features, weights = self._all_positions(tgt_tokens, state, self.alignment_layer)
-        return features, self._alignments(weights)
-
-    def _all_positions(self, tgt_tokens: Tensor, state: DecoderState, aligning: int | None) -> tuple[Tensor, Tensor]:
-        """The features, and the weights of the source in the layer ``aligning``."""
+    def all_positions(
+        self, tgt_tokens: Tensor, state: DecoderState, aligning: Collection[int] = ()
+    ) -> tuple[Tensor, list[Tensor]]:
         self.positions.check_length(tgt_tokens.shape[1], "target sentence")
         position = torch.arange(tgt_tokens.shape[1], device=tgt_tokens.device)
         x, angles = self.dropout(self.positions(self.embedding(tgt_tokens), position)), self.positions.angles(position)
-        mask, weights = state.memory.mask[:, None, None], x
+        mask = state.memory.mask[:, None, None]
+        weights: list[Tensor] = []
         layers = zip(self.layers, by_layer(state.memory.projected, len(self.layers)), strict=True)
         for number, (layer, (keys, values)) in enumerate(layers):
-            if number == aligning:  # a fused kernel has no weights
-                x, weights = cast(DecoderLayer, layer).with_weights(x, keys, values, mask, angles)
+            if number in aligning:  # a fused kernel has no weights
+                x, attended = cast(DecoderLayer, layer).with_weights(x, keys, values, mask, angles)
+                weights.append(attended)
             else:
                 x = layer(x, keys, values, mask, angles)
         return self.final_norm(x), weights
-
-    def _alignments(self, weights: Tensor) -> Tensor:
-        """``[batch, heads, queries, src_len]`` -> ``[batch, queries, src_len]``."""
-        return weights.mean(1) if self.alignment_head is None else weights[:, self.alignment_head]
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         position = state.position[:1]
@@ -342,5 +319,5 @@ class TransformerDecoder(Decoder):
             present.extend(new)
             weights.append(attended)
         kept = (tuple(present),) if bias is None else ((bias.flatten(0, 2),), tuple(present))
-        alignments = self._alignments(weights[self.alignment_layer]).flatten(0, 1)
+        alignments = self.alignments(weights[self.alignment_layer], mask).flatten(0, 1)
         return StepOutput(self.output_projection(self.final_norm(x)), alignments, state.next(*kept))

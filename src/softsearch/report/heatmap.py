@@ -2,7 +2,7 @@
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isqrt
 
 import numpy as np
@@ -22,10 +22,18 @@ def heatmap(
     weights: NDArray[np.floating],
     caption: str,
     picture: NDArray[np.uint8] | None = None,
+    heads: Mapping[str, NDArray[np.floating]] | None = None,
 ) -> Heatmap:
-    """Attention ``[len(tgt), len(src)]`` as plain values; ``picture`` is the source, ``[height, width, 3]``."""
+    """Attention ``[len(tgt), len(src)]`` as plain values, and that of each head by name.
+
+    ``picture`` is the source, ``[height, width, 3]``.
+    """
     png = None if picture is None else _png(Image.fromarray(picture))
-    return Heatmap(caption, list(src), list(tgt), np.round(weights.astype(float), 4).tolist(), png)
+    percents = {
+        name: [" ".join(map(str, row)) for row in np.rint(100 * matrix).astype(int).tolist()]
+        for name, matrix in (heads or {}).items()
+    }
+    return Heatmap(caption, list(src), list(tgt), np.round(weights.astype(float), 4).tolist(), percents, png)
 
 
 def pictures(heatmap: Heatmap) -> list[Image.Image]:

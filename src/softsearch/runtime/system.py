@@ -50,6 +50,7 @@ class System:
     source: Any = None  # the ParallelSource that a checkpoint was trained on; None of a bundle
     metrics: Mapping[str, Any] = field(default_factory=dict)  # config of a checkpoint's metrics, by name
     described: str = ""  # the origin of the weights, for people: the path and the step
+    guided: bool = False  # whether its attention was trained on links; False of a bundle
     max_src_tokens: int | None = None  # of a sentence, EOS included; None without a limit
 
     def score(self, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]]) -> list[PairScore]:

@@ -1,6 +1,7 @@
 """From pieces to words, links and counts."""
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from softsearch.evaluation.word_alignment import (
     Sentence,
     Units,
     align,
+    align_by_head,
     attention_counts,
     encode_sentences,
     links,
@@ -111,6 +113,30 @@ def test_links_leave_the_ends_out() -> None:
 def test_pharaohs_format() -> None:
     assert pharaoh([(1, 0), (0, 1), (0, 0)]) == "0-0 0-1 1-0"
     assert pharaoh([]) == ""
+
+
+@pytest.mark.parametrize("name", ["transformer_tiny", "transformer_ssru", "decoder_only", "gao2020"])
+@pytest.mark.parametrize("cut", [False, True])
+def test_each_head_is_what_a_model_with_its_alignments_returns(name: str, cut: bool) -> None:
+    source, target = Sentence(TOKENIZER.encode("a b c")), Sentence(TOKENIZER.encode("c zz d"), truncated=cut)
+    model = small_model(name, seed=3)
+    decoder: Any = model.decoder
+    step_fn, tokenizers = TorchStepFunction(model), (TOKENIZER, TOKENIZER)
+    found = align_by_head(step_fn, tokenizers, source, target, units="words")
+    heads = {f"layer {layer}, head {head}": (layer, head) for layer in range(2) for head in range(2)}
+    assert list(found) == ["mean of all layers and heads", *heads]
+    for called, (layer, head) in heads.items():
+        decoder.alignment_layer, decoder.alignment_head = layer, head
+        assert decoder.alignments_name == called
+        (expected,) = align(step_fn, tokenizers, [source], [target], units="words") or []
+        assert found[called] == pytest.approx(expected.weights, abs=1e-6)
+    mean = found.pop("mean of all layers and heads")
+    assert mean == pytest.approx(np.mean([*found.values()], axis=0), abs=1e-6)
+
+
+def test_a_decoder_with_one_attention_has_no_heads(step_fn: TorchStepFunction) -> None:
+    sentence = Sentence(TOKENIZER.encode("a"))
+    assert align_by_head(step_fn, (TOKENIZER, TOKENIZER), sentence, sentence, units="words") == {}
 
 
 @pytest.mark.parametrize("name", ["rnnsearch", "transformer_tiny", "transformer_ssru"])

@@ -18,6 +18,12 @@ def test_each_weight_is_in_its_place() -> None:
     assert pixels[rows // 2 :: rows, columns // 2 :: columns, 0] / 255 == pytest.approx(WEIGHTS, abs=0.01)
 
 
+def test_heads_are_rows_of_whole_per_cents() -> None:
+    drawn = heatmap(SRC, TGT, WEIGHTS, "a caption", heads={"layer 0, head 1": WEIGHTS, "other": 1 - WEIGHTS})
+    assert drawn.heads["layer 0, head 1"] == ["80 15 5", "5 90 5", "30 60 10", "0 20 80"]
+    assert drawn.heads["other"][0] == "20 85 95"
+
+
 def test_the_attended_region_of_a_picture_is_white_and_the_rest_dark() -> None:
     """Four patches of a red picture: the first word attends to the second patch, the other to all alike."""
     red = np.zeros((20, 20, 3), dtype=np.uint8) + np.array([255, 0, 0], dtype=np.uint8)

@@ -3,13 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from softsearch.app.config.options import Evaluate
 from softsearch.errors import ConfigError
 from softsearch.evaluation.alignment_error import Gold, alignment_error_rate, read_gold
+from softsearch.evaluation.inference import TorchStepFunction, torch_model
 from softsearch.evaluation.schema import SystemReport, file_name
 from softsearch.evaluation.test_set import HeldOutText
-from softsearch.evaluation.word_alignment import Alignment, Sentence, align, links, pharaoh
+from softsearch.evaluation.word_alignment import Alignment, Sentence, Units, align, align_by_head, links, pharaoh
+from softsearch.models.multi_head import MultiHeadDecoder
 from softsearch.report.heatmap import heatmap
 from softsearch.runtime.system import System
 from softsearch.search.interface import Hypothesis
@@ -40,49 +46,71 @@ def read_alignment_options(options: Evaluate, text: HeldOutText) -> list[Gold] |
 
 
 def measure_alignments(
-    system: System, text: HeldOutText, hypotheses: Sequence[Hypothesis], gold: list[Gold] | None, options: Evaluate
-) -> tuple[float | None, list[Alignment] | None]:
-    """The alignment error rate on the references, and the alignments of the translations.
+    system: System,
+    text: HeldOutText,
+    report: SystemReport,
+    hypotheses: Sequence[Hypothesis],
+    gold: list[Gold] | None,
+    options: Evaluate,
+) -> tuple[SystemReport, list[Alignment] | None]:
+    """A system's report with its alignment error rate on the references and heatmaps, and all alignments.
 
-    Either is None if it is not asked for, or if the model has no attention.
+    What is not asked for, or what a model without attention lacks, is None.
     """
     src, references = (
         [Sentence(ids, line) for ids, line in zip(side, lines, strict=True)]
         for side, lines in zip(text.encode(system.tokenizers), text.lines, strict=True)
     )
-    aer, alignments = None, None
     if gold is not None:
         forced = align(system.step_fn, system.tokenizers, src, references, units="words")
         aer = None if forced is None else alignment_error_rate([links(alignment) for alignment in forced], gold)
-    if options.alignments:
-        tgt = [Sentence(h.tokens, truncated=h.truncated) for h in hypotheses]
-        alignments = align(system.step_fn, system.tokenizers, src, tgt, units=options.alignment_units)
-    return aer, alignments
+        report = replace(report, aer=aer)
+    if not options.alignments:
+        return report, None
+    tgt, units = [Sentence(h.tokens, truncated=h.truncated) for h in hypotheses], options.alignment_units
+    alignments = align(system.step_fn, system.tokenizers, src, tgt, units=units)
+    if alignments is None:
+        return report, None
+    heatmaps = [
+        heatmap(
+            *alignments[index],
+            f"sentence {index + 1}: {report.hypotheses[index]}",
+            text.picture(index),
+            _heads(system, alignments[index], (src[index], tgt[index]), units),
+        )
+        for index in _drawn_sentences(options.heatmaps, alignments)
+    ]
+    return replace(report, heatmaps=heatmaps), alignments
 
 
-def write_alignments(
-    folder: Path, report: SystemReport, alignments: Sequence[Alignment] | None, text: HeldOutText, options: Evaluate
-) -> SystemReport:
-    """Writes the alignments of a system, if there are any; returns its report with heatmaps of some.
+def _heads(
+    system: System, usual: Alignment, pair: tuple[Sentence, Sentence], units: Units
+) -> dict[str, NDArray[np.float32]]:
+    """What a heatmap may show of a Transformer, by name: the alignments, then the mean of all heads, and each head."""
+    step_fn = system.step_fn
+    heads = (
+        align_by_head(step_fn, system.tokenizers, *pair, units=units) if isinstance(step_fn, TorchStepFunction) else {}
+    )
+    if not heads:
+        return {}
+    decoder = cast(MultiHeadDecoder, torch_model(step_fn).decoder)
+    return {f"{decoder.alignments_name} ({'guided' if system.guided else 'usual'})": usual.weights} | heads
+
+
+def write_alignments(folder: Path, name: str, alignments: Sequence[Alignment], units: Units) -> None:
+    """Writes the alignments of the system ``name``.
 
     ``alignments/SYSTEM.txt`` has a line for every sentence; with pieces, ``SYSTEM.src.txt`` and ``SYSTEM.tgt.txt`` hold
     the numbered pieces.
     """
-    if alignments is None:
-        return report
-    name = file_name(report.name)
+    name = file_name(name)
     texts = {f"{name}.txt": [pharaoh(links(alignment)) for alignment in alignments]}
-    if options.alignment_units == "pieces":
+    if units == "pieces":
         texts[f"{name}.src.txt"] = [" ".join(alignment.src) for alignment in alignments]
         texts[f"{name}.tgt.txt"] = [" ".join(alignment.tgt) for alignment in alignments]
     (folder / _FOLDER).mkdir(exist_ok=True)
     for file, lines in texts.items():
         write_lines(folder / _FOLDER / file, lines)
-    heatmaps = [
-        heatmap(*alignments[index], f"sentence {index + 1}: {report.hypotheses[index]}", text.picture(index))
-        for index in _drawn_sentences(options.heatmaps, alignments)
-    ]
-    return replace(report, heatmaps=heatmaps)
 
 
 def _drawn_sentences(heatmaps: int | list[int], alignments: Sequence[Alignment]) -> list[int]:

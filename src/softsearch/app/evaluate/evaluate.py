@@ -52,7 +52,8 @@ def evaluate(config: DictConfig) -> None:
     warnings = [*plan.warnings, *(warning for one in measured for warning in one.warnings), *matches]
     if outcome is not None and outcome.verdict != WITHIN:
         warnings.append(outcome.described)
-    report = _write(_report(plan, measured, overlap, warnings), measured, plan)
+    report = _report(plan, measured, overlap, warnings)
+    _write(report, measured, plan)
     show_report(report, plan.options.run_dir)
     if outcome is not None and outcome.verdict == WITHIN:
         echo(outcome.described)
@@ -71,11 +72,11 @@ def _measure(plan: Plan, system: System) -> Measurement:
         points, unproven = search_curve(evaluator, system, searches, curve_options(options.search), first)
         report = replace(report, search_curve=points)
         warnings += unproven
-    aer, alignments = measure_alignments(system, evaluator.text, hypotheses, plan.gold, options)
+    report, alignments = measure_alignments(system, evaluator.text, report, hypotheses, plan.gold, options)
     if options.alignments and alignments is None:
         warnings.append(f"{system.name}: no alignments, because the model has no attention")
     sentences = choose_sentences(options.traces, range(len(hypotheses)))
-    report = replace(report, aer=aer, traces=evaluator.trace(system, strategy, sentences))
+    report = replace(report, traces=evaluator.trace(system, strategy, sentences))
     return Measurement(report, resampled, alignments, warnings)
 
 
@@ -109,15 +110,13 @@ def _report(plan: Plan, measured: Sequence[Measurement], overlap: dict[str, int]
     )
 
 
-def _write(report: Report, measured: Sequence[Measurement], plan: Plan) -> Report:
-    """Writes the translations, alignments, metrics and the report, which it returns with its heatmaps."""
-    options, text = plan.options, plan.evaluator.text
-    alignments = {one.report.name: one.alignments for one in measured}
+def _write(report: Report, measured: Sequence[Measurement], plan: Plan) -> None:
+    """Writes the translations, alignments, metrics and the report."""
+    options, text, systems = plan.options, plan.evaluator.text, report.systems
     with all_or_nothing(options.run_dir) as folder:
-        systems = [
-            write_alignments(folder, system, alignments.get(system.name), text, options) for system in report.systems
-        ]
-        report = replace(report, systems=systems)
+        for one in measured:
+            if one.alignments is not None:
+                write_alignments(folder, one.report.name, one.alignments, options.alignment_units)
         for system in systems:
             name = options.split if len(systems) == 1 else f"{options.split}.{file_name(system.name)}"
             write_hypotheses(folder, name, system.hypotheses)
@@ -125,7 +124,6 @@ def _write(report: Report, measured: Sequence[Measurement], plan: Plan) -> Repor
         write_page(report, folder, _curves(report))
         scores = report_metrics(systems[0], text, plan.metrics).prefixed(options.split)
         write_metrics(folder, scores, {}, model=systems[0].architecture, text=text)
-    return report
 
 
 def _curves(report: Report) -> dict[str, Points]:

@@ -110,6 +110,7 @@ def _translations(report: Report) -> dict[str, Any]:
                 "hypotheses": s.hypotheses,
                 "scores": [round(factor * value, 1) for value in s.sentence_scores],
                 "traces": s.traces,
+                "heads": [list(heatmap.heads.values()) for heatmap in s.heatmaps],
             }
             for s in report.systems
         ],

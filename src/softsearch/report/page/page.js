@@ -167,6 +167,18 @@
   }
   choose();
   control("browser").hidden = false;
+  for (const figure of document.querySelectorAll("[data-heads]")) {
+    const [system, map] = figure.dataset.heads.split(" ").map(Number);
+    figure.querySelector(".head").hidden = false;
+    figure.querySelector("select").addEventListener("change", (event) => {
+      const rows = systems[system].heads[map][event.target.selectedIndex].map((row) => row.split(" "));
+      for (const cell of figure.querySelectorAll("tbody td")) {
+        const percent = rows[cell.parentElement.sectionRowIndex][cell.cellIndex - 1];
+        cell.className = `w${percent}`;
+        cell.textContent = percent === "0" ? "" : percent;
+      }
+    });
+  }
   for (const figure of document.querySelectorAll("[data-trace]")) {
     const [system, trace] = figure.dataset.trace.split(" ").map(Number);
     figure.append(beamTree(systems[system].traces[trace]));

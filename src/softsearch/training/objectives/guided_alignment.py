@@ -7,7 +7,7 @@ from softsearch.data.dataset import Batch
 from softsearch.errors import ConfigError
 from softsearch.models.interface import Decoder, Seq2Seq, over_tokens
 from softsearch.models.loss import CrossEntropy, Loss
-from softsearch.models.transformer import TransformerDecoder
+from softsearch.models.multi_head import MultiHeadDecoder
 from softsearch.ranges import Count, NotNegative
 from softsearch.text.vocabulary import PAD
 from softsearch.training.objectives.teacher_forcing import loss_of_targets
@@ -52,9 +52,9 @@ class GuidedAlignment:
                 f"method=guided_alignment trains attention, but model.decoder is a {type(decoder).__name__}, {what}; "
                 "set model=transformer_tiny, model=nematus or another model with attention, or method=teacher_forcing"
             )
-        if not isinstance(decoder, TransformerDecoder):
+        if not isinstance(decoder, MultiHeadDecoder):
             return
-        found, layers = (decoder.alignment_layer, decoder.alignment_head), len(decoder.layers)
+        found, layers = (decoder.alignment_layer, decoder.alignment_head), len(decoder.source_attention())
         if found != (self.layer % layers, self.head):
             raise ConfigError(
                 f"method.layer and method.head are {self.layer} and {self.head}, but model.decoder returns the "

@@ -6,14 +6,18 @@ from typing import Any
 
 import pytest
 
+from softsearch.app.config.build import build_model
 from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Score
-from softsearch.app.config.validation import read_options
+from softsearch.app.config.validation import plain, read_options
 from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.app.score import score
 from softsearch.errors import SoftsearchError
 from softsearch.search.ensemble import AVERAGES, Average
-from tests.unit.app.opening import Home, make_home
+from softsearch.testing.models import model_config
+from softsearch.text.tokenizer import train_tokenizer
+from softsearch.training.checkpoints.checkpoint_contents import ORIGIN
+from tests.unit.app.opening import SRC, TGT, Home, make_home
 from tests.unit.runtime.bundles import SRC_LINES, TGT_LINES, make_bundle
 
 
@@ -47,6 +51,36 @@ def test_a_report_says_by_which_mean_its_ensemble_wrote_and_why_a_figure_is_miss
     assert [system["name"] for system in report["systems"] if system["nll"] is None] == missing
     reasons = [warning for warning in report["warnings"] if "has no -log p of a reference token: " in warning]
     assert [warning.split()[0] for warning in reasons] == missing
+
+
+@pytest.mark.parametrize(("method", "first"), [
+    ({}, "layer 1, mean of its heads (usual)"),
+    ({"_target_": "softsearch.training.objectives.guided_alignment.GuidedAlignment"}, "layer 0, head 1 (guided)"),
+])  # fmt: skip
+def test_heatmaps_of_a_transformer_have_its_heads_behind_its_own_alignments(
+    method: dict[str, str], first: str, tmp_path: Path
+) -> None:
+    home = make_home(tmp_path)
+    chosen = ("model.decoder.alignment_layer=0", "model.decoder.alignment_head=1") if method else ()
+    config = model_config("transformer_tiny", *chosen)
+    tokenizer = train_tokenizer([*SRC, *TGT], kind="word", vocab_size=16)
+    weights = build_model(config, (tokenizer, tokenizer)).state_dict()
+
+    def change(checkpoint: dict[str, Any]) -> None:
+        checkpoint[ORIGIN]["config"] |= {"model": plain(config), "method": method}
+        checkpoint["state_dict"] = {f"model.{name}": weight for name, weight in weights.items()}
+
+    home.save(change)
+    options = ("search=greedy", "search.max_length_factor=1", "overlap=false", "alignments=true", "heatmaps=[1]")
+    evaluate(composed("evaluate", f"ckpt={home.other}", *options, f"run_dir={tmp_path / 'report'}"))
+    ((heatmap,),) = (s["heatmaps"] for s in json.loads((tmp_path / "report" / "report.json").read_text())["systems"])
+    names = [*(f"layer {layer}, head {head}" for layer in range(2) for head in range(2))]
+    assert list(heatmap["heads"]) == [first, "mean of all layers and heads", *names]
+    usual = [[round(100 * weight) for weight in row] for row in heatmap["weights"]]
+    shown = [[int(percent) for percent in row.split()] for row in heatmap["heads"][first]]
+    assert shown == [pytest.approx(row, abs=1) for row in usual]
+    if method:
+        assert heatmap["heads"][first] == heatmap["heads"]["layer 0, head 1"]
 
 
 @pytest.mark.parametrize(("adapted", "before", "verdict"), [("one", "two", "within"), ("two", "one", "above")])

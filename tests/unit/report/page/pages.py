@@ -55,9 +55,10 @@ def whole_report(sentences: int = 45) -> Report:
         SearchPoint("exact", 30.0, -7.1, -0.9, 800.0, 0.2, None),
     ]
     weights = np.array([[0.9, 0.1, 0], [0.004, 0.63, 0.366]])
+    heads = {"layer 1, head 0 (guided)": weights, "layer 0, head <1>": weights[:, ::-1]}
     picture = np.full((48, 48, 3), 200, dtype=np.uint8)
     heatmaps = [
-        heatmap(["the", "猫", "</s>"], ["die", "<katze>"], weights, "attention of <rnn>"),
+        heatmap(["the", "猫", "</s>"], ["die", "<katze>"], weights, "attention of <rnn>", heads=heads),
         heatmap(["<feature>"] * 4, ["a", "square"], np.full((2, 4), 0.25), "a picture", picture),
     ]
     names = (*NAMES[:-1], "<img src=x onerror=alert(1)>")

@@ -115,6 +115,20 @@ def test_the_keyboard_is_enough(shown: Chrome) -> None:
     assert value(shown, "document.activeElement.id") == "differing"
 
 
+def test_a_layer_and_head_is_chosen_by_keyboard(shown: Chrome) -> None:
+    menu = element(shown, "#alignments select")
+    assert texts(shown, "#alignments option") == ["layer 1, head 0 (guided)", "layer 0, head <1>"]
+    usual = ["90", "10", "", "", "63", "37"]
+    assert texts(shown, "#alignments tbody td") == usual
+    menu.send_keys(Keys.ARROW_DOWN)
+    assert texts(shown, "#alignments tbody td") == ["", "10", "90", "37", "63", ""]
+    assert value(shown, "[...document.querySelectorAll('#alignments tbody td')].map((cell) => cell.className)") == [
+        *("w0", "w10", "w90", "w37", "w63", "w0")
+    ]
+    menu.send_keys(Keys.ARROW_UP)
+    assert texts(shown, "#alignments tbody td") == usual
+
+
 def test_a_beam_tree_is_played_by_keyboard_and_by_buttons(shown: Chrome) -> None:
     tree = element(shown, ".beam-tree .tree")
     assert texts(shown, ".beam-tree .told") == [

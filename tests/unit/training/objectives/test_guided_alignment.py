@@ -8,7 +8,7 @@ import torch
 
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.errors import ConfigError, CorpusError
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.interface import Decoder, Seq2Seq
 from softsearch.models.loss import CrossEntropy
 from softsearch.testing.models import small_model
 from softsearch.training.faults.step_guard import placeholder_batch
@@ -38,7 +38,9 @@ def cross_entropy_of_attention(model: Seq2Seq) -> float:
 
 
 @pytest.mark.parametrize("weight", [0.05, 2.0])
-@pytest.mark.parametrize("name", ["rnnsearch", "nematus", "luong2015", "transformer_tiny", "transformer_ssru"])
+@pytest.mark.parametrize(
+    "name", ["rnnsearch", "nematus", "luong2015", "transformer_tiny", "transformer_ssru", "decoder_only"]
+)
 def test_is_the_papers_loss(name: str, weight: float) -> None:
     model = small_model(name, *GUIDED).train()
     loss, tokens = GuidedAlignment(weight=weight)(model, CrossEntropy(smoothing=0.1), GUIDED_BATCH, 0)
@@ -103,7 +105,11 @@ def source(links: Any) -> Parallel:
         (("nematus",), {"train": None}, "data.links names none"),
         (("sutskever2014",), "auto", "a RecurrentDecoder, which attends to no source; set model="),
         (("rnnlm",), "auto", "attends to no source"),
-        (("decoder_only",), "auto", "DecoderOnlyTransformer, without features_and_alignments"),
+        (
+            ("decoder_only",),
+            "auto",
+            "returns the alignments of layer 1 and all heads; set model.decoder.alignment_layer",
+        ),
         (("transformer_tiny",), "auto", "returns the alignments of layer 1 and all heads; set model.decoder.alignment"),
         (("transformer_tiny", *GUIDED, "model.decoder.alignment_head=1"), "auto", "layer 0 and head 1"),
     ],
@@ -111,6 +117,14 @@ def source(links: Any) -> Parallel:
 def test_what_does_not_fit_is_refused(model: tuple[str, ...], links: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         GuidedAlignment().check(small_model(*model), source(links))
+
+
+def test_attention_that_cannot_be_trained_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = small_model("nematus")
+    missing = Decoder.features_and_alignments
+    monkeypatch.setattr(type(model.decoder), "features_and_alignments", missing)
+    with pytest.raises(ConfigError, match="AttentionalDecoder, without features_and_alignments; set model="):
+        GuidedAlignment().check(model, source("auto"))
 
 
 def test_files_of_links_are_looked_for_first() -> None:
