@@ -57,7 +57,9 @@ class RNNencdecDecoder(Decoder):
         for_cell = None if summary == "start" else nn.Linear(hidden_dim, width, bias=False)  # of a GRU C_z, C_r, C
         self.cell_summary_projection = for_cell
         reads = {"summary": hidden_dim} if summary == "readout" else {}
-        self.readout_projections = Projections(2 * maxout_dim, embedding=dim, state=hidden_dim, **reads)
+        self.readout_projections = Projections(
+            2 * maxout_dim, layer_norm=False, embedding=dim, state=hidden_dim, **reads
+        )
         self.output_factor = None if output_rank is None else nn.Linear(maxout_dim, output_rank, bias=False)  # G_r
         features = (maxout_dim, "maxout_dim") if output_rank is None else (output_rank, "output_rank")
         self.output_projection = embeddings.make_output(*features)
