@@ -1,23 +1,27 @@
 """A claim is trained, measured and written once; a script stands in for train.py."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from matplotlib.text import Text
 from PIL import Image
 
 from softsearch.app.config.composition import composed
 from softsearch.app.config.validation import read_options
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.extras.claims.claim import claim_names, read_claim
+from softsearch.extras.claims.claim_figure import claim_chart
 from softsearch.extras.claims.claim_page import claim_page
 from softsearch.extras.claims.command import PAGE, RESULTS, judged, published, reproduce, write_pages
 from softsearch.extras.claims.measures import Runs
 from softsearch.extras.claims.options import Reproduce
 from softsearch.extras.claims.trainings import Training, trainings
+from softsearch.report.drawing import style
 from tests.integration.commands import ROOT
 
 PAGES = ROOT / "docs" / "reproduce"
@@ -33,6 +37,7 @@ if not (folder / "killed").exists() and options["seed"] == "2":
 (folder / "config.yaml").write_text("trainer: {max_steps: 6}")
 (folder / "metrics.json").write_text(json.dumps({"model/parameters": 7, "train/seconds": 60}))
 """
+CELL = "lengths.length[run=short]"
 CLAIM: dict[str, Any] = {
     "title": "Tried",
     "source": "Nobody 2014",
@@ -44,8 +49,9 @@ CLAIM: dict[str, Any] = {
     "runs": {"short": ["model=gru"], "longer": ["model=lstm"]},
     "measures": {"lengths": {"_target_": f"{__name__}.Lengths"}},
     "tables": {"lengths": ["run", "length"]},
-    "figure": {"measure": "lengths", "kind": "bar", "x": "run", "y": "length"},
-    "published": [{"what": "length", "value": 5, "ours": "lengths.length[run=short]"}, {"what": "other", "value": "x"}],
+    "figure": {"measure": "lengths", "kind": "dots", "x": "run", "y": "length"},
+    "names": {"short": "a short one"},
+    "published": [{"what": "length", "value": 5, "ours": CELL}, {"what": "other", "value": "x"}],
     "holds": [
         {"says": "Longer is longer.", "left": "lengths.length[run=longer]", "right": "lengths.length[run=short]"}
     ],
@@ -102,14 +108,21 @@ def test_what_has_been_trained_and_measured_is_not_done_again(
     assert calls(place) == ["short 1 auto", "longer 1 auto"]
     results = json.loads((place / "out" / "tried" / RESULTS).read_text())
     assert (results["outcome"], results["scale"]) == ("inconclusive", "cpu")  # one seed
-    assert results["published"][0] == {"what": "length", "published": 5, "ours": 5.1, "low": 5.1, "high": 5.1}
+    assert results["published"][0] == {
+        "what": "length",
+        "published": 5,
+        "cell": CELL,
+        "ours": 5.1,
+        "low": 5.1,
+        "high": 5.1,
+    }
     page = (place / "pages" / "tried" / PAGE).read_text()
     assert page == claim_page(results)
-    assert "| short | 5.10 |" in page
+    assert "| a short one | 5.10 |" in page
     assert "all \\| of it" in page
     assert "inconclusive (`cpu`)" in (place / "pages" / PAGE).read_text()
     with Image.open(place / "pages" / "tried" / "figure.png") as figure:
-        assert min(figure.size) > 300
+        assert min(figure.size) > 200
     reproduce(options())
     assert (len(calls(place)), Lengths.measured) == (2, 1)
     reproduce(options("scale=smallest"))  # the same trainings, measured in another way
@@ -209,6 +222,7 @@ def test_every_claim_composes_at_every_scale(name: str, scale: str) -> None:
     claim = read_claim(name, scale)
     assert claim.minutes <= 90
     assert bool(trainings(replace(claim, seeds=claim.seeds[:1]), options())) == bool(claim.runs)
+    assert not [run for run in claim.runs if "_" in claim.names.get(run, run)], "give it words in names:"
     drawn = claim.figure.measure if isinstance(claim.figure.measure, tuple) else (claim.figure.measure,)
     assert {*claim.tables, *drawn} <= {*claim.measures}
     by_seeds = [each for each in claim.holds if each.chance == "seeds" and isinstance(each.right, str)]
@@ -222,6 +236,17 @@ def test_the_numbers_of_a_page_are_those_of_its_results(name: str) -> None:
     assert results["name"] == name
     assert results == results | judged(read_claim(name, results["scale"]), results["tables"])
     assert all(each["margin"] for each in results["comparisons"] if each["p"] is not None)
+
+
+@pytest.mark.parametrize("name", sorted(published(PAGES)))
+def test_a_page_and_its_figure_have_words_instead_of_names(name: str) -> None:
+    results = published(PAGES)[name]
+    page = re.sub("`[^`]*`", "", claim_page(results).partition("## Measured")[2])
+    with style():
+        figure = claim_chart(results)
+        figure.draw_without_rendering()
+    texts = [text.get_text() for text in figure.findobj(Text)]
+    assert not re.findall(r"\w*[a-z]_\w+", "\n".join([page, *texts]))
 
 
 def test_the_list_of_claims_is_up_to_date(tmp_path: Path) -> None:

@@ -10,11 +10,14 @@ A new claim is one more YAML, which needs no code where the measures exist:
 - ``tables``: the columns of a measure that the page shows, averaged over the seeds.
 - ``published``, ``holds``: numbers of the paper, and comparisons that decide. Both name cells of the tables, as in
   ``scores.bleu[run=rnnsearch] - scores.bleu[run=rnnencdec]`` (:mod:`softsearch.extras.claims.verdict`).
-- ``figure``: what is drawn (:func:`softsearch.extras.claims.table_chart.draw_rows`).
+- ``figure``: what is drawn (:func:`softsearch.extras.claims.table_chart.chart`), with the published numbers whose
+  cells are in it.
+- ``names``: words for the names of runs, tables, columns and other text in the tables, which the page and the figure
+  have instead of them; those of frequent columns are in :mod:`softsearch.extras.claims.claim_page`.
 - ``scales``: what differs at ``cpu``, ``paper`` and ``smallest``: any of the keys above.
 
 Then ``softsearch reproduce claim=NAME publish=docs/reproduce`` writes its page and the list of all claims, and
-``claim=[]`` instead of a name the list alone, with claims that have not been run.
+``claim=[]`` instead of a name writes all pages and figures again, and the list with claims that have not been run.
 """
 
 from collections.abc import Mapping
@@ -68,20 +71,19 @@ class Comparison(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Figure(Section):
-    """A picture of the rows of measures, see :func:`softsearch.extras.claims.table_chart.draw_rows`.
+    """A picture of the rows of measures, see :func:`softsearch.extras.claims.table_chart.chart`.
 
     The rows have a further column, ``measure``.
     """
 
     measure: str | tuple[str, ...]
-    kind: Literal["line", "bar", "scatter", "heatmap"]
-    x: str
+    kind: Literal["line", "dots", "scatter", "heatmap"]
+    x: str | tuple[str, ...]
     y: str
     value: str | None = None
     series: str | None = None
     panel: str | None = None
-    x_label: str | None = None
-    y_label: str | None = None
+    only: Mapping[str, tuple[str, ...]] | None = None
     x_log: bool = False
     y_log: bool = False
 
@@ -108,6 +110,7 @@ class Claim(Plan):
     measures: Parts
     tables: Mapping[str, tuple[str, ...]]
     figure: Figure
+    names: Mapping[str, str] = field(default_factory=dict)
     published: tuple[Published, ...] = ()
     margins: Mapping[str, NotNegative] = field(default_factory=dict)  # the smallest differences that matter, by column
     holds: tuple[Comparison, ...]

@@ -8,12 +8,32 @@ from softsearch.report.model_card import render_markdown
 
 Results = dict[str, Any]  # the content of results.json
 _PACKAGE = "softsearch.extras.claims"
+_FREQUENT = {  # words for columns and tables that many claims have
+    "run": "model",
+    "bleu": "BLEU",
+    "chrf": "chrF",
+    "nll": "nats a token",
+    "loss": "nats a token",
+    "aer": "alignment error rate",
+    "exact_match": "share translated exactly",
+    "length": "words of the source",
+    "length_ratio": "length by that of the reference",
+    "bleu_no_unk": "BLEU without unknown words",
+    "no_unk_sentences": "sentences without unknown words",
+    "sentences_per_second": "sentences a second",
+    "scores": "Scores on the test set",
+    "lengths": "By the length of the source",
+}
 
 
 def claim_page(results: Results) -> str:
     """Markdown about one claim: what is said, what was trained, what came out, and what differs."""
+    names = words(results)
     values = {
-        "tables": {name: averaged(results["tables"][name], columns) for name, columns in results["shown"].items()},
+        "tables": {
+            name: _in_words(results["tables"][name], columns, names) for name, columns in results["shown"].items()
+        },
+        "names": names,
         "seeds": sorted({each["seed"] for each in results["trainings"]}),
         "runs": {each["run"]: each for each in reversed(results["trainings"])},
         "minutes": sum({each["folder"]: each["minutes"] for each in results["trainings"]}.values()),
@@ -24,6 +44,19 @@ def claim_page(results: Results) -> str:
 def claims_index(claims: Mapping[str, tuple[str, str, int]], published: Mapping[str, Results]) -> str:
     """Markdown that lists all claims, given by name with title, source and minutes, and what came out."""
     return render_markdown(_PACKAGE, "claims_index.md.jinja", {"claims": claims, "published": published})
+
+
+def words(results: Results) -> Mapping[str, str]:
+    """The words of a claim for the names of columns, tables, runs and other text in its tables."""
+    return _FREQUENT | results["names"]
+
+
+def _in_words(
+    rows: Sequence[Mapping[str, Any]], columns: Sequence[str], names: Mapping[str, str]
+) -> tuple[list[str], list[list[str]]]:
+    """The heading of a table, and its lines."""
+    heading = [names.get(column, column) for column in columns]
+    return heading, [[names.get(cell, cell) for cell in line] for line in averaged(rows, columns)]
 
 
 def averaged(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[list[str]]:

@@ -15,10 +15,10 @@ from softsearch.app.environment import describe_machine
 from softsearch.errors import ConfigError
 from softsearch.evaluation.schema import all_or_nothing
 from softsearch.extras.claims.claim import Claim, Published, claim_names, read_claim
+from softsearch.extras.claims.claim_figure import draw_claim
 from softsearch.extras.claims.claim_page import Results, claim_page, claims_index, number
 from softsearch.extras.claims.measures import Measure, build_measure, measured
 from softsearch.extras.claims.options import Reproduce
-from softsearch.extras.claims.table_chart import draw_rows
 from softsearch.extras.claims.trainings import Training, described, train_all, trainings
 from softsearch.extras.claims.verdict import Tables, judge, overall, values
 from softsearch.files import new_contents, new_folder
@@ -76,7 +76,6 @@ def _results(
         **judged(claim, tables),
         "scale": options.scale,
         "shown": claim.tables,
-        "figure": asdict(claim.figure),
         "trainings": [described(each) for each in needed],
         "tables": tables,
         "version": softsearch.__version__,
@@ -85,7 +84,7 @@ def _results(
 
 
 def judged(claim: Claim, tables: Tables) -> Results:
-    """What a claim says, and what the tables say of it.
+    """What a claim says, what the tables say of it, and how that is shown.
 
     Raises:
         ConfigError: a cell that it names is in no table.
@@ -96,6 +95,10 @@ def judged(claim: Claim, tables: Tables) -> Results:
         "outcome": overall([each["outcome"] for each in comparisons]),
         "comparisons": comparisons,
         "published": [_beside(each, tables) for each in claim.published],
+        "figure": {
+            name: list(each) if isinstance(each, tuple) else each for name, each in asdict(claim.figure).items()
+        },
+        "names": dict(claim.names),
     }
 
 
@@ -103,7 +106,7 @@ def _beside(published: Published, tables: Tables) -> dict[str, Any]:
     """A published number and ours, the mean over the seeds with the lowest and the highest."""
     ours = [] if published.ours is None else values(published.ours, tables)
     spread = {"ours": mean(ours), "low": min(ours), "high": max(ours)} if ours else {"ours": None}
-    return {"what": published.what, "published": published.value, **spread}
+    return {"what": published.what, "published": published.value, "cell": published.ours, **spread}
 
 
 def write_claim(results: Results, folder: Path) -> None:
@@ -112,11 +115,7 @@ def write_claim(results: Results, folder: Path) -> None:
     (folder / RESULTS).write_text(_as_json(results), encoding="utf-8")
     results = read_json(folder / RESULTS)  # as a reader of the file sees it
     (folder / PAGE).write_text(claim_page(results), encoding="utf-8")
-    figure = dict(results["figure"])
-    names = figure.pop("measure")
-    names = [names] if isinstance(names, str) else names
-    rows = [row | {"measure": name} for name in names for row in results["tables"][name]]
-    draw_rows(rows, folder / FIGURE, **figure)
+    draw_claim(results, folder / FIGURE)
 
 
 def _as_json(results: Results) -> str:
@@ -124,7 +123,7 @@ def _as_json(results: Results) -> str:
 
 
 def write_pages(folder: Path) -> None:
-    """Rewrites the pages of a folder from their tables, as the claims judge them now, and the list of all claims.
+    """Rewrites a folder's pages and figures from their tables, as the claims judge them now, and the list of claims.
 
     Raises:
         ConfigError: a file of results cannot be read, or lacks what its claim compares.
@@ -136,8 +135,7 @@ def write_pages(folder: Path) -> None:
         facts = {name: (claim.title, claim.source, claim.minutes) for name, claim in claims.items()}
         (new / PAGE).write_text(claims_index(facts, found), encoding="utf-8")
     for name, results in found.items():
-        (folder / name / RESULTS).write_text(_as_json(results), encoding="utf-8")
-        (folder / name / PAGE).write_text(claim_page(results), encoding="utf-8")
+        write_claim(results, folder / name)
 
 
 def published(folder: Path) -> Mapping[str, Results]:

@@ -1,8 +1,12 @@
-"""Charts of measured tables: lines, bars, points and heatmaps, of rows that may come from several seeds."""
+"""Charts of measured tables in words: lines, dots beside names, points in a plane and heatmaps.
+
+Rows may come from several seeds, which are small points over their mean, and from a paper, which are diamonds.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from dataclasses import dataclass
+from textwrap import fill
 from typing import Any, Literal
 
 import numpy as np
@@ -10,165 +14,273 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from softsearch.report.drawing import LINE, SOFT, colour, drawable, style
+from softsearch.report.drawing import LINE, SOFT, colour, drawable
 
-_Rows = Sequence[Mapping[str, Any]]
-_MARKERS = "os^Dvp*X"
-_COLUMNS = 2  # of panels
+Rows = Sequence[Mapping[str, Any]]
+Columns = str | Sequence[str]
+_WIDTH = 5.4  # inches, in which text is readable where the picture is 400 pixels wide
+_PLANE, _LANE, _CELL = 2.7, 0.22, 0.23  # inches: height of lines and points, of a dot beside a name, of a token
+_COLOURS, _MARKERS, _DASHES = 3, "os^vX", ("-", "--", ":", "-.")
+_SEED: dict[str, Any] = {"facecolors": "none", "s": 12, "linewidths": 0.8, "alpha": 0.7, "zorder": 3.5}
+_PUBLISHED: dict[str, Any] = {"marker": "D", "s": 40, "facecolors": "white", "linewidths": 1.4, "zorder": 4}
+_OURS = "ours"  # of a single series
+_LEGEND_WIDTH, _LEGEND_LINE = 64, 0.2  # characters of a line, its height in inches
 _DECADE_TICKS_FROM = 1000  # ratio of the ends of a logarithmic axis from which powers of ten suffice as ticks
 
 
-def draw_rows(
-    rows: _Rows,
-    path: Path,
+@dataclass(frozen=True)
+class _Point:
+    """A row with words instead of keys."""
+
+    panel: str
+    series: str
+    x: Any  # a number, or words
+    y: Any
+    value: float
+    published: bool
+
+
+@dataclass(frozen=True)
+class _Series:
+    """A series of a panel, and how it is drawn."""
+
+    name: str
+    colour: str
+    dash: str
+    marker: str
+    points: Sequence[_Point]
+
+    @property
+    def measured(self) -> Sequence[_Point]:
+        return [point for point in self.points if not point.published]
+
+    @property
+    def published(self) -> Sequence[_Point]:
+        return [point for point in self.points if point.published]
+
+
+def chart(
+    rows: Rows,
     *,
-    kind: Literal["line", "bar", "scatter", "heatmap"],
-    x: str,
+    kind: Literal["line", "dots", "scatter", "heatmap"],
+    x: Columns,
     y: str,
     value: str | None = None,
     series: str | None = None,
     panel: str | None = None,
-    x_label: str | None = None,
-    y_label: str | None = None,
+    only: Mapping[str, Sequence[str]] | None = None,
     x_log: bool = False,
     y_log: bool = False,
-) -> None:
-    """Writes a PNG.
+    names: Mapping[str, str] | None = None,
+    published: Rows = (),
+) -> Figure:
+    """A chart of rows; call it, and save it, inside :func:`softsearch.report.drawing.style`.
 
     Args:
-        rows: text and numbers by column. Rows with the same x and series are averaged, with a band or a bar from the
-            lowest to the highest; rows without a value are left out.
-        path: of the PNG.
-        kind: of chart. A heatmap has a cell for each x and y, the darker the larger its ``value``; a number before a
-            name, as in ``3 the``, keeps equal names apart and is not drawn.
-        x: the column of the horizontal axis: numbers, or text in the order of the rows.
+        rows: text and numbers by column. Rows without a value are left out.
+        kind: of chart. ``dots`` has the names of ``x`` one below the other, and the values of ``y`` from left to right.
+            A heatmap has a cell for each x and y, the darker the larger its ``value``; a number before a name, as in
+            ``3 the``, keeps equal names apart and is not drawn.
+        x: the column of the horizontal axis: numbers, or text in the order of the rows; several columns are joined.
         y: that of the vertical axis, which is text in heatmaps.
         value: the column of a heatmap's values.
-        series: the column by which lines, groups of bars and colours of points differ.
+        series: the column by which lines and colours of points differ, three colours at most.
         panel: the column by which the rows are split into charts.
-        x_label: words for the axis, or else the column's name.
-        y_label: likewise.
+        only: values by column: rows with others are left out.
         x_log: draws the axis with logarithms.
         y_log: likewise.
+        names: words for columns and for text in the rows.
+        published: rows with the numbers of the paper, those of the same series as ours in its colour.
     """
-    rows = [row for row in rows if row.get(value or y) is not None]
-    panels = _distinct(rows, panel)
-    columns, names = min(_COLUMNS, len(panels)), _distinct(rows, series)
-    lines = -(-len(panels) // columns)
-    draw = {"line": _lines, "bar": _bars, "scatter": _points}
-    with style():
-        figure = Figure(figsize=(max(6.4, 5.4 * columns), 3.8 * lines), layout="constrained")
-        grid = np.ravel(figure.subplots(lines, columns, squeeze=False, sharey=kind in {"line", "bar"}))
-        for axes, name in zip(grid, panels, strict=False):
-            own = [row for row in rows if panel is None or row[panel] == name]
-            if panel is not None:
-                axes.set_title(drawable(str(name)), fontsize=9, color=SOFT, wrap=True)
-            if kind == "heatmap" and value is not None:
-                _heatmap(axes, own, x, y, value)
-                continue
-            order = _distinct(own, x)
-            for index, each in enumerate(names):
-                chosen = [row for row in own if series is None or row[series] == each]
-                if chosen:
-                    draw[kind](axes, chosen, x, y, index, len(names), drawable(str(each)), order)
-            _finish(axes, x_label or x, y_label or y, x_log=x_log, y_log=y_log)
-        for axes in grid[len(panels) :]:
-            axes.set_visible(False)
-        if series is not None and kind != "heatmap":
-            _legend(figure)
-        figure.savefig(path, format="png")
+    words = names or {}
+
+    def point(row: Mapping[str, Any], *, published: bool) -> _Point:
+        title, group = (_label(row, columns, words) if columns else "" for columns in (panel, series))
+        across = row[x] if isinstance(x, str) and not isinstance(row[x], str) else _label(row, x, words)
+        down = row[y] if not isinstance(row[y], str) else _label(row, y, words)
+        return _Point(title, group, across, down, row[value] if value else 0.0, published)
+
+    points = [
+        point(row, published=of_paper)
+        for some, of_paper in ((rows, False), (published, True))
+        for row in some
+        if all(row.get(column) is not None for column in (y, value or y, *([x] if isinstance(x, str) else x)))
+        and all(row.get(column) in values for column, values in (only or {}).items())
+    ]
+    labels = [words.get(column, column) for column in ("" if not isinstance(x, str) else x, y, value or "")]
+    return _draw(points, kind, labels, x_log=x_log, y_log=y_log)
 
 
-def _legend(figure: Figure) -> None:
-    """Names the series of all panels, some of which may lack some."""
-    shown = [pair for axes in figure.axes for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
-    handles = {label: handle for handle, label in shown}
-    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=4, fontsize=9)
+def _label(row: Mapping[str, Any], columns: Columns, words: Mapping[str, str]) -> str:
+    """The words for a row's values in columns: a number has those of its column."""
+    parts = [
+        words.get(row[each], row[each]) if isinstance(row[each], str) else f"{row[each]:,} {words.get(each, each)}"
+        for each in ([columns] if isinstance(columns, str) else columns)
+    ]
+    text = ", ".join(part for part in parts if part)
+    return drawable(re.sub(r"^0*(\d+)-0*(\d+)$", r"\1-\2", text))  # 06-10 sorts well
 
 
-def _distinct(rows: _Rows, column: str | None) -> list[Any]:
-    """The values of a column in the order of the rows, numbers in their own order."""
-    found = list(dict.fromkeys(row[column] for row in rows)) if column else [None]
+def _draw(points: Sequence[_Point], kind: str, labels: Sequence[str], *, x_log: bool, y_log: bool) -> Figure:
+    panels = {name: [point for point in points if point.panel == name] for name in _distinct(p.panel for p in points)}
+    panels = panels or {"": []}
+    series = {name: _series(own) for name, own in panels.items()}
+    heights = [_height(kind, own) for own in panels.values()]
+    figure = Figure(figsize=(_WIDTH, sum(heights)), layout="constrained")
+    grid = list(figure.subplots(len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": heights})[:, 0])
+    own_series = len({tuple(each.name for each in every) for every in series.values()}) > 1
+    for axes, (name, own) in zip(grid, panels.items(), strict=True):
+        axes.set_title(name, fontsize=10, loc="left", pad=20 if own_series else None)  # above its legend
+        if kind == "heatmap":
+            _heatmap(axes, own, max(point.value for point in points))
+        else:
+            {"line": _lines, "dots": _dots, "scatter": _points}[kind](axes, series[name])
+        x_label, y_label = (labels[1], "") if kind == "dots" else labels[:2]
+        is_last = axes is grid[-1] or kind == "heatmap"
+        _finish(axes, x_label if is_last else "", y_label, grid_along="x" if kind == "dots" else "y")
+        _scale(axes, x_log=x_log or (kind == "dots" and y_log), y_log=y_log and kind != "dots")
+    for axes in grid[1:]:  # the same range of values, which can then be compared
+        if kind in {"line", "dots"}:
+            (axes.sharey if kind == "line" else axes.sharex)(grid[0])
+    grid[0].autoscale_view()
+    if kind == "heatmap":
+        figure.colorbar(grid[0].images[0], ax=grid, location="top", aspect=40, pad=0.01, label=labels[2])
+    elif own_series:
+        for axes in grid:
+            _legend([axes], axes, loc="lower left", bbox_to_anchor=(0, 0.96))
+    else:
+        lines = _legend(grid, figure, loc="outside upper center")
+        figure.set_figheight(sum(heights) + _LEGEND_LINE * lines)
+    return figure
+
+
+def _height(kind: str, points: Sequence[_Point]) -> float:
+    if kind == "dots":
+        return 0.7 + _LANE * sum(0.5 + len(series) for series in _lanes(points).values())
+    return 1.1 + _CELL * len({point.y for point in points}) if kind == "heatmap" else _PLANE
+
+
+def _lanes(points: Sequence[_Point]) -> dict[Any, list[str]]:
+    """The series at each name, which lie one below the other."""
+    return {x: _distinct(p.series for p in points if p.x == x) for x in _distinct(p.x for p in points)}
+
+
+def _distinct(values: Any) -> list[Any]:
+    """The values in their order, numbers in that of numbers."""
+    found = list(dict.fromkeys(values))
     return sorted(found) if all(isinstance(each, int | float) for each in found) else found
 
 
-def _averaged(
-    rows: _Rows, x: str, y: str, order: Sequence[Any]
-) -> tuple[list[Any], list[float], list[float], list[float]]:
-    """Places on the axis, and means, lowest and highest values there."""
-    groups: dict[Any, list[float]] = {}
-    for row in rows:
-        groups.setdefault(row[x], []).append(float(row[y]))
-    keys = [key for key in order if key in groups]
-    numeric = all(isinstance(key, int | float) for key in order)
-    places = keys if numeric else [order.index(key) for key in keys]
-    values = [groups[key] for key in keys]
-    return (
-        places,
-        [float(np.mean(each)) for each in values],
-        [min(each) for each in values],
-        [max(each) for each in values],
-    )
+def _series(points: Sequence[_Point]) -> list[_Series]:
+    """The series of a panel: names that are the same up to a comma share a colour."""
+    names = _distinct(point.series for point in points)
+    groups = list(dict.fromkeys(name.partition(",")[0] for name in names))
+    found: list[_Series] = []
+    for index, name in enumerate(names):
+        shade = colour(groups.index(name.partition(",")[0]) % _COLOURS)
+        dash = _DASHES[sum(other.colour == shade for other in found) % len(_DASHES)]
+        own = [point for point in points if point.series == name]
+        found.append(_Series(name, shade, dash, _MARKERS[index % len(_MARKERS)], own))
+    return found
 
 
-def _lines(axes: Axes, rows: _Rows, x: str, y: str, index: int, count: int, label: str, order: Sequence[Any]) -> None:
-    places, means, low, high = _averaged(rows, x, y, order)
-    marker = _MARKERS[index % len(_MARKERS)] if len(places) <= 30 else None
-    axes.plot(places, means, color=colour(index), marker=marker, markersize=5, label=label)
-    axes.fill_between(places, low, high, color=colour(index), alpha=0.16, linewidth=0)
-    _name_places(axes, order)
+def _lines(axes: Axes, every: Sequence[_Series]) -> None:
+    order = _distinct(point.x for each in every for point in each.measured)
+    named = any(isinstance(x, str) for x in order)
+    places: dict[Any, float] = {x: order.index(x) if named else x for x in order}
+    for each in every:
+        at = _by_place(each)
+        line: dict[str, Any] = {"color": each.colour, "linestyle": each.dash, "marker": each.marker, "markersize": 5}
+        xs = [x for x in order if x in at]
+        axes.plot([places[x] for x in xs], [np.mean(at[x]) for x in xs], label=each.name or _OURS, **line)
+        _scatter(axes, [(places[x], y) for x in xs if len(at[x]) > 1 for y in at[x]], each, _SEED)
+        _scatter(axes, [(places[p.x], p.y) for p in each.published if p.x in places], each, _PUBLISHED)
+    if named:
+        axes.set_xticks(range(len(order)), [str(x) for x in order])
 
 
-def _bars(axes: Axes, rows: _Rows, x: str, y: str, index: int, count: int, label: str, order: Sequence[Any]) -> None:
-    _, means, low, high = _averaged(rows, x, y, order)
-    present = {row[x] for row in rows}
-    width = 0.8 / count
-    places = [order.index(key) - 0.4 + width * (index + 0.5) for key in order if key in present]
-    errors = np.abs([np.subtract(means, low), np.subtract(high, means)])  # the mean of equal numbers may be rounded
-    axes.bar(places, means, width, color=colour(index), label=label, yerr=errors, ecolor=SOFT)
-    axes.set_xticks(range(len(order)), [drawable(str(key)) for key in order])
+def _dots(axes: Axes, every: Sequence[_Series]) -> None:
+    lanes = _lanes([point for each in every for point in each.points])
+    tops = np.cumsum([0.0, *(0.5 + len(names) for names in lanes.values())])
+    place = {
+        (x, name): top + lane
+        for (x, names), top in zip(lanes.items(), tops, strict=False)
+        for lane, name in enumerate(names)
+    }
+    for each in every:
+        at = _by_place(each)
+        means = [float(np.mean(values)) for values in at.values()]
+        rows = [place[x, each.name] for x in at]
+        axes.scatter(means, rows, color=each.colour, marker=each.marker, s=36, label=each.name or _OURS)
+        seeds = [(y, place[x, each.name]) for x, values in at.items() if len(values) > 1 for y in values]
+        _scatter(axes, seeds, each, _SEED)
+        _scatter(axes, [(p.y, place[p.x, each.name]) for p in each.published], each, _PUBLISHED)
+    middles = [top + (len(names) - 1) / 2 for top, names in zip(tops, lanes.values(), strict=False)]
+    axes.set_yticks(middles, [str(x) for x in lanes])
+    axes.set_ylim(tops[-1] - 0.5, -1)
 
 
-def _points(axes: Axes, rows: _Rows, x: str, y: str, index: int, count: int, label: str, order: Sequence[Any]) -> None:
-    marker = _MARKERS[index % len(_MARKERS)]
-    axes.scatter(
-        [row[x] for row in rows], [row[y] for row in rows], color=colour(index), marker=marker, s=18, label=label
-    )
+def _points(axes: Axes, every: Sequence[_Series]) -> None:
+    for each in every:
+        xs, ys = [point.x for point in each.measured], [point.y for point in each.measured]
+        axes.scatter(xs, ys, color=each.colour, marker=each.marker, s=20, alpha=0.8, label=each.name or _OURS)
+        _scatter(axes, [(point.x, point.y) for point in each.published], each, _PUBLISHED)
 
 
-def _heatmap(axes: Axes, rows: _Rows, x: str, y: str, value: str) -> None:
-    across, down = _distinct(rows, x), _distinct(rows, y)
+def _by_place(series: _Series) -> dict[Any, list[float]]:
+    """The values of all seeds at each place."""
+    found: dict[Any, list[float]] = {}
+    for point in series.measured:
+        found.setdefault(point.x, []).append(point.y)
+    return found
+
+
+def _scatter(axes: Axes, places: Sequence[tuple[float, float]], series: _Series, look: Mapping[str, Any]) -> None:
+    if places:
+        axes.scatter(*zip(*places, strict=True), edgecolors=series.colour, **look)
+
+
+def _heatmap(axes: Axes, points: Sequence[_Point], largest: float) -> None:
+    across, down = _distinct(point.x for point in points), _distinct(point.y for point in points)
     grid = np.zeros((len(down), len(across)))
-    for row in rows:
-        grid[down.index(row[y]), across.index(row[x])] = row[value]
-    axes.imshow(grid, cmap="Greys", aspect="auto", vmin=0)
-    across, down = ([drawable(re.sub(r"^\d+ ", "", str(name))) for name in names] for names in (across, down))
-    axes.set_xticks(range(len(across)), across, rotation=60, ha="right", fontsize=8)
-    axes.set_yticks(range(len(down)), down, fontsize=8)
+    for point in points:
+        grid[down.index(point.y), across.index(point.x)] = point.value
+    axes.imshow(grid, cmap="Greys", aspect="auto", vmin=0, vmax=largest)
+    across, down = ([re.sub(r"^\d+ ", "", str(name)) for name in names] for names in (across, down))
+    axes.set_xticks(range(len(across)), across, rotation=45, ha="right", rotation_mode="anchor")
+    axes.set_yticks(range(len(down)), down)
 
 
-def _name_places(axes: Axes, order: Sequence[Any]) -> None:
-    if not all(isinstance(key, int | float) for key in order):
-        axes.set_xticks(range(len(order)), [drawable(str(key)) for key in order])
+def _legend(grid: Sequence[Axes], target: Axes | Figure, **place: Any) -> int:
+    """Names the series of some panels, and the paper's points where there are some; its number of lines."""
+    shown = [pair for axes in grid for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
+    handles = {label: handle for handle, label in shown}
+    if any(each.get_zorder() == _PUBLISHED["zorder"] for axes in grid for each in axes.collections):
+        handles["published"] = grid[0].scatter([], [], edgecolors=SOFT, **_PUBLISHED)
+    if list(handles) in ([], [_OURS]):
+        return 0
+    columns = max(1, min(len(handles), _LEGEND_WIDTH // (max(map(len, handles)) + 5)))
+    target.legend(handles.values(), handles.keys(), ncols=columns, fontsize=9, frameon=False, **place)
+    return -(-len(handles) // columns)
 
 
-def _finish(axes: Axes, x_label: str, y_label: str, *, x_log: bool, y_log: bool) -> None:
-    axes.set_xlabel(x_label, color=SOFT, fontsize=9)
-    axes.set_ylabel(y_label, color=SOFT, fontsize=9)
-    if x_log:
-        axes.set_xscale("log")
-    if y_log:
-        axes.set_yscale("log")
-    for axis in [axes.xaxis] * x_log + [axes.yaxis] * y_log:
+def _finish(axes: Axes, x_label: str, y_label: str, *, grid_along: Literal["x", "y"]) -> None:
+    axes.set_xlabel(x_label, color=SOFT, fontsize=10)
+    axes.set_ylabel(fill(y_label, 34), color=SOFT, fontsize=10)
+    axes.tick_params(labelsize=9, labelcolor=SOFT)
+    axes.spines[["top", "right"]].set_visible(False)
+    if not axes.images:
+        axes.grid(axis=grid_along, color=LINE)
+    axes.set_axisbelow(True)
+
+
+def _scale(axes: Axes, *, x_log: bool, y_log: bool) -> None:
+    for axis, log in ((axes.xaxis, x_log), (axes.yaxis, y_log)):
+        if not log:
+            continue
+        (axes.set_xscale if axis is axes.xaxis else axes.set_yscale)("log")
         low, high = axis.get_view_interval()
         if high < _DECADE_TICKS_FROM * low:
             axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axis.set_major_formatter(StrMethodFormatter("{x:g}"))  # the default one writes formulas, which are not drawn
         axis.set_minor_formatter(NullFormatter())
-    if max((len(label.get_text()) for label in axes.get_xticklabels()), default=0) > 6:
-        for label in axes.get_xticklabels():
-            label.set(rotation=30, ha="right", rotation_mode="anchor")
-    axes.tick_params(labelsize=9, labelcolor=SOFT)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color=LINE)
-    axes.set_axisbelow(True)

@@ -22,7 +22,7 @@ Row = dict[str, Any]  # text and numbers
 Tables = Mapping[str, Sequence[Row]]
 HOLDS, FAILS, CLOSE = "holds", "does not hold", "inconclusive"
 SIGNIFICANCE = 0.05
-_CELL = re.compile(r"(\w+)\.(\w+)(?:\[([^\]]*)\])?")
+CELL = re.compile(r"(\w+)\.(\w+)(?:\[([^\]]*)\])?")
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,12 @@ def judge(comparison: Comparison, tables: Tables, margins: Mapping[str, float] |
     cells = [cell for cell in (comparison.left, comparison.right) if isinstance(cell, str)]
     margin = comparison.margin
     if margin is None:
-        margin = max((margins or {}).get(found[2], 0.0) for cell in cells for found in _CELL.finditer(cell))
+        margin = max((margins or {}).get(found[2], 0.0) for cell in cells for found in CELL.finditer(cell))
     if comparison.chance == "interval":
-        highest = values(_CELL.sub(_high, cells[0]), tables)
+        highest = values(CELL.sub(_high, cells[0]), tables)
         outcome = HOLDS if difference >= 0 else FAILS if mean(highest) < mean(right) else CLOSE
     elif comparison.chance == "p":
-        ps = [row["p"] for cell in cells for row in _rows(cell, tables)[0] if row.get("p") is not None]
+        ps = [row["p"] for cell in cells for row in rows_of(cell, tables)[0] if row.get("p") is not None]
         p = max(ps, default=None)  # none of systems without a difference
         outcome = CLOSE if p is None or p > SIGNIFICANCE else HOLDS if difference > 0 else FAILS
     elif comparison.chance == "seeds" and len(cells) == 2:
@@ -140,7 +140,7 @@ def _high(cell: re.Match[str]) -> str:
 
 def _cell(text: str, tables: Tables) -> dict[Any, float]:
     """The values of a cell by seed."""
-    rows, column = _rows(text, tables)
+    rows, column = rows_of(text, tables)
     rows = [row for row in rows if row.get(column) is not None]
     found = {row.get("seed"): row[column] for row in rows}
     if not found or len(found) != len(rows):
@@ -148,9 +148,13 @@ def _cell(text: str, tables: Tables) -> dict[Any, float]:
     return found
 
 
-def _rows(text: str, tables: Tables) -> tuple[list[Row], str]:
-    """The rows of a cell, and its column."""
-    match = _CELL.fullmatch(text.strip())
+def rows_of(text: str, tables: Tables) -> tuple[list[Row], str]:
+    """The rows of a cell, and its column.
+
+    Raises:
+        ConfigError: it is not a cell, or there is no such table or column.
+    """
+    match = CELL.fullmatch(text.strip())
     if match is None:
         raise ConfigError(f"{text!r} is not a cell, expected TABLE.COLUMN[KEY=VALUE,...]; change it")
     table, column, conditions = match.groups()
