@@ -23,7 +23,7 @@ from softsearch.app.environment import describe_machine
 from softsearch.data.corpora.spellout import Spellout
 
 MODELS = {
-    "transformer_tiny": ["experiment=speedrun", "trainer=cpu", "batching.tokens=4096"],
+    "transformer_tiny": ["experiment=speedrun", "batching.tokens=4096"],
     "rnnsearch": ["model=rnnsearch", "batching.tokens=4096"],
     "nematus": ["model=nematus", "batching.tokens=4096"],
 }
@@ -37,11 +37,11 @@ TEXTS = ("multi30k", "generated")
 LINKS = ROOT / "benchmarks" / "alignments"
 
 
-def options_of(text: str, model: str, steps: int, data: Path) -> list[str]:
+def options_of(text: str, model: str, steps: int, data: Path, trainer: str) -> list[str]:
     """The options of a model's training on a text, without those of the method."""
     if text == "generated":
-        return [f"model={model}", *GENERATED]
-    return [*MODELS[model], "data=multi30k", f"data.root={data}", f"trainer.max_steps={steps}"]
+        return [f"model={model}", f"trainer={trainer}", *GENERATED]
+    return [*MODELS[model], f"trainer={trainer}", "data=multi30k", f"data.root={data}", f"trainer.max_steps={steps}"]
 
 
 def measure(run: Path, folder: Path, gold: Path, *test: str) -> Mapping[str, float]:
@@ -62,6 +62,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=900, help="of a training on Multi30k")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--texts", nargs="+", choices=TEXTS, default=list(TEXTS))
+    parser.add_argument("--trainer", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--weight", type=float, default=0.05, help="method.weight")
     arguments = parser.parse_args()
     out, data = arguments.out.resolve(), arguments.data.resolve()
@@ -78,7 +79,8 @@ def main() -> None:
         run = out / f"{text}-{model}-{method.replace(' ', '-')}-{seed}"
         if not (run / "metrics.json").exists():
             extra = [*METHODS[method], *([f"method.weight={arguments.weight}"] if METHODS[method] else [])]
-            given = (*options_of(text, model, arguments.steps, data), *extra, f"seed={seed}", f"cache_dir={out}/cache")
+            options = options_of(text, model, arguments.steps, data, arguments.trainer)
+            given = (*options, *extra, f"seed={seed}", f"cache_dir={out}/cache")
             lab("train", *given, f"hydra.run.dir={run}", "resume=auto", "callbacks.curves=null")
         bleu = json.loads((run / "metrics.json").read_text(encoding="utf-8"))["test/bleu"]
         found = measure(run, run / "aligned", *tests[text])
