@@ -54,6 +54,8 @@ class CrossEntropy(nn.Module):
         dtype = torch.bfloat16 if self.in_bfloat16 and training else weight.dtype
         if torch.is_autocast_enabled(features.device.type):
             dtype = torch.get_autocast_dtype(features.device.type)
+        if real is not None:  # products with zeros leave tokens out
+            features = features * real[:, None]
         return Loss(*_ChunkedCrossEntropy.apply(features, weight, bias, targets, real, self.smoothing, training, dtype))
 
 
@@ -188,7 +190,8 @@ class NoiseContrastive(CrossEntropy):
 class _ChunkedCrossEntropy(torch.autograd.Function):
     """Forms the gradient in the forward pass, chunk by chunk: d loss / d logits = softmax - q.
 
-    The uniform part of q is one vector for all rows, and is added at the end. In training -log p is at most 87 in
+    The uniform part of q is one vector for all rows, and is added at the end. Features of tokens that are not ``real``
+    are zeros, as those of the rows that are added to reach a multiple. In training -log p is at most 87 in
     float32 and bfloat16, where p is rounded to zero, and 708 in float64; gradients have no such limit.
     """
 
@@ -210,12 +213,8 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         features = functional.pad(features, (0, 0, 0, -tokens % min(_MULTIPLE, rows)))
         w, b, x = (tensor.detach().to(dtype) for tensor in (weight, bias, features))
         accumulator = accumulation_dtype(w)
-        keep: Tensor | None = None
-        count: Tensor | int = tokens
-        if real is not None:
-            count = real.sum(dtype=accumulator)
-            keep = functional.pad(real, (0, x.shape[0] - tokens)).to(x.dtype)[:, None]  # [rows, 1]
-            x = x * keep  # so that products with x leave out the other tokens
+        count = tokens if real is None else real.sum(dtype=accumulator)
+        counts = functional.pad(x.new_ones(1, tokens) if real is None else real.to(dtype)[None], (0, len(x) - tokens))
         d_x = torch.empty_like(x) if needs_grad else None
         d_weight, d_bias = (torch.zeros_like(t) if needs_grad else t for t in (weight, bias))
         nll, log_normalisers = (x.new_zeros((), dtype=accumulator) for _ in range(2))
@@ -223,7 +222,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         # Allocated once: memory that is freed and asked for again may come from the system each time.
         group = chunk * max(1, min(_CHUNKS, LOGITS // (vocab * chunk))) if needs_grad else 0
         space, all_probs = x.new_empty(chunk, vocab), x.new_empty(min(group, x.shape[0]), vocab)
-        ones, row_begins = x.new_ones(1, chunk), torch.arange(0, chunk * vocab, vocab, device=x.device)
+        row_begins = torch.arange(0, chunk * vocab, vocab, device=x.device)
         with torch.autocast(features.device.type, enabled=False):
             for begin in range(0, tokens, chunk):
                 x_rows, target = x[begin : begin + chunk], targets[begin : begin + chunk]
@@ -236,21 +235,17 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
                 else:
                     first = begin - begin % group
                     probs = torch.softmax(logits, -1, out=all_probs[begin - first : end - first])
-                    places = row_begins[: target.shape[0]] + target
-                    flat = probs.view(-1)
+                    places, flat = row_begins[: target.shape[0]] + target, probs.view(-1)
                     target_probs = flat[places].to(accumulator)
                     chunk_nll = -target_probs.clamp(min=torch.finfo(accumulator).tiny).log()
-                    flat.index_add_(0, places, ones.new_full(places.shape, smoothing - 1))  # scatter_add_ is slow
-                    probs[target.shape[0] :] = 0
-                    d_bias += torch.mm(ones[:, : x_rows.shape[0]] if keep is None else keep[begin:end].T, probs)[0]
+                    flat.index_add_(0, places, x.new_full(places.shape, smoothing - 1))  # scatter_add_ is slow
+                    d_bias += torch.mm(counts[:, begin:end], probs)[0]
                     torch.mm(probs, w, out=d_x[begin:end])
                     if end == first + group or end == x.shape[0]:
                         d_weight += all_probs[: end - first].T @ x[first:end]
-                if keep is not None:
-                    counts = keep[begin : begin + target.shape[0], 0]
-                    chunk_nll, target_logits = chunk_nll * counts, target_logits * counts
-                nll += chunk_nll.sum()
-                log_normalisers += (chunk_nll + target_logits).sum()
+                counted = counts[0, begin : begin + target.shape[0]]
+                nll += (chunk_nll * counted).sum()
+                log_normalisers += ((chunk_nll + target_logits) * counted).sum()
             x_sum, w_mean = x.sum(0, dtype=accumulator), w.mean(0, dtype=accumulator)
             logit_means = x_sum @ w_mean + count * b.mean(dtype=accumulator)  # summed over the rows
             smoothed = (1 - smoothing) * nll + smoothing * (log_normalisers - logit_means)
@@ -258,8 +253,6 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
             d_weight -= (smoothing / vocab) * x_sum
             d_bias -= smoothing * count / vocab
             d_features = d_x[:tokens].to(features.dtype) - smoothing * w_mean.to(features.dtype)
-            if keep is not None:
-                d_features = d_features * keep[:tokens].to(features.dtype)
             ctx.save_for_backward(d_features, d_weight, d_bias)
         ctx.mark_non_differentiable(nll)
         return smoothed, nll

@@ -40,7 +40,7 @@ class CudaGraphs:
     def __init__(self, shape: Callable[[int, int, int], Shape]) -> None:
         self.shape = shape
         self.recorded: dict[Shape, _Pass] = {}
-        self.gradients: dict[nn.Parameter, Tensor] = {}  # that all passes write
+        self.gradients: Tensor | None = None  # of all parameters one after the other; all passes write it
         self.stream: torch.cuda.Stream | None = None
         self.pool: Any = None  # memory of the passes, of which only one runs at a time
 
@@ -55,6 +55,7 @@ class CudaGraphs:
         shape = self.shape(sentences, src_len, tgt_len)
         if shape not in self.recorded:
             new = _Pass(model, loss, shape, batch.src_tokens.device, self.gradients)
+            self.gradients = new.gradients
             new.read(batch)
             new.replay = self._record(new.run, batch.src_tokens.device)
             self.recorded[shape] = new
@@ -62,8 +63,7 @@ class CudaGraphs:
         recorded = self.recorded[shape]
         recorded.read(batch)
         recorded.replay()
-        gradients = [self.gradients[parameter] for parameter in recorded.used]
-        smoothed = _Precomputed.apply(recorded.sums[0], gradients, *recorded.used)
+        smoothed = _Precomputed.apply(recorded.sums[0], recorded.gradients, recorded.has_gradient, *recorded.parameters)
         return Loss(smoothed, recorded.sums[1].clone()), recorded.tokens.clone()
 
     def _record(self, run: Callable[[], None], device: torch.device) -> Callable[[], None]:
@@ -98,21 +98,18 @@ class _Pass:
     replay: Callable[[], None]
 
     def __init__(
-        self,
-        model: Seq2Seq,
-        loss: CrossEntropy,
-        shape: Shape,
-        device: torch.device,
-        gradients: dict[nn.Parameter, Tensor],
+        self, model: Seq2Seq, loss: CrossEntropy, shape: Shape, device: torch.device, gradients: Tensor | None
     ) -> None:
-        self.model, self.loss, self.gradients = model, loss, gradients
+        self.model, self.loss = model, loss
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        if gradients is None:
+            gradients = torch.cat([parameter.detach().flatten() for parameter in self.parameters])
+        self.gradients, self.has_gradient = gradients, list[bool]()
         sentences, src_len, tgt_len = shape
         self.src = torch.empty(sentences, src_len, dtype=torch.int64, device=device)
         self.tgt = torch.empty(sentences, tgt_len + 1, dtype=torch.int64, device=device)
         self.sums = torch.zeros(2, dtype=torch.promote_types(self.parameters[0].dtype, torch.float32), device=device)
         self.tokens = torch.zeros((), dtype=torch.int64, device=device)
-        self.used: list[nn.Parameter] = []  # those with a gradient
 
     def read(self, batch: Batch) -> None:
         """Copies a batch; the sentences that it lacks have one token to attend to, and none to predict."""
@@ -134,13 +131,11 @@ class _Pass:
             summed = self.loss.from_linear(output.weight, output.bias, features, targets, real)
         with torch.autocast(device, enabled=False):
             found: Sequence[Tensor | None] = torch.autograd.grad(summed.smoothed, self.parameters, allow_unused=True)
-        pairs = [(p, gradient) for p, gradient in zip(self.parameters, found, strict=True) if gradient is not None]
-        self.used = [parameter for parameter, _ in pairs]
-        for parameter in self.used:
-            if parameter not in self.gradients:
-                self.gradients[parameter] = torch.empty_like(parameter, requires_grad=False)
+        self.has_gradient = [gradient is not None for gradient in found]
         with torch.no_grad():
-            torch._foreach_copy_([self.gradients[p] for p in self.used], [gradient for _, gradient in pairs])
+            pairs = zip(self.parameters, found, strict=True)
+            flat = [(torch.zeros_like(p) if gradient is None else gradient).flatten() for p, gradient in pairs]
+            torch.cat(flat, out=self.gradients)
             self.sums.copy_(torch.stack((summed.smoothed, summed.nll)))
             self.tokens.copy_(real.sum())
 
@@ -149,15 +144,18 @@ class _Precomputed(torch.autograd.Function):
     """A loss whose gradients were computed with it."""
 
     @staticmethod
-    def forward(ctx: Any, loss: Tensor, gradients: list[Tensor], *parameters: nn.Parameter) -> Tensor:
-        del parameters
-        ctx.gradients = gradients
+    def forward(
+        ctx: Any, loss: Tensor, gradients: Tensor, has_gradient: list[bool], *parameters: nn.Parameter
+    ) -> Tensor:
+        ctx.gradients, ctx.has_gradient, ctx.shapes = gradients, has_gradient, [p.shape for p in parameters]
         return loss.clone()
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_loss: Tensor) -> tuple[Tensor | None, ...]:
-        return None, None, *torch._foreach_mul(ctx.gradients, d_loss)
+        parts = (ctx.gradients * d_loss).split([shape.numel() for shape in ctx.shapes])
+        found = zip(parts, ctx.shapes, ctx.has_gradient, strict=True)
+        return None, None, None, *(part.view(shape) if holds else None for part, shape, holds in found)
 
 
 def obstacle(trainer: lightning.Trainer, module: Any) -> str | None:

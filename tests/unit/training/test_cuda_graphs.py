@@ -150,7 +150,7 @@ def device() -> Iterator[torch.device]:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_nothing_in_a_pass_waits_for_the_device(name: str, device: torch.device) -> None:
-    one_pass = _Pass(moved(name), CrossEntropy(), BATCHING.shape(3, 8, 8), device, {})
+    one_pass = _Pass(moved(name), CrossEntropy(), BATCHING.shape(3, 8, 8), device, None)
     with Synchronisations() as counter:
         one_pass.read(Batch(*(part.to(device, non_blocking=True) for part in BATCHES[0][:2])))
         one_pass.run()
