@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
@@ -19,7 +20,9 @@ from small import ROOT, Case, batch_of, cases, model_of, to_device
 from softsearch.data.dataset import Batch
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
-from softsearch.training.objectives.teacher_forcing import teacher_forcing
+from softsearch.models.output_layers import OutputLayer
+from softsearch.training.cuda_graphs import CudaGraphs
+from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
 
 # The largest difference of a loss, and of all gradients together, relative to float64's. Float32 with TF32 has 10 bits
 # of products, bfloat16 has 8 bits of everything that autocast casts.
@@ -32,6 +35,7 @@ SMALL = (
 )  # fmt: skip
 RUNS = {
     "mixed precision, resumed": ("trainer=gpu", "trainer.precision=bf16-mixed"),
+    "CUDA graphs": ("trainer=gpu", "cuda_graphs=true"),
     "compiled": ("trainer=gpu", "compile=true"),
     "DDP": ("trainer=ddp", "trainer.devices=1"),
     "FSDP": ("trainer=fsdp", "trainer.devices=1"),
@@ -41,10 +45,10 @@ Row = tuple[str, str, str, bool]  # check, of what, the finding, whether it is r
 Computed = tuple[torch.Tensor, torch.Tensor]  # the loss of a token, and all gradients in one vector
 
 
-def compute(model: Seq2Seq, batch: Batch) -> Computed:
+def compute(model: Seq2Seq, batch: Batch, method: TrainingMethod = teacher_forcing) -> Computed:
     """Loss and gradients, copied to the CPU in float64."""
     model.zero_grad()
-    loss, tokens = teacher_forcing(model, CrossEntropy(), batch)
+    loss, tokens = method(model, CrossEntropy(), batch, 0)
     value = loss.smoothed / tokens
     value.backward()
     gradients = [parameter.grad.flatten() for parameter in model.parameters() if parameter.grad is not None]
@@ -57,20 +61,34 @@ def differences(found: Computed, expected: Computed) -> tuple[float, float]:
     return float(loss), float(gradient)
 
 
-def check_model(name: str, case: Case, device: torch.device, *, compiled: bool) -> Iterator[Row]:
-    """The rows of a model."""
+def check_model(name: str, case: Case, device: torch.device, ways: list[str], *, compiled: bool) -> Iterator[Row]:
+    """The rows of a model, of some ways or of all."""
     batch = batch_of(16, 12)
     expected = compute(model_of(case), batch)
     here, model = to_device(batch, device), model_of(case).float().to(device)
-    for way in (*TOLERANCES, *["float32, compiled"] * compiled):
+    graphs = (
+        [] if isinstance(model.decoder.output_projection, OutputLayer) else ["float32, graphs", "bf16-mixed, graphs"]
+    )
+    for way in (*TOLERANCES, *graphs, *["float32, compiled", "float32, compiled, graphs"] * compiled):
+        if ways and way not in ways:
+            continue
         torch.set_float32_matmul_precision("high" if way == "tf32" else "highest")
         torch.backends.cudnn.allow_tf32 = way == "tf32"
         if "compiled" in way:
             model.features = torch.compile(model.features, dynamic=True)  # type: ignore[method-assign]
-        with torch.autocast(device.type, torch.bfloat16, enabled=way == "bf16-mixed"):
-            loss, gradient = differences(compute(model, here), expected)
+        with torch.autocast(device.type, torch.bfloat16, enabled="bf16-mixed" in way):
+            method = CudaGraphs(_padded) if "graphs" in way else teacher_forcing
+            if "graphs" in way:  # the first step records, with other data than the one that is compared
+                compute(model, to_device(batch_of(15, 12, seed=1), device), method)
+            loss, gradient = differences(compute(model, here, method), expected)
         limits = TOLERANCES[way.partition(",")[0]]
         yield way, name, f"loss {loss:.1e}, gradients {gradient:.1e}", loss <= limits[0] and gradient <= limits[1]
+
+
+def _padded(sentences: int, src_len: int, tgt_len: int) -> tuple[int, int, int]:
+    """A static shape with some padding."""
+    del sentences, src_len, tgt_len
+    return 18, 16, 16
 
 
 def check_run(name: str, options: tuple[str, ...], device: torch.device, folder: Path) -> Row:
@@ -100,10 +118,14 @@ def check_run(name: str, options: tuple[str, ...], device: torch.device, folder:
     )
 
 
-def rows(device: torch.device, models: list[str], runs: list[str]) -> Iterator[Row]:
-    """All checks, one after the other."""
+def rows(device: torch.device, models: list[str], ways: list[str], runs: list[str]) -> Iterator[Row]:
+    """All checks, one after the other; one that fails does not stop the others."""
     for name, case in cases(models).items():
-        yield from check_model(name, case, device, compiled=device.type == "cuda" and name in COMPILED)
+        try:
+            yield from check_model(name, case, device, ways, compiled=device.type == "cuda" and name in COMPILED)
+        except Exception as error:  # noqa: BLE001
+            traceback.print_exc()
+            yield "error", name, f"{type(error).__name__}: {' '.join(str(error).split())[:200]}", False
     with tempfile.TemporaryDirectory() as folder:
         for name in runs:
             yield check_run(name, RUNS[name], device, Path(folder))
@@ -114,6 +136,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--models", nargs="*", default=[], help="by default all")
+    parser.add_argument("--only", nargs="*", default=[], help="ways to compute, as 'float32, graphs'; by default all")
     parser.add_argument("--runs", nargs="*", default=list(RUNS), choices=list(RUNS), help="by default all")
     options = parser.parse_args()
     if options.device == "cuda" and not torch.cuda.is_available():
@@ -121,7 +144,7 @@ def main() -> None:
         sys.exit(2)
     device, start, right = torch.device(options.device), perf_counter(), True
     print("| check | of | relative differences from float64 on the CPU | |\n|---|---|---|---|")
-    for check, what, finding, holds in rows(device, options.models, options.runs):
+    for check, what, finding, holds in rows(device, options.models, options.only, options.runs):
         right &= holds
         print(f"| {check} | `{what}` | {finding} | {'ok' if holds else 'WRONG'} |", flush=True)
     name = torch.cuda.get_device_name() if device.type == "cuda" else "the CPU"

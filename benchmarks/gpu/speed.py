@@ -8,6 +8,7 @@ Exits with 2 without a GPU. ``--device cpu --tiny`` only tries the program out.
 import argparse
 import statistics
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from time import perf_counter
 from typing import Any
@@ -22,6 +23,7 @@ from softsearch.app.config.validation import build
 from softsearch.data.dataset import Batch, find_real
 from softsearch.models.loss import CrossEntropy
 from softsearch.text.vocabulary import BOS, EOS, PAD
+from softsearch.training.cuda_graphs import CudaGraphs
 from softsearch.training.objectives.teacher_forcing import teacher_forcing
 from softsearch.training.optimizer.lazy_adam import clip_by_norm
 
@@ -29,20 +31,23 @@ PEAKS = {"H100": 989e12, "H200": 989e12, "A100": 312e12, "L40S": 362e12}  # FLOP
 MODELS = {"transformer_base": True, "transformer_big": True, "rnnsearch_paper": False}  # whether MarianMT has its like
 VOCAB, SENTENCES, LENGTH, ROUNDS, STEPS = 32_000, 512, 32, 5, 10
 TINY = (100, 2, 5, 1, 1)
+VARIANTS = ("plain", "graphs", "compiled", "graphs, compiled")  # compiled ones come last, as they take a minute
 
 Step = Callable[[], Tensor]  # returns the loss of a token
 
 
-def ours(name: str, batch: Batch, vocab: int, device: torch.device, *, compiled: bool) -> tuple[nn.Module, Step]:
+def ours(name: str, batch: Batch, vocab: int, device: torch.device, variant: str) -> tuple[nn.Module, Step]:
     """A model of configs/model, and its loss."""
     node = composed("train", f"model={name}").model
     model = build(node, src_vocab_size=vocab, tgt_vocab_size=vocab).to(device).train()
-    if compiled:
+    if "compiled" in variant:
         model.features = torch.compile(model.features, dynamic=True)
     loss = CrossEntropy()
+    # The batch has no padding, as a batch of static shape without any.
+    method = CudaGraphs(lambda *shape: shape) if "graphs" in variant else teacher_forcing
 
     def step() -> Tensor:
-        summed, tokens = teacher_forcing(model, loss, batch)
+        summed, tokens = method(model, loss, batch, 0)
         return summed.smoothed / tokens
 
     return model, step
@@ -114,17 +119,14 @@ def measure(model: nn.Module, loss: Step, device: torch.device, rounds: int, ste
     return statistics.median(seconds)
 
 
-def systems(
-    names: list[str], batch: Batch, vocab: int, device: torch.device
-) -> Iterator[tuple[str, tuple[nn.Module, Step] | None]]:
-    """The systems, one at a time in memory."""
-    for name in names:
-        yield name, ours(name, batch, vocab, device, compiled=False)
-        if MODELS[name]:
-            yield f"{name}: MarianMT", marian(name, batch, vocab, device)
-    for name in names:  # last, because compilation takes minutes
-        if MODELS[name] and device.type == "cuda":
-            yield f"{name}, compiled", ours(name, batch, vocab, device, compiled=True)
+def systems(names: list[str], variants: list[str]) -> Iterator[tuple[str, str]]:
+    """The names of models and their variants, MarianMT after the first one; what takes long comes last."""
+    for variant in variants:
+        for name in names:
+            if "compiled" not in variant or MODELS[name]:
+                yield name, variant
+            if variant == variants[0] and MODELS[name]:
+                yield name, "MarianMT"
 
 
 def main() -> None:
@@ -132,6 +134,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--models", nargs="*", default=list(MODELS), choices=list(MODELS))
+    parser.add_argument("--variants", nargs="*", default=list(VARIANTS), choices=VARIANTS)
     parser.add_argument("--tiny", action="store_true", help="a batch of a few tokens")
     parser.add_argument("--peak", type=float, help="FLOP/s of the device, for one whose name is not known here")
     options = parser.parse_args()
@@ -148,16 +151,28 @@ def main() -> None:
     peak = options.peak or next((flops for known, flops in PEAKS.items() if known in name), float("nan"))
     print("| system | target tokens/s | FLOPs of a step | utilisation |\n|---|---|---|---|")
     flops: dict[str, float] = {}
-    for system, made in systems(options.models, batch, vocab, device):
-        if made is None:
-            print(f"| {system} | not measured: pip install transformers | | |", flush=True)
-            continue
-        counted = system.removesuffix(", compiled")
-        if counted not in flops:
-            flops[counted] = count_flops(made[1], device)
-        seconds = measure(*made, device, rounds, steps)
-        rate, share = sentences * length / seconds, flops[counted] / seconds / peak
-        print(f"| {system} | {rate:,.0f} | {flops[counted]:.3g} | {share:.1%} |", flush=True)
+    for system, variant in systems(options.models, options.variants):
+        label = system if variant == "plain" else f"{system}, {variant}"
+        try:  # one that fails does not stop the others
+            if variant == "MarianMT":
+                made, counted = marian(system, batch, vocab, device), label
+            else:
+                made, counted = ours(system, batch, vocab, device, variant), system
+            if made is None:
+                print(f"| {label} | not measured: pip install transformers | | |", flush=True)
+                continue
+            if counted not in flops:
+                whole = made if variant in ("plain", "MarianMT") else ours(system, batch, vocab, device, "plain")
+                flops[counted] = count_flops(whole[1], device)
+            seconds = measure(*made, device, rounds, steps)
+            rate, share = sentences * length / seconds, flops[counted] / seconds / peak
+            print(f"| {label} | {rate:,.0f} | {flops[counted]:.3g} | {share:.1%} |", flush=True)
+        except Exception as error:  # noqa: BLE001
+            traceback.print_exc()
+            print(f"| {label} | {type(error).__name__} | | |", flush=True)
+        made = whole = None
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
     print(f"\n{name}, torch {torch.__version__}, {sentences} pairs of {length} tokens, {vocab} pieces")
 
 

@@ -16,7 +16,7 @@ def run(script: str, *options: str) -> subprocess.CompletedProcess[str]:
 def test_checks_a_model_and_a_resumed_run(runs: list[str]) -> None:
     done = run("check.py", "--device", "cpu", "--models", "rnnsearch", "--runs", *runs)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("| ok |") == 3 + len(runs)
+    assert done.stdout.count("| ok |") == 5 + len(runs)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

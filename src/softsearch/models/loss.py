@@ -208,8 +208,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor]:
         needs_grad = training and any(ctx.needs_input_grad[:3])
-        tokens, vocab = features.shape[0], weight.shape[0]
-        rows = rows_at_a_time(vocab, features.device)
+        (tokens, vocab), rows = (len(features), len(weight)), rows_at_a_time(len(weight), features.device)
         features = functional.pad(features, (0, 0, 0, -tokens % min(_MULTIPLE, rows)))
         w, b, x = (tensor.detach().to(dtype) for tensor in (weight, bias, features))
         accumulator = accumulation_dtype(w)
