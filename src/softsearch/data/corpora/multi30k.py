@@ -7,8 +7,11 @@ from typing import Literal
 
 import pooch
 
-from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, refuse_unread
+from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, digest_of, refuse_unread
+from softsearch.data.preparation.cache_folder import made_folder
 from softsearch.errors import ConfigError, CorpusError
+from softsearch.ranges import AtLeastOne
+from softsearch.text.corpus import read_lines, write_lines
 
 UPSTREAM = "https://raw.githubusercontent.com/multi30k/dataset/a3d2e0d26b56f3846f66a952536ffed4e401d05a/"
 _REGISTRY = Path(__file__).with_name("multi30k_sha256.txt")
@@ -26,6 +29,7 @@ class Multi30k(ParallelSource):
         root: a folder with the files, plain or .gz; without it they are downloaded once and checked.
         variant: ``lc_tok`` is lower-cased, normalised and tokenised, as nearly all published BLEU is; ``raw`` is not.
         test_set: which test set the split ``test`` is.
+        train_size: train on the first pairs only, as many as that.
         mirror: address of a server with the same files as the upstream repository.
 
     Raises:
@@ -37,6 +41,7 @@ class Multi30k(ParallelSource):
     src_lang: Language = "en"
     tgt_lang: Language = "de"
     test_set: TestSet = "test_2016_flickr"
+    train_size: AtLeastOne | None = None
     mirror: str = UPSTREAM
 
     def __post_init__(self) -> None:
@@ -58,7 +63,18 @@ class Multi30k(ParallelSource):
         """
         find = partial(self._download, cache_dir / "multi30k") if self.root is None else partial(self._find, self.root)
         names = {"train": "train", "val": "val", "test": self.test_set}
-        return {split: (find(name, self.src_lang), find(name, self.tgt_lang)) for split, name in names.items()}
+        files = {split: (find(name, self.src_lang), find(name, self.tgt_lang)) for split, name in names.items()}
+        return files if self.train_size is None else {**files, "train": self._first_pairs(files["train"], cache_dir)}
+
+    def _first_pairs(self, train: FilePair, cache_dir: Path) -> FilePair:
+        names = [f"train.{lang}" for lang in (self.src_lang, self.tgt_lang)]
+
+        def write(folder: Path) -> None:
+            for name, path in zip(names, train, strict=True):
+                write_lines(folder / name, [*read_lines(path)][: self.train_size])
+
+        folder = made_folder(cache_dir, "multi30k", repr((self.train_size, *map(digest_of, train))), write)
+        return folder / names[0], folder / names[1]
 
     def _find(self, root: str | Path, name: str, lang: str) -> Path:
         refuse_unread("root", root)

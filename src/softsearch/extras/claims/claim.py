@@ -14,7 +14,8 @@ A new claim is one more YAML, which needs no code where the measures exist:
   cells are in it.
 - ``names``: words for the names of runs, tables, columns and other text in the tables, which the page and the figure
   have instead of them; those of frequent columns are in :mod:`softsearch.extras.claims.claim_page`.
-- ``scales``: what differs at ``cpu``, ``paper`` and ``smallest``: any of the keys above.
+- ``scales``: what differs at ``quick``, ``cpu``, ``paper`` and ``smallest``: any of the keys above; null for a run that
+  a scale lacks. A scale that is not there is the claim as it stands above.
 
 Then ``softsearch reproduce claim=NAME publish=docs/reproduce`` writes its page and the list of all claims, and
 ``claim=[]`` instead of a name writes all pages and figures again, and the list with claims that have not been run.
@@ -137,6 +138,7 @@ def read_claim(name: str, scale: str) -> Claim:
         scales = config.pop("scales", {})
         merged = OmegaConf.merge(config, scales.get(scale, {}))
         assert isinstance(merged, DictConfig)
+        merged.runs = {run: options for run, options in merged.runs.items() if options is not None}
         return read_options(merged, Claim)
     except (HydraException, OmegaConfBaseException, ConfigError) as error:
         raise ConfigError(f"claim={name}: {error}") from error

@@ -25,7 +25,7 @@ class Reproduce(Trainings):
     """Options of ``reproduce``."""
 
     claim: str | tuple[str, ...]
-    scale: Literal["cpu", "paper", "smallest"]
+    scale: Literal["quick", "cpu", "paper", "smallest"]
     publish: Path | None
 
 
