@@ -1,5 +1,6 @@
 """Minimum Bayes risk decoding: the translation with the highest expected utility instead of the most probable one."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -72,14 +73,12 @@ class MinimumBayesRisk:
 
 def reference_shares(references: Sequence[Hypothesis], *, sampled: bool) -> dict[Tokens, float]:
     """The different references with their shares of the probability, which sum to 1."""
-    log_probs = np.array([0.0 if sampled else hypothesis.log_prob for hypothesis in references])
-    weights = np.exp(log_probs - log_probs.max())
-    shares: dict[Tokens, float] = {}
-    for hypothesis, weight in zip(references, weights / weights.sum(), strict=True):
-        # Of a list that was not sampled, a translation that comes twice is one event.
-        before = shares.get(hypothesis.tokens, 0.0) if sampled else 0.0
-        shares[hypothesis.tokens] = before + float(weight)
-    return shares
+    if sampled:
+        counts = Counter(hypothesis.tokens for hypothesis in references)
+        return {tokens: count / counts.total() for tokens, count in counts.items()}
+    log_probs = {hypothesis.tokens: hypothesis.log_prob for hypothesis in references}  # twice in the list is one event
+    weights = np.exp(np.array(list(log_probs.values())) - max(log_probs.values()))
+    return dict(zip(log_probs, (weights / weights.sum()).tolist(), strict=True))
 
 
 def _ended(hypotheses: list[Hypothesis]) -> list[Hypothesis]:

@@ -116,4 +116,8 @@ def test_a_translation_that_a_list_has_twice_is_one_event() -> None:
         for token, p in ((7, 0.5), (8, 0.25))
     )
     shares = reference_shares([one, one, other], sampled=False)
-    assert shares[one.tokens] == pytest.approx(2 * shares[other.tokens])
+    assert shares == {one.tokens: pytest.approx(2 / 3), other.tokens: pytest.approx(1 / 3)}
+    shares = reference_shares([one, one, other], sampled=True)
+    assert shares == {one.tokens: pytest.approx(2 / 3), other.tokens: pytest.approx(1 / 3)}
+    shares = reference_shares([one, other, other], sampled=True)
+    assert shares == {one.tokens: pytest.approx(1 / 3), other.tokens: pytest.approx(2 / 3)}

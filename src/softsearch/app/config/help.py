@@ -22,7 +22,7 @@ from softsearch.errors import ConfigError
 
 _COLUMN = 32  # of the explanations
 _EXAMPLE = re.compile(r"(?:python src/(?=train|evaluate|export)|softsearch )(\w+)(?:\.py)? (.*?)(?:  # (.*))?")
-_PLAIN = {"hydra", "first_metric", "share", "oc.env"}  # resolvers that do without PyTorch and the time
+_PLAIN = {"hydra", "first_metric", "share", "oc.env", "oc.select"}  # resolvers that do without PyTorch and the time
 _ALSO = {
     "--help GROUP": "the choices of a group, in one line each",
     "--help GROUP=CHOICE": "the options of a choice",
@@ -199,7 +199,7 @@ class Help:
         value = self.values[key]
         is_late = isinstance(value, str) and re.search("run_dir|output_dir", value)
         if isinstance(value, str) and not is_late and _PLAIN.issuperset(re.findall(r"\$\{([\w.]+):", value)):
-            value = OmegaConf.select(self.config, key) or value
+            value = OmegaConf.select(self.config, key)
         return OmegaConf.to_container(value) if isinstance(value, DictConfig | ListConfig) else value
 
     def _defaults(self, path: str) -> list[str]:

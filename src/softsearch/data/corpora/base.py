@@ -29,6 +29,7 @@ _LinkFiles = str | Path | Sequence[str | Path] | None
 Links = Annotated[
     Literal["auto"] | Mapping[Literal["train"], _LinkFiles] | None, "auto, or a file as data.links.train=FILE"
 ]
+LEFT_OUT = ".left_out"  # ends the name of a file with the numbers of pairs that were split off a corpus
 _LANGUAGE = re.compile(r"[a-z]{2,3}([-_]([A-Z]{2}|[A-Z][a-z]{3}))?")  # as en, hsb, pt_BR and zh-Hans
 _NO_LANGUAGE = re.compile("bpe|dev|hyp|lc|npy|out|raw|ref|spm|src|tgt|tok|trg|tst|val")  # of suffixes
 
@@ -212,6 +213,15 @@ class UnbuiltSource(ParallelSource):
     def features(self, cache_dir: Path) -> dict[str, Path]:
         """Refuses: the class was not built."""
         raise CorpusError(self.refusal)
+
+
+def line_of_links(given: Path, read: Path, number: int) -> str:
+    """Names a line of the links that were read, in the given file; pairs may have been split off in between."""
+    left_out = read.with_suffix(LEFT_OUT)
+    if read != given and left_out.is_file():
+        for before in map(int, left_out.read_text().split()):
+            number += before <= number
+    return f"{given}:{number}"
 
 
 def given_links(links: Links) -> list[Path] | None:

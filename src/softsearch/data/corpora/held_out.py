@@ -12,7 +12,7 @@ from typing import IO, Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softsearch.data.corpora.base import FilePair, ParallelSource, digest_of, given_links, is_size
+from softsearch.data.corpora.base import LEFT_OUT, FilePair, ParallelSource, digest_of, given_links, is_size
 from softsearch.data.preparation.cache_folder import made_folder
 from softsearch.errors import CorpusError
 from softsearch.ranges import AtLeastOne, Range
@@ -78,8 +78,10 @@ def divide(source: ParallelSource, corpora: list[FilePair], cache_dir: Path) -> 
                     begin = end
         begin = 0
         for name, path, part in zip(trained, links, hashes, strict=False):
-            kept = np.flatnonzero(places[begin : begin + len(part)] == 0) + 1
+            is_kept = places[begin : begin + len(part)] == 0
+            kept, left_out = (np.flatnonzero(mask) + 1 for mask in (is_kept, ~is_kept))
             write_lines(folder / f"{name}.links", (line for _, line in lines_of_links(path, kept.tolist(), len(part))))
+            write_lines(folder / f"{name}{LEFT_OUT}", map(str, left_out.tolist()))  # numbers, for messages
             begin += len(part)
         for place, split in enumerate(sizes, start=1):
             _log.info("data.%s: %d pairs, no longer in training", split, np.count_nonzero(places == place))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from softsearch.data.corpora.base import line_of_links
 from softsearch.data.lexicon import train_lexicon
 from softsearch.data.preparation.clean import CleanedCorpus
 from softsearch.data.preparation.encode import LINKS, TokenWriter
@@ -112,10 +113,13 @@ def links_by_model(corpus: CleanedCorpus, processes: int) -> Iterator[list[set[L
     return ordered_map(partial(align, lexicons), corpus.chunks(), processes)
 
 
-def links_of_files(files: Sequence[Path], corpus: CleanedCorpus, tags: Sequence[str]) -> Iterator[list[list[Link]]]:
+def links_of_files(
+    files: Sequence[Path], corpus: CleanedCorpus, tags: Sequence[str], given: Sequence[Path]
+) -> Iterator[list[list[Link]]]:
     """Yields the links of each chunk of a corpus, from a file in Pharaoh's format for each of its parts.
 
-    Words are those of the files of text, without the tag that a source may begin with, one of ``tags``.
+    Words are those of the files of text, without the tag that a source may begin with, one of ``tags``. Messages name
+    the files as they were ``given``.
 
     Raises:
         CorpusError: a file cannot be read, has another format or is not of this text.
@@ -130,7 +134,8 @@ def links_of_files(files: Sequence[Path], corpus: CleanedCorpus, tags: Sequence[
             try:
                 links = read_pharaoh(line, len(src) - tagged, len(tgt))
             except ValueError as error:
-                raise CorpusError(f"{path}:{number} {error}") from error
+                named = line_of_links(given[files.index(path)], path, number)
+                raise CorpusError(f"{named} {error}") from error
             chunk.append([(i + tagged, j) for i, j in links])
         yield chunk
     next(lines, None)  # counts the rest of the last file

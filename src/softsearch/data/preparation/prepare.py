@@ -13,7 +13,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from softsearch.data.corpora.base import FilePair, ParallelSource, text_sha256
+from softsearch.data.corpora.base import FilePair, ParallelSource, given_links, text_sha256
 from softsearch.data.existing_tokenizers import TokenizerMaker, identity
 from softsearch.data.preparation.cache_folder import make_folder
 from softsearch.data.preparation.clean import CleanedCorpus, clean_pairs, warn_of_swapped_sides
@@ -172,7 +172,7 @@ class _Preparation:
 
             self.progress("linking words", 0, None)
             found = (
-                links_of_files(self.links, training, self.source.tags)
+                links_of_files(self.links, training, self.source.tags, given_links(self.source.links) or [])
                 if self.links
                 else links_by_model(training, self.processes)
             )

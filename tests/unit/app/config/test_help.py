@@ -53,6 +53,10 @@ def test_a_choice_is_explained_with_the_comments_of_its_files() -> None:
     ):
         assert re.search(f"^  {line}", text, re.MULTILINE), line
     assert "model/attention" not in text
+    assert re.search(r"^  model.decoder.alignment_layer=-1\s+whose attention", text, re.MULTILINE)  # resolved
+    text = said("train", "model=gao2020", "method=guided_alignment")
+    assert re.search(r"^  model.decoder.alignment_layer=-2\s+whose attention", text, re.MULTILINE)
+    assert "${" not in text
     text = said("train", "model=nematus")
     assert re.search(r"^  model.decoder.initial_state +MeanState: s_0 = tanh\(", text, re.MULTILINE)  # of _target_
     alone = re.findall(r"^  (\S+)\n(?! {20})", text + "\n", re.MULTILINE)

@@ -1,5 +1,6 @@
 """Links of words on their way from files, or from Model 1, to batches."""
 
+import re
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -155,6 +156,24 @@ def test_a_bad_line_is_named(line: str | None, message: str, tmp_path: Path) -> 
         path.write_text("0-0\n" * 59)
     with pytest.raises(CorpusError, match=message):
         prepare(linked(tmp_path, {"train": path}), TRAINER, tmp_path / "cache")
+
+
+def test_a_bad_line_is_named_in_the_users_file_where_pairs_are_split_off(tmp_path: Path) -> None:
+    first, second = numbered(tmp_path), numbered(tmp_path, "more", 40, seed=9)
+    files = [[tmp_path / f"{name}.{lang}" for lang in ("en", "de")] for name in ("train", "more")]
+    source = Parallel(train=files, val=25, test=10, links={"train": [first, second]})
+    left_out = sorted(
+        int(n)
+        for path in source.train_files(tmp_path / "cache")[1][0].parent.glob("train-1.left_out")
+        for n in path.open()
+    )
+    assert left_out
+    bad = next(number for number in range(left_out[len(left_out) // 2] + 1, 41) if number not in left_out)
+    lines = second.read_text().splitlines()
+    lines[bad - 1] = "0-77"
+    second.write_text("\n".join(lines) + "\n")
+    with pytest.raises(CorpusError, match=rf"^{re.escape(str(second))}:{bad} has the link '0-77'"):
+        prepare(source, TRAINER, tmp_path / "cache")
 
 
 def test_each_corpus_has_its_file(tmp_path: Path) -> None:
