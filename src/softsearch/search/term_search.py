@@ -22,6 +22,7 @@ from softsearch.search.terms import Terms
 from softsearch.text.vocabulary import EOS
 
 _SLOTS = 4  # hypotheses of a sentence for each step of writing terms
+_MAX_WORK = 16_384  # hypotheses of a sentence in all steps up to its length limit; at a millisecond each they take 16 s
 _MAX_ROWS = 1024  # of a batch, for which the probabilities of all tokens are in memory
 _WRITING = 4  # of the tokens that write a term, how many are tried for each hypothesis
 _BLOCK = 64  # tokens, of which the greatest probability is compared first
@@ -33,8 +34,9 @@ class TermSearch:
 
     Only translations that contain all terms may end, except those with a bonus: a hypothesis ranks by its nats higher
     once it has the term, and by a share of them while it writes it. Log probabilities and scores are the model's. The
-    beam has at least four hypotheses for each step of writing the terms that are lacking; if that finds nothing, for
-    each step of writing all of them.
+    beam has at least four hypotheses for each step of writing the terms that are lacking. If that finds nothing, or
+    would take too long, a hasty search has four for each term, and always keeps those that have written most: it finds
+    a translation unless the terms do not fit into the length limit.
 
     Args:
         search: the search that found the translations so far.
@@ -71,13 +73,16 @@ class TermSearch:
         results = [list(n_best) for n_best in lists]
         missing = [each.missing_in(n_best[0].tokens) > 0 for each, n_best in zip(terms, lists, strict=True)]
         left = list(range(len(src)))
-        for watched in (missing, [np.ones_like(each) for each in missing]):
-            sizes = sorted((_beam_size(beam, terms[number], watched[number]), number) for number in left)
-            left = []
-            for numbers in _batches(sizes):
+        for hasty in (False, True):
+            watched = [np.ones_like(each) for each in missing] if hasty else missing
+            sizes = [(_beam_size(beam, terms[n], None if hasty else watched[n], len(src[n])), n) for n in left]
+            left = [number for size, number in sizes if not size]
+            for size, numbers in _batches(sorted(each for each in sizes if each[0])):
                 sources, given = [src[n] for n in numbers], prefixes and [prefixes[n] for n in numbers]
                 constraints = Constraints(beam, sources, given or None, step_fn.vocab_size)
-                batch = _TermBatch(sources, beam, constraints, [(terms[n], watched[n]) for n in numbers])
+                pairs = [(terms[n], watched[n]) for n in numbers]
+                batch = _TermBatch(sources, replace(beam, beam=size, groups=1), constraints, pairs)
+                batch.enough, batch.hasty = beam.beam, hasty
                 batch.observer = self.observer
                 for number, found in zip(numbers, batch.search(step_fn, sources), strict=True):
                     results[number] = _merged(found, lists[number], terms[number])[: beam.n_best] or results[number]
@@ -85,17 +90,24 @@ class TermSearch:
         return results
 
 
-def _beam_size(options: BeamSearch, terms: Terms, watched: NDArray[np.bool_]) -> int:
-    """The hypotheses of a sentence: of its own terms alone, so that translations do not depend on the batch."""
-    return min(max(options.beam, _SLOTS << terms.steps(watched).bit_length()), MAX_BEAM)
+def _beam_size(options: BeamSearch, terms: Terms, watched: NDArray[np.bool_] | None, src_length: int) -> int:
+    """The hypotheses of a sentence: of its own terms alone, so that translations do not depend on the batch.
+
+    0 if there are too many terms to be ``watched`` step by step; those of a hasty search, with None, are limited.
+    """
+    steps = int(terms.needed[terms.must].sum()) if watched is None else terms.steps(watched)
+    size, most = _SLOTS << steps.bit_length(), min(_MAX_WORK // options.max_length(src_length), MAX_BEAM)
+    if size > most:
+        size = 0 if watched is not None else 1 << max(most.bit_length() - 1, 0)
+    return size and max(size, options.beam)
 
 
-def _batches(sizes: Sequence[tuple[int, int]]) -> Iterator[list[int]]:
-    """Sentences, given with the sizes of their beams and sorted by these, that are searched together."""
+def _batches(sizes: Sequence[tuple[int, int]]) -> Iterator[tuple[int, list[int]]]:
+    """Sentences that are searched together, with the size of their beams; given with these, and sorted."""
     for size, group in groupby(sizes, lambda each: each[0]):
         numbers = [number for _, number in group]
         most = max(1, _MAX_ROWS // size)
-        yield from (numbers[begin : begin + most] for begin in range(0, len(numbers), most))
+        yield from ((size, numbers[begin : begin + most]) for begin in range(0, len(numbers), most))
 
 
 def _merged(found: list[Hypothesis], earlier: Sequence[Hypothesis], terms: Terms) -> list[Hypothesis]:
@@ -118,8 +130,11 @@ def lacking(lists: Sequence[Sequence[Hypothesis]], terms: Sequence[Terms | None]
 class _TermBatch(Batch):
     """The state of the search of sentences that have terms and take beams of one size.
 
-    Hypotheses that have written equally much of the watched terms share a part of the beam.
+    Hypotheses that have written equally much of the watched terms share a part of the beam. A ``hasty`` search counts
+    whole terms, and keeps the hypothesis that has written most of the next one.
     """
+
+    hasty = False
 
     def __init__(
         self,
@@ -129,8 +144,8 @@ class _TermBatch(Batch):
         terms: Sequence[tuple[Terms, NDArray[np.bool_]]],
     ) -> None:
         self.terms, self.watched = [each for each, _ in terms], [each.must & watched for each, watched in terms]
-        super().__init__(src, replace(options, beam=_beam_size(options, *terms[0]), groups=1), constraints)
-        self.enough = options.beam
+        super().__init__(src, options, constraints)
+        self.enough = options.beam  # ended hypotheses
         self.places = [np.zeros(1, dtype=np.int32) for _ in terms]  # of each sentence [rows]
         self.counts = [np.zeros((1, len(each.needed)), dtype=np.int64) for each in self.terms]  # [rows, terms]
 
@@ -202,9 +217,13 @@ class _TermBatch(Batch):
         terms, watched, is_end = self.terms[sentence], self.watched[sentence], best.tokens == EOS
         missing, shares = terms.automaton.missing(places, counts), terms.automaton.shares(places, counts)
         met = ~missing[:, terms.must].any(axis=1)
-        steps = terms.automaton.term_steps
-        begun = np.ceil(shares[:, watched].max(axis=1, initial=0.0) * (steps - 1)).astype(np.int64)
-        amounts = np.where(met & is_end, terms.steps(watched), counts[:, watched].sum(axis=1) * steps + begun)
+        steps, share_of_one = (
+            1 if self.hasty else terms.automaton.term_steps,
+            shares[:, watched].max(axis=1, initial=0.0),
+        )
+        begun = np.ceil(share_of_one * (steps - 1)).astype(np.int64)
+        whole = np.where(met & is_end, terms.needed[watched].sum(), counts[:, watched].sum(axis=1))
+        amounts = whole * steps + np.where(met & is_end, 0, begun)
         at_end, by_now = terms.needed - missing, counts @ terms.bonus + (shares * terms.bonus).max(axis=1, initial=0.0)
         bonus = np.where(is_end, at_end @ terms.bonus, by_now)
         order = np.argsort(-best.log_probs - bonus, kind="stable")
@@ -214,9 +233,11 @@ class _TermBatch(Batch):
         for amount in present:
             same = order[amounts[order] == amount]
             ranks[same] = np.arange(same.size)
+            if self.hasty:  # the more has been written, the earlier: better hypotheses that have just begun oust it
+                ranks[same[share_of_one[same].argmax()]] = -1 - amount
         share = self.group_size // max(1, len(present))
         order = order[~is_end[order] | (ranks[order] < max(share, self.enough))]
-        return order[np.argsort(ranks[order] >= share, kind="stable")], is_end, bonus
+        return order[np.argsort(np.where(ranks < 0, ranks, ranks >= share)[order], kind="stable")], is_end, bonus
 
     def _truncate(self, survivors: Choice, at_limit: NDArray[np.bool_]) -> None:
         log_probs = survivors.log_probs.copy()

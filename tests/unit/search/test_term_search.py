@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError
+from softsearch.search import term_search
 from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
-from softsearch.search.interface import Hypothesis, SearchStrategy
+from softsearch.search.interface import Candidates, Hypothesis, SearchStrategy, State, StepFunctionWrapper
 from softsearch.search.sampling import Sampling
 from softsearch.search.terms import Spelling, Term, Terms
 from softsearch.text.vocabulary import EOS
@@ -107,6 +109,34 @@ def test_small_beams_meet_the_terms_too(seed: int, beam: int, terms: list[Term])
     for (found,) in search_with_terms(search, model, SOURCES, [automaton] * len(SOURCES)):
         assert holds(automaton, found.tokens)
         assert found.score == pytest.approx(found.log_prob / found.length)
+
+
+class Counted(StepFunctionWrapper):
+    """Counts the hypotheses of all steps."""
+
+    hypotheses = 0
+
+    def step(self, tokens: NDArray[np.int64], state: State, k: int) -> tuple[Candidates, State]:
+        self.hypotheses += len(tokens)
+        return self.step_fn.step(tokens, state, k)
+
+
+@pytest.mark.parametrize("often", [1, 10, 30])
+def test_many_terms_are_met_within_a_limit_of_work(often: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(term_search, "_MAX_WORK", 3000)
+    terms, model = Terms([Term(("abb",), often), Term(("bab",), often)], SPELLING), Counted(TableModel(5))
+    search = BeamSearch(beam=5, max_length_factor=0.0, max_length_offset=8 * often + 20)
+    ((found, *_),) = search_with_terms(search, model, [(4, 1)], [terms])
+    assert holds(terms, found.tokens)
+    assert model.hypotheses <= 3000
+
+
+def test_terms_that_do_not_fit_cost_little_and_leave_the_translation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(term_search, "_MAX_WORK", 1000)
+    terms, model = Terms([Term(("abb",), 40)], SPELLING), Counted(TableModel(5))
+    search = BeamSearch(beam=5, max_length_factor=0.0, max_length_offset=60)
+    assert search_with_terms(search, model, [(4, 1)], [terms]) == [search(TableModel(5), [(4, 1)])[0]]
+    assert model.hypotheses <= 1000 + 5 * 60
 
 
 def test_what_the_search_finds_itself_stays_to_the_last_bit() -> None:
