@@ -4,6 +4,8 @@ A new claim is one more YAML, which needs no code where the measures exist:
 
 - ``runs``: overrides of ``train`` by the name of a run. Those of ``common`` and ``sizes`` come before them. Each run is
   trained with every seed of ``seeds``. ``init.ckpt=NAME`` starts from an earlier run of the claim, with the same seed.
+- ``files``: what is made before the trainings, by name: ``vectors.src=NAME`` reads it. A file is any class that is
+  called with its path and the cache folder (:mod:`softsearch.extras.claims.made_files`).
 - ``measures``: tables by name. A measure is any class that is called with the folders of the finished runs, ``{run:
   {seed: folder}}``, and returns rows of plain values (:data:`softsearch.extras.claims.measures.Measure`). Of a model
   it is a function, see :class:`softsearch.extras.claims.inspection.ModelMeasure`.
@@ -97,6 +99,7 @@ class Plan:
     common: tuple[str, ...] = ()
     sizes: tuple[str, ...] = ()
     runs: Mapping[str, tuple[str, ...]]
+    files: Parts = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ from softsearch.evaluation.schema import all_or_nothing
 from softsearch.extras.claims.claim import Claim, Published, claim_names, read_claim
 from softsearch.extras.claims.claim_figure import draw_claim
 from softsearch.extras.claims.claim_page import Results, claim_page, claims_index, number
+from softsearch.extras.claims.made_files import make_files
 from softsearch.extras.claims.measures import Measure, build_measure, measured
 from softsearch.extras.claims.options import Reproduce
 from softsearch.extras.claims.trainings import Training, described, train_all, trainings
@@ -45,6 +46,7 @@ def reproduce(options: Reproduce) -> None:
         return
     for name, claim in claims.items():
         log.info("claim %s: %s", name, claim.title)
+        make_files(claim.files, options)
         train_all(needed[name])
         results = _results(name, claim, needed[name], measures[name], options)
         with all_or_nothing(options.run_dir) as new:

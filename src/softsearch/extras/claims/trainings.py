@@ -15,20 +15,20 @@ from omegaconf.errors import OmegaConfBaseException
 from softsearch.app.cache import cache_folder
 from softsearch.app.config.command_line import CommandLine
 from softsearch.app.config.composition import composed, quoted
-from softsearch.app.config.validation import check, flatten, plain
+from softsearch.app.config.validation import check, plain
 from softsearch.app.console import progress
 from softsearch.app.results import METRICS, read_metrics
 from softsearch.app.train.parts import RUNTIME_ARGUMENTS, is_counted
 from softsearch.app.train_process import COUNT, OUTPUT, last_lines, logged_values, training
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.extras.claims.claim import Plan
+from softsearch.extras.claims.made_files import made_file, without_root
 from softsearch.extras.claims.measures import digest
 from softsearch.extras.claims.options import Trainings
 
 log = logging.getLogger(__name__)
 _POLL = 1.0  # seconds between two looks at a training
 _PLACES = ("run_dir", "cache_dir", "name", "logger", "resume", "overwrite", "trust")  # which do not change the result
-_MULTI30K = "softsearch.data.corpora.multi30k.Multi30k"
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,12 @@ def _trainings(
         init = config.init.ckpt
         if init in claim.runs and (init, claim.seeds[0]) not in earlier:
             raise ConfigError(f"init.ckpt is {init}, a later run; expected an earlier one, change their order")
+        made: list[str] = []
+        for side, name in config.vectors.items():
+            if name in claim.files:
+                path = made_file(name, claim.files, options)
+                made.append(f"vectors.{side}='{path}'")
+                config.vectors[side] = path.name  # of how it is made: where it lies does not change the result
         for seed in claim.seeds:
             config.seed = seed
             start = [f"init.ckpt='{earlier[init, seed]}'"] if init in claim.runs else []
@@ -86,20 +92,14 @@ def _trainings(
             values = plain(config)
             for name, node in values.items():
                 check(node, name, given=RUNTIME_ARGUMENTS.get(name, ()))
+            roots = [f"{each}.root='{options.multi30k}'" for each in without_root(values, options.multi30k)]
             key = digest({name: node for name, node in values.items() if name not in _PLACES})
-            own = [*overrides, *start, f"seed={seed}", f"name={run}", *_roots(values, options.multi30k), *further]
+            own = [*overrides, *made, *start, f"seed={seed}", f"name={run}", *roots, *further]
             counted = is_counted(config.model)
             steps = 0 if counted else max(0, int(config.trainer.max_steps))
             yield Training(run, seed, tuple(own), options.runs_dir / key, steps, counted)
     except (HydraException, OmegaConfBaseException, ConfigError) as error:
         raise ConfigError(f"runs.{run}: {CommandLine('train', overrides).explain(error)}") from error
-
-
-def _roots(values: dict[str, Any], multi30k: Path | None) -> list[str]:
-    """The option that names the folder of Multi30k, for each source in the config that has none."""
-    nodes = [(key, node) for key, node in flatten(values) if isinstance(node, dict) and multi30k is not None]
-    roots = [key for key, node in nodes if node.get("_target_") == _MULTI30K and node["root"] is None]
-    return [f"{key}.root='{multi30k}'" for key in roots]
 
 
 def train_all(needed: Sequence[Training]) -> None:
@@ -137,7 +137,7 @@ def _train(each: Training, name: str) -> None:
 
 def described(each: Training) -> dict[str, Any]:
     """A training as plain values, for ``results.json``."""
-    places = ("name=", "cache_dir=", "seed=", "init.ckpt='")
+    places = ("name=", "cache_dir=", "seed=", "init.ckpt='", "vectors.src='", "vectors.tgt='")
     overrides = [o for o in each.overrides if not o.startswith(places) and ".root=" not in o]
     metrics, config = read_metrics(each.folder), OmegaConf.load(each.folder / "config.yaml")
     return {
