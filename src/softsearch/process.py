@@ -17,7 +17,7 @@ KERNELS = 256  # of oneDNN, whose default is 1,024
 PYTORCH_KERNELS = 10  # in PyTorch's own cache, on top of oneDNN's; its default is 1,024
 SAFE_PATH = {"PYTHONSAFEPATH": "1"}  # python -m, and what it starts, imports nothing from the current folder
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # from glibc's malloc.h
-_OF_LAB, _TOO_NEW = {"lab", "sweep", "hf", "ctranslate2"}, (3, 14)
+_OF_LAB, _TOO_NEW = {"lab", "sweep", "hf", "ctranslate2", "lora"}, (3, 14)
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from softsearch.models.cells import Cell
 from softsearch.models.interface import CountedDecoder, Seq2Seq
-from softsearch.models.layers import Dropout
+from softsearch.models.layers import Dropout, recompute_activations
 from softsearch.models.loss import CrossEntropy
 from softsearch.testing.models import model_config, random_model
 from softsearch.text.vocabulary import BOS, EOS, PAD
@@ -103,3 +103,27 @@ def test_masks_are_drawn_for_each_position_and_those_of_states_for_each_sentence
         sentences * (cell.hidden_dim * (1 + len(cell.transitions)) + cell.input_projection.in_features)
         for cell in cells
     )
+
+
+@pytest.mark.parametrize("name", ["transformer_tiny", "transformer_ssru", "decoder_only", "transformer_rnn", "gru"])
+def test_activations_computed_again_give_the_same_loss_and_gradients_in_less_memory(name: str) -> None:
+    losses, gradients, kept = [], [], []
+    for recomputes in (False, True):
+        model = training_model((name,))
+        has_layers = recompute_activations(model) if recomputes else name != "gru"
+        assert has_layers == (name != "gru")
+        saved: dict[int, int] = {}
+
+        def keep(tensor: Tensor, saved: dict[int, int] = saved) -> Tensor:
+            saved[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            value = loss(model)
+        kept.append(sum(saved.values()))
+        value.backward()
+        losses.append(value)
+        gradients.append([parameter.grad for parameter in model.parameters()])
+    assert torch.equal(*losses)
+    assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True) if a is not None and b is not None)
+    assert (kept[1] < 0.8 * kept[0]) == (name != "gru")

@@ -1,6 +1,7 @@
 """Runs that start from the weights of another: its own first validation, and what a resumed run needs."""
 
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from softsearch.app.config.validation import plain, read_options
 from softsearch.app.train.init import Adapted
 from softsearch.app.train.train import train
 from softsearch.errors import CheckpointError, ConfigError
-from softsearch.training.checkpoints.checkpoint_contents import read_contents
+from softsearch.training.checkpoints.checkpoint_contents import read_contents, to_contents
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
+from softsearch.training.checkpoints.folder import average
 from tests.integration.commands import SMALL
 
 
@@ -106,3 +108,53 @@ def test_a_run_on_other_text_starts_from_another_and_resumes(vocabulary: str, tr
         assert torch.equal(whole["state_dict"][frozen], first["state_dict"][frozen])
     for name, tensor in parts["state_dict"].items():
         assert torch.equal(tensor, whole["state_dict"][name]), name
+
+
+def test_an_adapter_alone_is_trained_resumes_and_is_merged_where_the_model_is_used(
+    trained: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("peft")
+    options = (f"init={trained}", "adapter=lora", "adapter.rank=2", "adapter.dropout=0.1", "scheduler=constant")
+    options += ("trainer.checkpoint_activations=true",)
+    with caplog.at_level("INFO"):
+        whole = start(tmp_path / "whole", *options, "trainer.max_steps=4", "trainer.val_check_interval=2")
+    said = [record.getMessage() for record in caplog.records]
+    assert "trainer.checkpoint_activations=true has no effect: this model has no Transformer layers" in said
+    (line,) = (message for message in said if message.startswith("adapter=lora:"))
+    adapters = {name: weight for name, weight in whole["state_dict"].items() if ".lora_" in name}
+    assert line.startswith(f"adapter=lora: {sum(weight.numel() for weight in adapters.values()):,} of ")
+    assert len(whole["optimizer_states"][0]["state"]) == len(adapters)
+
+    start(tmp_path / "parts", *options, "trainer.max_steps=2", "trainer.val_check_interval=2", "resume=auto")
+    parts = start(tmp_path / "parts", *options, "trainer.max_steps=4", "trainer.val_check_interval=2", "resume=auto")
+    for name, tensor in parts["state_dict"].items():
+        assert torch.equal(tensor, whole["state_dict"][name]), name
+
+    first = read_contents(trained / "checkpoints" / "best.ckpt").weights
+    last = read_contents(tmp_path / "whole" / "checkpoints" / "last.ckpt")
+    changed = {name for name, weight in last.weights.items() if not torch.equal(weight, first[name])}
+    bases = {name.replace(".lora_A.default", "").removeprefix("model.") for name in adapters if ".lora_A." in name}
+    assert changed == bases
+    checkpoints = [tmp_path / "whole" / "checkpoints" / f"step-{step}.ckpt" for step in (2, 4)]
+    mean = to_contents(checkpoints[0], average(checkpoints)).weights
+    for name, weight in mean.items():
+        both = torch.stack([read_contents(path).weights[name].double() for path in checkpoints])
+        torch.testing.assert_close(weight.double(), both.mean(0), rtol=0, atol=1e-7)
+    with pytest.raises(CheckpointError, match=r"does not fit this run.*adapter\.rank 2 -> 3"):
+        start(tmp_path / "parts", *options, "adapter.rank=3", "resume=auto")
+
+
+def test_an_adapter_needs_a_trained_model_and_layers_that_peft_can_adapt(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("peft")
+    with pytest.raises(ConfigError, match="adapter trains changes of a trained model, and init is null; set init=RUN"):
+        start(tmp_path / "run", "adapter=lora")
+    options = (f"init={trained}", "adapter=lora")
+    with pytest.raises(ConfigError, match=r"adapter\.targets has 'recurrent_gate_weight'.*input_projection"):
+        start(tmp_path / "run", *options, "adapter.targets=[recurrent_gate_weight]")
+    with pytest.raises(ConfigError, match=r"finds no linear layer.*adapter=null"):
+        start(tmp_path / "run", *options, "freeze=[encoder,attention,decoder]")
+    monkeypatch.setitem(sys.modules, "peft", None)
+    with pytest.raises(ConfigError, match=r"adapter=lora needs peft, .*pip install 'softsearch\[lora\]'"):
+        start(tmp_path / "run", *options)

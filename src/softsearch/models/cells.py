@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from softsearch.models.layers import Dropout, xavier
+from softsearch.models.layers import Dropout, weight_of, xavier
 from softsearch.ranges import Depth, Rate
 
 State = tuple[Tensor, ...]
@@ -156,7 +156,7 @@ class Cell(nn.Module):
     def weights(self) -> tuple[Tensor, ...]:
         """Weights of input and state, ``[blocks * hidden_dim, ...]``, and the biases of both."""
         bias = self.input_projection.bias
-        return self.input_projection.weight, self.recurrent_weight.T, bias, torch.zeros_like(bias)
+        return weight_of(self.input_projection), self.recurrent_weight.T, bias, torch.zeros_like(bias)
 
     def weights_in_order(self, *blocks: int, negated: tuple[int, ...] = ()) -> list[Tensor]:
         """The :meth:`weights` with their blocks in another implementation's order, some of them negated."""
@@ -280,7 +280,7 @@ class GRUCell(Cell):
 
     def weights(self) -> tuple[Tensor, ...]:
         """Weights and biases of input and state; the state's bias is b_U."""
-        weight, bias = self.input_projection.weight, self.input_projection.bias
+        weight, bias = weight_of(self.input_projection), self.input_projection.bias
         recurrent = torch.cat((self.recurrent_gate_weight.T, self.recurrent_candidate_weight.T))
         inside = self.recurrent_candidate_bias
         if inside is None:

@@ -24,6 +24,7 @@ from softsearch.models.interface import (
     StepOutput,
     Tensors,
 )
+from softsearch.models.layers import Layer
 from softsearch.models.multi_head import MultiHeadDecoder, SelfAttention, by_layer, mask_bias, with_own_slots
 from softsearch.models.positions import Kind as PositionKind
 from softsearch.models.positions import Positions
@@ -44,7 +45,7 @@ class SourceEmbeddings(Encoder):
         return EncoderOutput(self.embedding(src_tokens), src_mask, ())
 
 
-class DecoderOnlyLayer(nn.Module):
+class DecoderOnlyLayer(Layer):
     """Causal self-attention over the whole sequence and a feed-forward block.
 
     At position t of the target: softmax(q_t [K_src; K_1..t]' / sqrt(d_k)) [V_src; V_1..t] in each head (Vaswani et al.

@@ -1,10 +1,11 @@
 """Small layers that several architectures share."""
 
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 
 class Dropout(nn.Module):
@@ -86,6 +87,32 @@ def xavier(layer: nn.Linear, blocks: int = 1) -> nn.Linear:
     if layer.bias is not None:
         nn.init.zeros_(layer.bias)
     return layer
+
+
+def weight_of(layer: nn.Linear) -> Tensor:
+    """The weight that a layer computes with, for code that reads it: an adapter of peft's changes it."""
+    change = getattr(layer, "get_delta_weight", None)
+    return layer.weight if change is None else layer.weight + change("default")
+
+
+class Layer(nn.Module):
+    """A layer of a stack, which may compute its activations again in the backward pass instead of keeping them."""
+
+    keeps_activations = True
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Calls the layer; random numbers are the same the second time."""
+        if self.keeps_activations or not torch.is_grad_enabled():
+            return super().__call__(*inputs)
+        return checkpoint(super().__call__, *inputs, use_reentrant=False)
+
+
+def recompute_activations(model: nn.Module) -> bool:
+    """Makes the layers of all stacks of a model compute their activations again; returns whether it has any."""
+    layers = [module for module in model.modules() if isinstance(module, Layer)]
+    for layer in layers:
+        layer.keeps_activations = False
+    return bool(layers)
 
 
 def blocks_of(layer: nn.Linear) -> int:

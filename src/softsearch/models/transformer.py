@@ -11,7 +11,7 @@ from torch.nn import functional
 from softsearch.errors import ConfigError
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import DecoderState, Encoder, EncoderDescription, EncoderOutput, StepOutput, Tensors
-from softsearch.models.layers import Dropout, xavier
+from softsearch.models.layers import Dropout, Layer, xavier
 from softsearch.models.multi_head import (
     MultiHeadAttention,
     MultiHeadDecoder,
@@ -106,7 +106,7 @@ class ConvolutionalBlock(nn.Module):
         return x + functional.leaky_relu(self.fusion(joined * real)).transpose(1, 2)
 
 
-class EncoderLayer(nn.Module):
+class EncoderLayer(Layer):
     """Self-attention and a feed-forward block, and a :class:`ConvolutionalBlock` before them if there are widths."""
 
     def __init__(self, options: LayerOptions, widths: Sequence[int] = ()) -> None:
@@ -124,7 +124,7 @@ class EncoderLayer(nn.Module):
         return self.feed_forward_residual(x, self.feed_forward)
 
 
-class DecoderLayer(nn.Module):
+class DecoderLayer(Layer):
     """Causal self-attention or an SSRU, attention to the source and a feed-forward block."""
 
     def __init__(self, options: LayerOptions, self_attention: Kind) -> None:

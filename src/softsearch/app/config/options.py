@@ -21,6 +21,11 @@ Paths = Path | list[Path] | None
 Trust = tuple[str, ...] | str  # packages whose classes a checkpoint may name
 
 
+def library_hints(function: Any) -> Mapping[str, Any]:
+    """Types and ranges of a library's options that its annotations lack, and of options that we add to them."""
+    return _LIBRARY_HINTS.get(f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}", {})
+
+
 def options_of(command: str) -> Any:
     """Returns the dataclass of a command's options; None for one that reads its config itself."""
     found = named(command)
@@ -76,6 +81,7 @@ class Train:
     overwrite: bool
     init: Init
     freeze: tuple[str, ...]
+    adapter: Part | None = None
     vectors: Vectors
     trust: Trust = ()
     run_dir: Path
@@ -210,7 +216,7 @@ _Limit = Count | Annotated[float, Range(0, 1)] | None
 _EARLY_STOPPING = {"patience": Count, "min_delta": NotNegative, "log_rank_zero_only": bool}
 
 # Ranges of arguments of libraries' classes, by the full name of the class; their own annotations have types at most.
-LIBRARY_HINTS: Mapping[str, Mapping[str, Any]] = {
+_LIBRARY_HINTS: Mapping[str, Mapping[str, Any]] = {
     "lightning.pytorch.trainer.trainer.Trainer": {
         "max_steps": _AtLeastMinusOne,
         "min_steps": Count | None,
@@ -228,6 +234,7 @@ LIBRARY_HINTS: Mapping[str, Mapping[str, Any]] = {
         "limit_val_batches": _Limit,
         "limit_test_batches": _Limit,
         "reload_dataloaders_every_n_epochs": Count,
+        "checkpoint_activations": bool,  # ours, which Lightning's class does not get
     },
     "sacrebleu.metrics.chrf.CHRF": {"char_order": AtLeastOne, "word_order": Count, "beta": AtLeastOne},
     "lightning.pytorch.callbacks.early_stopping.EarlyStopping": _EARLY_STOPPING,

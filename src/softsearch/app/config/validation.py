@@ -19,7 +19,7 @@ from typing import Any, TypeVar, Union, cast
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
-from softsearch.app.config.options import LIBRARY_HINTS, Part, Parts, Section
+from softsearch.app.config.options import Part, Parts, Section, library_hints
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.ranges import fits, in_words
 
@@ -161,7 +161,8 @@ def construct(node: Any, path: str, **extra: Any) -> Any:
     target = target_of(node, path) if "_target_" in node else None
     if target is not None:
         _bind(target, node, path, extra)
-    options = {key: construct(node[key], f"{path}.{key}") for key in node if key not in _MARKS} | extra
+    ours = library_hints(target).keys() - (_parameters(target) or {}).keys() if target is not None else ()
+    options = {key: construct(node[key], f"{path}.{key}") for key in node if key not in (*_MARKS, *ours)} | extra
     if target is None:
         return options
     if node.get("_partial_"):
@@ -272,7 +273,7 @@ def _bind(
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())  # and checks it itself
     keys = [key for key in node if key not in _MARKS]
     for key in keys:
-        if key not in parameters and not takes_any:
+        if key not in parameters and not takes_any and key not in library_hints(function):
             raise ConfigError(f"{prefix}{key} is not an option of {name}: {nearest(key, parameters)}")
     if not isinstance(node.get("_partial_", False), bool):
         raise ConfigError(f"{prefix}_partial_ is {node['_partial_']!r}, expected true or false; change it")
@@ -336,7 +337,7 @@ def _typed(value: Any, hint: Any) -> Any:
 
 
 def _hints(function: Any) -> Mapping[str, Any]:
-    further = LIBRARY_HINTS.get(f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}", {})
+    further = library_hints(function)
     try:
         annotated = function.__init__ if inspect.isclass(function) else function
         return {**typing.get_type_hints(annotated, include_extras=True), **further}

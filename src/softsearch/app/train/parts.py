@@ -24,6 +24,7 @@ from softsearch.data.datamodule import ParallelDataModule
 from softsearch.errors import ConfigError
 from softsearch.evaluation.metrics import Metric
 from softsearch.models.interface import CountedDecoder, Seq2Seq
+from softsearch.models.layers import recompute_activations
 from softsearch.models.loss import NoiseContrastive, SampledSoftmax
 from softsearch.training.module import TranslationModule, make_optimizer
 
@@ -53,6 +54,8 @@ class TrainParts:
         method = self.training["method"]
         if hasattr(method, "for_data"):
             method = method.for_data(data.source, data.tokenizers)
+        if self.options.trainer.get("checkpoint_activations") and not recompute_activations(model):
+            log.warning("trainer.checkpoint_activations=true has no effect: this model has no Transformer layers")
         return TranslationModule(model=model, **{**self.training, "method": method})
 
     def monitoring(self, data: ParallelDataModule, config: DictConfig) -> "TrainParts":
@@ -100,6 +103,8 @@ def build_parts(config: DictConfig) -> TrainParts:
     trainer = attempt(build_trainer, options, callbacks)
     data, search = attempt(data_maker, options), attempt(search_maker, options.search)
     attempt(build, options.tokenizer)
+    if model is not None:
+        attempt(adapt, options, model)
     mistakes.report()
     if hasattr(training["method"], "check"):
         training["method"].check(model, data.keywords["source"])
@@ -230,6 +235,19 @@ def freeze(model: Seq2Seq, what: Sequence[str]) -> None:
         raise ConfigError(f"freeze={list(what)} leaves nothing to train; leave a part out")
     if what and not every[0].is_meta:
         log.info("%s of %s parameters are trained", f"{trained:,}", f"{sum(p.numel() for p in every):,}")
+
+
+def adapt(options: Train, model: Seq2Seq) -> None:
+    """Puts the adapters of ``adapter`` into a model, if there are any.
+
+    Raises:
+        ConfigError: an option is wrong, a package is missing, or there is nothing to adapt.
+    """
+    if options.adapter is None:
+        return
+    if options.init.ckpt is None:
+        raise ConfigError("adapter trains changes of a trained model, and init is null; set init=RUN, or adapter=null")
+    build(options.adapter).adapt(model)
 
 
 def check_limits(config: Mapping[str, Any]) -> None:

@@ -18,7 +18,7 @@ from softsearch.app.config.processes import launched_rank
 from softsearch.app.config.validation import build
 from softsearch.app.environment import git_state
 from softsearch.app.train.devices import naming_lost_processes
-from softsearch.app.train.parts import TrainParts, build_parts
+from softsearch.app.train.parts import TrainParts, adapt, build_parts
 from softsearch.app.train.start import Fresh, check_folder, only_run, prepare_data
 from softsearch.app.train.summary import best_saver, final_test, log_start, print_end
 from softsearch.data.datamodule import ParallelDataModule
@@ -50,6 +50,7 @@ def train(config: DictConfig) -> None:
     search = check_attention(parts.make_search(data.tokenizers), model)
     if parts.exports_bundle:
         parts.rehearse_export(model, data)
+    adapt(parts.options, model)
     with _run(parts, start, data) as trainer:
         log_start(parts.options, trainer, model)
         with start.fitting(module, parts.record):

@@ -10,10 +10,11 @@ from torch import Tensor
 
 from softsearch.data.corpora.base import ParallelSource, TextForm
 from softsearch.data.sentencepiece_file import with_folding
-from softsearch.errors import BundleError, CheckpointError, ConfigError
+from softsearch.errors import BundleError, CheckpointError, ConfigError, summarize
 from softsearch.text.plain_values import nested_values
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
+from softsearch.training.lora import merged
 
 FORMAT = 1
 ORIGIN = "softsearch"
@@ -102,9 +103,23 @@ def to_contents(path: Path, checkpoint: dict[str, Any]) -> CheckpointContents:
         )
     except (BundleError, ConfigError) as error:
         raise CheckpointError(f"{path}: {error}") from error
-    state, step, averaged = checkpoint["state_dict"], checkpoint["global_step"], checkpoint.get("averaged", 1)
+    state, step, averaged = merged_state(path, checkpoint), checkpoint["global_step"], checkpoint.get("averaged", 1)
     weights = {name.removeprefix(WEIGHTS): state[name] for name in state if name.startswith(WEIGHTS)}
     return CheckpointContents(path, origin["config"], (src, tgt), weights, step, averaged, origin.get("source"))
+
+
+def merged_state(path: Path, checkpoint: dict[str, Any]) -> dict[str, Tensor]:
+    """The weights of a checkpoint, those of adapters (``adapter=lora``) in the matrices that they change.
+
+    Raises:
+        CheckpointError: an adapter does not fit its matrix.
+    """
+    try:
+        return merged(checkpoint["state_dict"], checkpoint[ORIGIN]["config"].get("adapter"))
+    except Exception as error:  # a file may hold anything
+        raise CheckpointError(
+            f"{path}: its adapter does not fit its weights ({summarize(error)}); take another file"
+        ) from error
 
 
 def describe_mismatch(saved: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> str | None:

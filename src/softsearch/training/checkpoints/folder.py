@@ -18,6 +18,7 @@ from softsearch.training.checkpoints.checkpoint_contents import (
     WEIGHTS,
     CheckpointContents,
     SaveOrigin,
+    merged_state,
     read_contents,
     to_contents,
 )
@@ -147,7 +148,7 @@ def average(paths: Sequence[Path], on_done: Callable[[int], object] = lambda _: 
     first: object = None
     for path in paths:
         checkpoint = load_checkpoint(path)
-        contents, state = to_contents(path, checkpoint), checkpoint["state_dict"]
+        contents, state = to_contents(path, checkpoint), merged_state(path, checkpoint)
         identity = [t.fingerprint for t in contents.tokenizers], {name: w.shape for name, w in state.items()}
         first = first or identity
         if identity != first:
@@ -157,7 +158,7 @@ def average(paths: Sequence[Path], on_done: Callable[[int], object] = lambda _: 
         for name, tensor in state.items():
             total[name] = total[name] + tensor.double() if name in total else tensor.double()
         if not mean or contents.step >= mean["global_step"]:
-            mean = {key: checkpoint[key] for key in ("state_dict", "global_step", ORIGIN)}
+            mean = {key: checkpoint[key] for key in ("global_step", ORIGIN)} | {"state_dict": state}
         on_done(1)
     for name, tensor in mean["state_dict"].items():
         if tensor.is_floating_point():  # the loss's buffer of word ids is the newest checkpoint's

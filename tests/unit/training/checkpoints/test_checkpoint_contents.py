@@ -79,3 +79,15 @@ def test_another_format_is_refused(tmp_path: Path, checkpoint: dict[str, Any]) -
     AtomicCheckpointIO().save_checkpoint(checkpoint, tmp_path / "x.ckpt")
     with pytest.raises(CheckpointError, match=rf"format is {FORMAT + 1}, expected {FORMAT}; use the version"):
         read_contents(tmp_path / "x.ckpt")
+
+
+@pytest.mark.parametrize("options", [None, {}, {"alpha": "many"}, {"alpha": 3}])
+def test_an_adapter_that_does_not_fit_is_named(options: Any, tmp_path: Path, checkpoint: dict[str, Any]) -> None:
+    checkpoint["state_dict"] |= {
+        "model.x.base_layer.weight": torch.ones(3, 4),
+        "model.x.lora_A.default.weight": torch.ones(2, 4),
+        "model.x.lora_B.default.weight": torch.ones(3, 3),
+    }
+    checkpoint["softsearch"]["config"]["adapter"] = options
+    with pytest.raises(CheckpointError, match=r"x\.ckpt: its adapter does not fit its weights .*take another file"):
+        to_contents(tmp_path / "x.ckpt", checkpoint)
