@@ -22,8 +22,8 @@ ALSO_TESTED = (
     "softsearch train experiment=demo debug=fast",
 )  # fmt: skip
 OTHERS = (
-    "make ", "source ", "pip ", "srun ", "npm ", "python -m ", "python -c ", "argos-translate ", "python benchmarks/",
-    "curl ", "docker ", "jupyter ", "#",
+    "make ", "source ", "pip ", "srun ", "npm ", "python -m http", "python -m hatchling", "python -m venv",
+    "python -c ", "argos-translate ", "python benchmarks/", "curl ", "docker ", "jupyter ", "#",
 )  # fmt: skip
 NOT_OURS = (*OTHERS, *ALSO_TESTED)
 SHELL = ("split ", "cat ")
