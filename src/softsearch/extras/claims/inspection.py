@@ -86,7 +86,9 @@ def _opened(run: str, folder: Path) -> tuple[System, HeldOutText, DictConfig]:
     config = OmegaConf.load(folder / "config.yaml")
     assert isinstance(config, DictConfig)
     (opened,) = open_systems(str(folder), None, None)
-    system = replace(opened, name=run)
+    assert isinstance(opened.step_fn, TorchStepFunction)
+    model = opened.step_fn.model.cpu()  # where the functions make their tensors
+    system = replace(opened, name=run, step_fn=TorchStepFunction(model))
     text = read_split(system.source, "test", Path(config.cache_dir), "train on data that has one")
     return system, text.joined(system.tokenizers[1]), config
 
