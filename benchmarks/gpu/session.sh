@@ -3,7 +3,7 @@
 set -u
 out=${1:?folder for the tables}; part=${2:-all}; python=${PYTHON:-python3}
 mkdir -p "$out"; cd "$(dirname "$0")/../.." || exit 1
-export PYTHONPATH=$PWD/src
+export PYTHONPATH=$PWD/src${PYTHONPATH:+:$PYTHONPATH}
 step() { # name, seconds, command
   local name=$1 seconds=$2 start=$SECONDS; shift 2
   timeout "$seconds" "$@" > >(tee "$out/$name.txt") 2> "$out/$name.err"
