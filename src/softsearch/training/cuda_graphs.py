@@ -12,6 +12,7 @@ from torch.autograd.function import once_differentiable
 from softsearch.data.dataset import Batch
 from softsearch.errors import ConfigError, summarize
 from softsearch.models.interface import Seq2Seq
+from softsearch.models.layers import weight_of
 from softsearch.models.loss import CrossEntropy, Loss
 from softsearch.models.output_layers import OutputLayer
 from softsearch.text.vocabulary import BOS, EOS, PAD
@@ -128,7 +129,7 @@ class _Pass:
             targets, output = self.tgt[:, 1:].flatten(), self.model.decoder.output_projection
             assert not isinstance(output, OutputLayer)
             real = targets != PAD
-            summed = self.loss.from_linear(output.weight, output.bias, features, targets, real)
+            summed = self.loss.from_linear(weight_of(output), output.bias, features, targets, real)
         with torch.autocast(device, enabled=False):
             found: Sequence[Tensor | None] = torch.autograd.grad(summed.smoothed, self.parameters, allow_unused=True)
         self.has_gradient = [gradient is not None for gradient in found]
@@ -171,6 +172,9 @@ def obstacle(trainer: lightning.Trainer, module: Any) -> str | None:
         "they are for a linear output layer": isinstance(model.decoder.output_projection, OutputLayer),
         "the model reads feature vectors": model.encoder.description.feature_dim is not None,
         "embeddings have sparse gradients": any(getattr(part, "sparse", False) for part in model.modules()),
+        "trainer.checkpoint_activations draws random numbers again, which cannot be recorded": any(
+            not getattr(part, "keeps_activations", True) for part in model.modules()
+        ),
         "batching.static_shapes is false": not getattr(batching, "static_shapes", False),
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
