@@ -80,6 +80,56 @@ def marian_folder(
     return saved(MarianMTModel(config), folder)
 
 
+def m2m_folder(
+    folder: Path,
+    text: Sequence[str],
+    *,
+    languages: Sequence[str] = ("eng_Latn", "deu_Latn", "fra_Latn"),
+    legacy: bool = False,
+    is_m2m: bool = False,
+    kind: str = "bpe",
+    seed: int = 0,
+    **options: Any,
+) -> tuple[Any, Any]:
+    """Writes an M2M-100 or NLLB-200 with random weights everywhere; returns it and its tokenizer.
+
+    Args:
+        folder: is made.
+        text: lines for the SentencePiece model.
+        languages: of NLLB-200; M2M-100 has its own hundred.
+        legacy: the source's language stands behind the source.
+        is_m2m: with M2M-100's tokenizer, else NLLB-200's.
+        kind: of SentencePiece.
+        seed: of the weights.
+        options: of its config, besides SIZES.
+    """
+    from transformers import M2M100Config, M2M100ForConditionalGeneration, M2M100Tokenizer, NllbTokenizer
+
+    folder.mkdir()
+    pieces = train_spm(text, spm := folder / "sentencepiece.bpe.model", kind)
+    words = {word: token for token, word in enumerate(["<s>", "<pad>", "</s>", "<unk>", *pieces])}
+    if is_m2m:
+        (folder / "vocab.json").write_text(json.dumps(words))
+        tokenizer = M2M100Tokenizer(str(folder / "vocab.json"), str(spm), src_lang="en")
+        size = len(words) + 100 + 8
+    else:
+        read = NllbTokenizer.from_pretrained(folder)
+        state = json.loads(read.backend_tokenizer.to_str())
+        tokenizer = NllbTokenizer(
+            vocab=state["model"]["vocab"],
+            merges=[tuple(merge) for merge in state["model"]["merges"]],
+            _spm_precompiled_charsmap=None,
+            extra_special_tokens=[*languages],
+            legacy_behaviour=legacy,
+            src_lang="eng_Latn",
+        )
+        tokenizer.backend_tokenizer.normalizer = read.backend_tokenizer.normalizer
+        size = len(tokenizer) + 2
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(seed)
+    return saved(M2M100ForConditionalGeneration(M2M100Config(vocab_size=size, **{**SIZES, **options})), folder), tokenizer
+
+
 def saved(model: Any, folder: Path) -> Any:
     """Gives every weight and bias a random part, writes the model and returns it."""
     model.eval()
@@ -87,6 +137,10 @@ def saved(model: Any, folder: Path) -> Any:
         for name, weight in (*model.named_parameters(), *model.named_buffers()):
             if "embed_positions" not in name and weight.is_floating_point():
                 weight += 0.15 * torch.randn_like(weight)
-        model.final_logits_bias[0, 0] += 4  # translations of all lengths end
+        if hasattr(model, "final_logits_bias"):
+            model.final_logits_bias[0, 0] += 4  # translations of all lengths end
+        else:
+            bias = model.model.decoder.layer_norm.bias
+            model.lm_head.weight[2] += 5 * bias / bias.square().sum()
     model.save_pretrained(folder)
     return model

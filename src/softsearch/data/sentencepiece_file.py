@@ -19,6 +19,7 @@ _schema: Any = sentencepiece_model_pb2  # whose names protobuf makes when it is 
 _Type = _schema.ModelProto.SentencePiece.Type
 USER_DEFINED: int = _Type.Value("USER_DEFINED")  # one piece wherever a text has it
 UNUSED: int = _Type.Value("UNUSED")  # decoded as text, never the result of a segmentation
+CONTROL: int = _Type.Value("CONTROL")  # decoded as nothing, never in a text
 _KINDS: dict[int, Kind] = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}  # SentencePiece's numbers
 _CACHED_MODELS = 8
 _SPECIAL = {"pad": "CONTROL", "unk": "UNKNOWN", "bos": "CONTROL", "eos": "CONTROL"}  # by id

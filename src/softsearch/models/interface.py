@@ -57,12 +57,13 @@ class EncoderDescription(NamedTuple):
     span: int = 1  # tokens, from its own on, that a state represents; the last ones reach beyond the end
     source_dims: tuple[int, ...] = ()  # shares of output_dim, if a line has several sources
     feature_dim: int | None = None  # width of the feature vectors that it reads, instead of tokens or with them
+    hides_tokens: bool = False  # the states of some tokens are masked, as of tags
 
     @property
     def has_own_mask(self) -> bool:
         """Whether the mask of the states is not that of the tokens."""
         reads_vectors_only = self.feature_dim is not None and not self.source_dims
-        return self.tokens_per_position > 1 or reads_vectors_only
+        return self.tokens_per_position > 1 or reads_vectors_only or self.hides_tokens
 
     def top_layer(self) -> LayerShape:
         """The last layer, for a decoder that starts from its final state.
@@ -206,6 +207,7 @@ class Decoder(nn.Module):
 
     output_projection: nn.Linear | OutputLayer  # features to logits or log probabilities
     copies_source = False  # whether source ids are target ids to it
+    takes_shortlist = True  # whether its step can compute some words alone
 
     def __init__(self, embeddings: Embeddings, dropout: float) -> None:
         super().__init__()

@@ -219,7 +219,10 @@ class TransformerEncoder(Encoder):
             InputError: a sentence is longer than learned positions.
         """
         self.positions.check_length(src_tokens.shape[1], "source sentence")
-        position = torch.arange(src_tokens.shape[1], device=src_tokens.device)
+        return self.encode(src_tokens, src_mask, torch.arange(src_tokens.shape[1], device=src_tokens.device))
+
+    def encode(self, src_tokens: Tensor, src_mask: Tensor, position: Tensor) -> EncoderOutput:
+        """Encodes tokens at these positions, ``[(batch,) src_len]``."""
         x, angles = self.dropout(self.positions(self.embedding(src_tokens), position)), self.positions.angles(position)
         rows = x.flatten(0, 1)
         for layer in self.layers:
@@ -288,12 +291,16 @@ class TransformerDecoder(MultiHeadDecoder):
             return DecoderState.initial(encoded, past, projected)
         return DecoderState.initial(encoded, (mask_bias(encoded.mask[:, :0]),), projected, past)
 
+    def embed(self, tokens: Tensor, position: Tensor) -> Tensor:
+        """The input of the first layer; ``position`` broadcasts to ``tokens``."""
+        return self.positions(self.embedding(tokens), position)
+
     def all_positions(
         self, tgt_tokens: Tensor, state: DecoderState, aligning: Collection[int] = ()
     ) -> tuple[Tensor, list[Tensor]]:
         self.positions.check_length(tgt_tokens.shape[1], "target sentence")
         position = torch.arange(tgt_tokens.shape[1], device=tgt_tokens.device)
-        x, angles = self.dropout(self.positions(self.embedding(tgt_tokens), position)), self.positions.angles(position)
+        x, angles = self.dropout(self.embed(tgt_tokens, position)), self.positions.angles(position)
         mask = state.memory.mask[:, None, None]
         weights: list[Tensor] = []
         layers = zip(self.layers, by_layer(state.memory.projected, len(self.layers)), strict=True)
@@ -307,7 +314,7 @@ class TransformerDecoder(MultiHeadDecoder):
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         position = state.position[:1]
-        x, angles = self.dropout(self.positions(self.embedding(tokens), position)), self.positions.angles(position)
+        x, angles = self.dropout(self.embed(tokens, position)), self.positions.angles(position)
         mask = state.memory.mask
         bias = with_own_slots(state.cache[0], mask.shape[0]) if state.slots else None
         src_bias = mask_bias(mask)[:, None, None]

@@ -11,6 +11,8 @@ SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
 
 # Tag at the start of a source line: the language to translate into (Johnson et al. 2017, arXiv:1611.04558, section 3).
 LANGUAGE_TAG = re.compile(r"<2([^\s<>]+)>")
+# Tag behind it, of models that read the source's language too (Fan et al. 2021, arXiv:2010.11125, section 2).
+SOURCE_TAG = re.compile(r"<from:([^\s<>]+)>")
 # Tag between the sources of a line, as in "a man <and> un homme" (Zoph & Knight 2016, arXiv:1601.00710).
 SOURCE_SEPARATOR = "<and>"
 FEATURE_TAG = "<feature>"  # stands in a source line for a feature vector (softsearch.text.features)
@@ -30,6 +32,14 @@ def language_tag(lang: str) -> str:
     return f"<2{lang}>"
 
 
+def source_tag(lang: str) -> str:
+    """Returns the tag that names the language of the source: ``<from:en>`` for English."""
+    return f"<from:{lang}>"
+
+
 def is_tag(word: str) -> bool:
     """Returns whether a word is a tag, which is one piece wherever the data has tags, and no text to translate."""
-    return word[:1] == "<" and (word in (SOURCE_SEPARATOR, FEATURE_TAG) or LANGUAGE_TAG.fullmatch(word) is not None)
+    if word[:1] != "<":
+        return False
+    patterns = (LANGUAGE_TAG, SOURCE_TAG)
+    return word in (SOURCE_SEPARATOR, FEATURE_TAG) or any(pattern.fullmatch(word) for pattern in patterns)

@@ -1,4 +1,4 @@
-"""Weights of a MarianMT as ``transformers`` lays them out."""
+"""Weights of MarianMT and M2M-100 as ``transformers`` lays them out."""
 
 from typing import Any
 
@@ -64,10 +64,13 @@ def take_embeddings(
     return src, tgt, output
 
 
-def take_stack(weights: Weights, config: Config, side: str, new: dict[str, Tensor]) -> dict[str, Any]:
+def take_stack(
+    weights: Weights, config: Config, side: str, new: dict[str, Tensor], *, pre_norm: bool = False
+) -> dict[str, Any]:
     """Adds the weights of the ``encoder`` or the ``decoder`` to ``new``, by our names, and returns its options.
 
-    A table of positions in the file that is not the sinusoids of MarianMT becomes a learned one.
+    A table of positions in the file that is not the sinusoids of MarianMT becomes a learned one. With ``pre_norm``
+    there is a norm after the last layer.
 
     Raises:
         ConfigError: an option is missing, or one that this lab lacks.
@@ -95,12 +98,14 @@ def take_stack(weights: Weights, config: Config, side: str, new: dict[str, Tenso
         take(f"{old}.fc1", f"{ours}.feed_forward.hidden_projection", width, dim)
         take(f"{old}.fc2", f"{ours}.feed_forward.output_projection", dim, width)
         take(f"{old}.final_layer_norm", f"{ours}.feed_forward_residual.norm", dim)
+    if pre_norm:
+        take(f"model.{side}.layer_norm", f"{side}.final_norm", dim)
     options = {
         "num_layers": layers,
         "d_ff": width,
         "num_heads": config.positive_int(f"{side}_attention_heads"),
         "dropout": config.rate("dropout", 0.1),
-        "pre_norm": False,
+        "pre_norm": pre_norm,
         "activation": _ACTIVATIONS[activation],
         "positions": _POSITIONS,
         "scale_embeddings": config.flag("scale_embedding", default=False),

@@ -10,12 +10,12 @@ from softsearch.app.config.composition import quoted
 from softsearch.app.config.shorthands import shell_command
 from softsearch.app.console import echo
 from softsearch.errors import ConfigError
-from softsearch.extras.importing import marian, marian_mt
+from softsearch.extras.importing import m2m, marian, marian_mt
 from softsearch.extras.importing.config_json import CONFIG, Config, refuse_other_kind
 from softsearch.extras.importing.imported import Imported
 from softsearch.extras.importing.options import FAMILIES
 
-_HUGGING_FACE = {"marian": marian_mt.read}  # by model_type
+_HUGGING_FACE = {"marian": marian_mt.read, "m2m_100": m2m.read}  # by model_type
 
 
 def import_model(options: argparse.Namespace) -> None:

@@ -1,0 +1,128 @@
+"""An imported M2M-100 or NLLB-200 is what ``transformers`` runs: logits, beam search and token ids of every language."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from softsearch.app.config.build import rebuild_model
+from softsearch.data.corpora.spellout import Spellout
+from softsearch.data.dataset import pad
+from softsearch.evaluation.inference import TorchStepFunction
+from softsearch.extras.importing.command import read
+from softsearch.extras.importing.config_json import Config, read_object
+from softsearch.extras.importing.m2m_vocabulary import read_languages
+from softsearch.search.beam import BeamSearch
+from softsearch.text.vocabulary import BOS, PAD, language_tag, source_tag
+from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents
+from tests.huggingface import m2m_folder
+
+transformers = pytest.importorskip("transformers")
+pytestmark = [pytest.mark.slow]
+CASES: dict[str, dict[str, Any]] = {
+    "nllb": {},
+    "legacy": {"legacy": True, "seed": 3, "encoder_layers": 1, "decoder_layers": 2},
+    "m2m": {"is_m2m": True, "seed": 5, "activation_function": "gelu", "scale_embedding": False},
+    "untied": {"tie_word_embeddings": False, "seed": 7, "kind": "unigram", "is_m2m": True},
+}
+LIMIT = 40
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    source = Spellout(train_size=400, val_size=10, test_size=10)
+    src, tgt = source.files(tmp_path_factory.mktemp("text"))["train"]
+    return src.read_text().splitlines() + tgt.read_text().splitlines()
+
+
+class Both:
+    """A model of ``transformers``, and the run that it became."""
+
+    def __init__(self, folder: Path, text: Sequence[str], **options: Any) -> None:
+        self.theirs, self.tokenizer = m2m_folder(folder, text, **options)
+        self.run = folder.with_suffix(".run")
+        read(folder).write(self.run)
+        self.contents: CheckpointContents = read_contents(self.run / "checkpoints" / "best.ckpt")
+        self.ours = rebuild_model(self.contents)
+        texts = read_object(folder / "tokenizer_config.json")
+        self.vocabulary = read_languages(folder, texts, Config(folder / "config.json").positive_int("vocab_size"))
+        self.rows, self.codes = self.vocabulary.rows, self.vocabulary.codes
+
+    def ids(self, line: str, src: str, tgt: str) -> list[int]:
+        return self.contents.tokenizers[0].encode(f"{language_tag(tgt)} {source_tag(src)} {line}")
+
+    def their_language(self, code: str) -> int:
+        return self.vocabulary.languages[code]
+
+    def their_source(self, line: str, src: str) -> list[int]:
+        self.tokenizer.src_lang = src
+        return list(self.tokenizer(line).input_ids)
+
+
+@pytest.fixture(scope="module", params=CASES)
+def both(request: pytest.FixtureRequest, text: list[str], tmp_path_factory: pytest.TempPathFactory) -> Both:
+    return Both(tmp_path_factory.mktemp("m2m") / "model", text, **CASES[request.param])
+
+
+def test_logits_are_equal_in_every_pair_of_languages(both: Both, text: list[str]) -> None:
+    both.ours.double(), both.theirs.double()
+    lines = [*zip(text[:12], text[400:412], strict=True)]
+    for src, tgt in [(a, b) for a in both.codes[:3] for b in both.codes[-3:]]:
+        src_tokens = pad([np.array(both.ids(line, src, tgt)) for line, _ in lines])
+        targets = [both.contents.tokenizers[1].encode(line)[:30] for _, line in lines]
+        tgt_tokens = pad([np.array(ids) for ids in targets], bos=True)
+        batch = both.tokenizer.pad({"input_ids": [both.their_source(line, src) for line, _ in lines]}, return_tensors="pt")
+        eos, begin = both.theirs.config.eos_token_id, both.their_language(tgt)
+        their_tgt = torch.tensor(both.rows)[torch.cat([tgt_tokens[:, :1], tgt_tokens], dim=1)]
+        their_tgt[:, 0], their_tgt[:, 1] = eos, begin
+        with torch.no_grad():
+            ours = both.ours(src_tokens, tgt_tokens)
+            theirs = both.theirs(**batch, decoder_input_ids=their_tgt).logits[:, 1:]
+        kept = [token for token in range(len(both.rows)) if token not in both.vocabulary.never]
+        real = tgt_tokens != PAD
+        expected = theirs[real][:, both.rows][:, kept]
+        torch.testing.assert_close(ours[real][:, kept], expected, rtol=0, atol=1e-5)  # of sinusoids in float32
+    both.ours.float(), both.theirs.float()
+
+
+def translated(both: Both, search: Any, lines: Sequence[str], src: str, tgt: str) -> list[list[int]]:
+    return [[both.rows[token] for token in best.tokens] for (best, *_) in search([both.ids(li, src, tgt) for li in lines])]
+
+
+def generated(both: Both, lines: Sequence[str], src: str, tgt: str, **options: Any) -> list[list[int]]:
+    batch = both.tokenizer.pad({"input_ids": [both.their_source(line, src) for line in lines]}, return_tensors="pt")
+    begin = both.their_language(tgt)
+    settings = {"num_beams": 5, "early_stopping": True, "max_new_tokens": LIMIT, **options}
+    found = both.theirs.generate(**batch, forced_bos_token_id=begin, **settings).tolist()
+    eos = both.theirs.config.eos_token_id
+    return [row[1 : (*row, eos).index(eos, 1)] for row in found]
+
+
+def check_same(ours: list[list[int]], theirs: list[list[int]]) -> None:
+    """At the limit, ours returns what has ended before what has not, whatever their scores are."""
+    pairs = [(a, b) for a, b in zip(ours, theirs, strict=True) if len(a) == LIMIT or len(b) < LIMIT]
+    assert len(pairs) > len(ours) * 0.8
+    assert sum(len(b) < LIMIT for _, b in pairs) > 5
+    assert [a for a, _ in pairs] == [b for _, b in pairs]
+
+
+def test_a_beam_finds_the_same_translations(both: Both, text: list[str]) -> None:
+    beam = BeamSearch(beam=5, max_length_factor=0.0, max_length_offset=LIMIT)
+    src, tgt = both.codes[0], both.codes[-1]
+    ours = translated(both, lambda ids: beam(TorchStepFunction(both.ours), ids), text[:25], src, tgt)
+    assert {tokens[0] for tokens in ours} == {both.their_language(tgt)}
+    check_same(ours, generated(both, text[:25], src, tgt))
+
+
+def test_lines_have_the_same_ids_in_every_language(both: Both, text: list[str]) -> None:
+    odd = ["unknown ☃☃", "ß and ü", "é", "one, two; three!"]
+    for number, line in enumerate([*text, *odd]):
+        src = both.codes[number % len(both.codes)]
+        (_, language, *ids) = both.ids(line, src, both.codes[0])
+        found, expected = [both.rows[token] for token in ids], both.their_source(line, src)
+        eos, begin = both.theirs.config.eos_token_id, both.rows[language]
+        is_last = getattr(both.tokenizer, "legacy_behaviour", False)
+        assert ([*found, eos, begin] if is_last else [begin, *found, eos]) == expected, line
