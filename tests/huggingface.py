@@ -127,7 +127,9 @@ def m2m_folder(
         size = len(tokenizer) + 2
     tokenizer.save_pretrained(folder)
     torch.manual_seed(seed)
-    return saved(M2M100ForConditionalGeneration(M2M100Config(vocab_size=size, **{**SIZES, **options})), folder), tokenizer
+    return saved(
+        M2M100ForConditionalGeneration(M2M100Config(vocab_size=size, **{**SIZES, **options})), folder
+    ), tokenizer
 
 
 def saved(model: Any, folder: Path) -> Any:

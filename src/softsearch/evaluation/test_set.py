@@ -9,6 +9,7 @@ from softsearch.data.corpora.base import ParallelSource, Picture, TextForm
 from softsearch.errors import CorpusError
 from softsearch.text.features import Features, with_features
 from softsearch.text.filters import read_parallel
+from softsearch.text.languages import languages_of
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.text.vocabulary import LANGUAGE_TAG, UNK, language_tag
 
@@ -50,6 +51,8 @@ class HeldOutText:
             split = self.split_references if tokenizers[1].joiner else None
             sides = self.sources_for(tokenizers[0]), split or self.references
             src, tgt = ([t.encode(line) for line in side] for t, side in zip(tokenizers, sides, strict=True))
+            starts = map(languages_of(tokenizers[0]).start, src)
+            tgt = [[*start, *ids] for start, ids in zip(starts, tgt, strict=True)]
             self._encoded[key] = with_features(src, self.features), [*tgt]
         return self._encoded[key]
 
@@ -62,6 +65,8 @@ class HeldOutText:
         """
         if tokenizer.reads_several_sources:
             return self.sources
+        if (languages := languages_of(tokenizer)).sources:
+            return list(languages.tagged(self.sources, self.tgt_lang, self.src_lang))
         known = {tag for tag in self._tags if len(ids := tokenizer.encode(tag)) == 1 and ids[0] != UNK}
         tag = f"{language_tag(self.tgt_lang)} "
         start = tag if tag[:-1] in known else ""

@@ -17,7 +17,7 @@ from torch import Tensor
 from softsearch.models.interface import DecoderState, EncoderOutput, StepOutput
 from softsearch.models.transformer import TransformerDecoder, TransformerEncoder
 from softsearch.ranges import Size
-from softsearch.text.vocabulary import BOS, EOS, PAD
+from softsearch.text.vocabulary import EOS, PAD
 
 _FIRST_POSITION = 2  # of sinusoids, as fairseq counts them
 
@@ -68,7 +68,7 @@ class ManyLanguagesDecoder(TransformerDecoder):
         self.num_languages, self.first_language = num_languages, self.embedding.num_embeddings - 3 * num_languages
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
-        """The state of a :class:`TransformerDecoder`, and the language to write, ``[sentences]``, as the last memory."""
+        """The state of a :class:`TransformerDecoder`; the last memory is the language to write, ``[sentences]``."""
         assert encoded.src_tokens is not None
         tag = encoded.src_tokens[:, 0] - self.num_languages
         language = torch.where(self._is_language(tag), tag, self.first_language)

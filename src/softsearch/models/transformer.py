@@ -163,8 +163,7 @@ class DecoderLayer(Layer):
         y, present = self.self_attention.step(self.self_attention_residual.before(x), past, bias, angles)[:2]
         x = self.self_attention_residual.after(x, y)
         queries = self.cross_attention.queries(self.cross_attention_residual.before(x), src_bias.shape[0])
-        keys, values = source
-        y, weights = self.cross_attention.with_weights(queries, keys, values, src_bias)
+        y, weights = self.cross_attention.with_weights(queries, *source, src_bias)
         x = self.cross_attention_residual.after(x, y)
         return self.feed_forward_residual(x, self.feed_forward), present, weights
 
@@ -283,8 +282,7 @@ class TransformerDecoder(MultiHeadDecoder):
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
         """Keys and values of the source for each layer, and an empty past."""
-        layers = cast(list[DecoderLayer], self.layers)
-        states = encoded.states
+        layers, states = cast(list[DecoderLayer], self.layers), encoded.states
         projected = tuple(t for layer in layers for t in layer.cross_attention.keys_values(states, states.shape[0]))
         past = tuple(t for layer in layers for t in layer.self_attention.start(states))
         if isinstance(layers[0].self_attention, SSRU):
@@ -318,8 +316,7 @@ class TransformerDecoder(MultiHeadDecoder):
         mask = state.memory.mask
         bias = with_own_slots(state.cache[0], mask.shape[0]) if state.slots else None
         src_bias = mask_bias(mask)[:, None, None]
-        present: list[Tensor] = []
-        weights: list[Tensor] = []
+        present, weights = list[Tensor](), list[Tensor]()
         pasts, sources = (by_layer(t, len(self.layers)) for t in (state.slots or state.cache, state.memory.projected))
         for layer, past, source in zip(cast(list[DecoderLayer], self.layers), pasts, sources, strict=True):
             x, new, attended = layer.step(x, past, bias, source, src_bias, angles)

@@ -84,11 +84,14 @@ _LENGTH: dict[str, Any] = {"type": _length, "metavar": "LENGTH"}
 _COUNT: dict[str, Any] = {"type": number(AtLeastOne), "metavar": "N"}
 _WEIGHT = number(NotNegative)
 _WEIGHTS: dict[str, Any] = {"type": lambda text: [_WEIGHT(weight) for weight in text.split(",")], "metavar": "W,W"}
+_CODE: dict[str, Any] = {"metavar": "CODE"}
 _REPEATABLE: dict[str, Any] = {"action": "append", "default": []}
 _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> option -> settings and help
     "input and output": {
         "--input": (_FILE | _REPEATABLE, "read this file, or one for each bundle (default: standard input)"),
         "--features": (_FILE, "read the feature vectors in this .npy file, instead of text or with that of --input"),
+        "--tgt": (_CODE, "translate into this language, of a model with several (default: the bundle's)"),
+        "--src": (_CODE, "the text is in this language (default: the bundle's)"),
         "--output": (_FILE, "write this file (default: standard output)"),
         "--tokenized": (
             {"action": "store_const", "const": True},
@@ -185,6 +188,8 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
     },
 }
 PROMPT_OPTIONS = (  # options that a person changes between two sentences
+    "--tgt",
+    "--src",
     "--n-best",
     *_OPTIONS["search"],
     *_OPTIONS["sampling (--search sample)"],
@@ -245,6 +250,10 @@ def add_score_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tgt", type=Path, metavar="TGT", help="their translations")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write this file (default: standard output)")
     parser.add_argument("--tokens", action="store_true", help="write the log probability of each token too")
+    for side, text in (("tgt", "translations"), ("src", "sources")):
+        parser.add_argument(
+            f"--{side}", dest=f"{side}_lang", **_CODE, help=f"language of the {text}, of a model with several"
+        )
     add_options(parser, "--tokenized")
 
 
@@ -257,7 +266,7 @@ def add_bench_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``softsearch bench``."""
     parser.add_argument("bundle", **_BUNDLE, help="folder of an exported bundle")
     parser.add_argument("src", type=Path, metavar="SRC", help="sentences, one a line (plain or compressed)")
-    add_options(parser, "--search", "--beam", "--threads", "--provider")
+    add_options(parser, "--search", "--beam", "--threads", "--provider", "--tgt", "--src")
 
 
 def text_among(words: Sequence[Path]) -> tuple[list[Path], list[str]]:

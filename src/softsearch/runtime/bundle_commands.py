@@ -29,6 +29,7 @@ def translate(arguments: argparse.Namespace) -> None:
     rescorers = [Bundle.open(path) for path in arguments.rescore]
     options = search_keywords(arguments) | {"search": arguments.search}
     options |= {name: True for name in ("paragraphs", "markup") if getattr(arguments, name)}
+    options |= {name: getattr(arguments, name) for name in ("tgt", "src")}
     if arguments.banned:
         options["banned"] = expand_names(arguments.banned)
     if arguments.replace_unknown is not None:
@@ -97,7 +98,9 @@ def score(arguments: argparse.Namespace) -> None:
     from softsearch.runtime.translator import Translator
 
     translator = Translator(arguments.bundle, tokenized=bool(arguments.tokenized))
-    summary = score_files(translator, arguments.src, arguments.tgt, output=arguments.output, tokens=arguments.tokens)
+    languages = {"tgt": arguments.tgt_lang, "src": arguments.src_lang}
+    files = arguments.src, arguments.tgt
+    summary = score_files(translator, *files, languages, output=arguments.output, tokens=arguments.tokens)
     print(summary, file=sys.stderr)
 
 
@@ -113,7 +116,9 @@ def verify(arguments: argparse.Namespace) -> None:
         translator, dim = Translator(bundle), manifest.feature_dim
         features = None if dim is None else np.zeros((1, 1, dim), dtype=np.float32)
         lines = ["."] if features is None or translator.system.tokenizers[0].reads_several_sources else None
-        translator.translate(lines, features=features, max_length=2)
+        translator.translate(
+            lines, features=features, max_length=2, tgt=next(iter(translator.encoder.languages.targets), None)
+        )
     if has_shortlist(bundle):
         open_shortlist(bundle, 1)
     for name, entry in manifest.files.items():
@@ -129,7 +134,9 @@ def bench(arguments: argparse.Namespace) -> None:
     """Prints how fast a bundle is."""
     from softsearch.runtime.bench import bench as measurements
 
-    options = {name: value for name in ("search", "beam") if (value := getattr(arguments, name)) is not None}
+    options = {
+        name: value for name in ("search", "beam", "tgt", "src") if (value := getattr(arguments, name)) is not None
+    }
     settings = {"threads": arguments.threads, "provider": arguments.provider or "cpu"}
     for line in measurements(arguments.bundle, arguments.src, options, **settings):
         print(line, flush=True)

@@ -14,8 +14,9 @@ from softsearch.runtime.translation import Part, encode_whole, feature_parts, so
 from softsearch.text.corpus import is_blank
 from softsearch.text.features import Features
 from softsearch.text.joint_sources import tokenize_sources
+from softsearch.text.languages import Languages, languages_of
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
-from softsearch.text.vocabulary import LANGUAGE_TAG, SOURCE_SEPARATOR, UNK
+from softsearch.text.vocabulary import SOURCE_SEPARATOR, UNK
 
 _LINE_ENDS = re.compile(r"[\r\n]+")
 _MAX_PARTS = 16  # about; a line of more times the model's limit is not split but refused, because it is not text
@@ -81,6 +82,21 @@ class LineEncoder:
     def ids(self, text: str, side: int) -> list[int]:
         """Encodes a text of any length for the source (0) or the target (1)."""
         return self.tokenizers[side].encode(self.form(text, side))
+
+    @property
+    def languages(self) -> Languages:
+        """The languages that a request can name."""
+        return languages_of(self.tokenizers[0])
+
+    def tagged(self, lines: Iterable[str], tgt: str | None, src: str | None) -> Iterable[str]:
+        """Lines with tags for the languages of a request, by default those that the model was trained on.
+
+        Raises:
+            ConfigError: the model has no such language; what is returned raises as `Languages.tagged`.
+        """
+        trained = self._languages
+        names = [self.languages.check(*args) for args in (("src", src, trained[0]), ("tgt", tgt, trained[1]))]
+        return self.languages.tagged(lines, names[1], names[0]) if self.languages.targets else lines
 
     def paragraphs(self, texts: Iterable[str]) -> list[Paragraph]:
         """The sentences of each text, for `parts`; a language tag holds until the next line with one.
@@ -162,9 +178,8 @@ class LineEncoder:
         return [self.parts(line, number) for number, line in numbered]
 
     def tag(self, text: str) -> str:
-        """The language tag that starts a text, if the model knows it; every part of the text needs it."""
-        tag = re.match(rf"{LANGUAGE_TAG.pattern}\s+", text)
-        return tag[0] if tag and len(self.tokenizers[0].encode(tag[0])) == 1 else ""
+        """The language tags that start a text, if the model knows them; every part of the text needs them."""
+        return self.languages.tags(text)
 
     def prefix(self, text: str, number: int) -> list[int]:
         """The ids with which the translation of the line with this number must begin.
@@ -195,14 +210,26 @@ class LineEncoder:
             raise InputError(f"{len(prefixes)} prefixes for {count} lines, expected one for each")
         return [self.prefix(prefix, number) for number, prefix in enumerate(prefixes, first_line)]
 
+    def starts(
+        self, sources: Sequence[Sequence[Part]], prefixes: Sequence[Sequence[int]] | None
+    ) -> list[list[int]] | None:
+        """What the translation of each part of each line must begin with: that of the first part with the prefix."""
+        if prefixes is None:
+            return None
+        lines = zip(sources, prefixes, strict=True)
+        begin = self.languages.start
+        return [[*begin(part.ids), *(ids if i == 0 else ())] for line, ids in lines for i, part in enumerate(line)]
+
     def pairs(
         self, sides: tuple[Sequence[str], Sequence[str]], names: tuple[object, object], first_line: int
     ) -> tuple[list[list[int]], list[list[int]]]:
         """Sources and translations to score, no ids for blank lines; ``names`` and ``first_line`` are for messages.
 
         Raises:
-            InputError: a line has more tokens than the model takes.
+            InputError: a line has more tokens than the model takes, or the numbers of lines differ.
         """
+        if len(sides[0]) != len(sides[1]):
+            raise InputError(f"{len(sides[0])} sources and {len(sides[1])} translations to score; expected as many")
 
         def encode(side: int, limit: int) -> list[list[int]]:
             numbered = enumerate((self.form(line, side) for line in sides[side]), first_line)

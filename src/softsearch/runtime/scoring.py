@@ -1,9 +1,9 @@
 """Scores of given translations, written line by line."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from softsearch.runtime.output import Output, open_output
 from softsearch.runtime.progress import show_progress
@@ -50,10 +50,19 @@ class ScoreWriter:
         )
 
 
-def score_files(translator: Translator, src: Path, tgt: Path, *, output: Path | None, tokens: bool) -> str:
+def score_files(
+    translator: Translator,
+    src: Path,
+    tgt: Path,
+    languages: Mapping[str, str | None],
+    *,
+    output: Path | None,
+    tokens: bool,
+) -> str:
     """Scores the lines of ``tgt`` as translations of those of ``src``, in chunks, and returns the summary.
 
-    The files may be compressed. ``output`` is written atomically; None is standard output.
+    The files may be compressed. ``languages`` are ``src`` and ``tgt`` of :meth:`Translator.score`. ``output`` is
+    written atomically; None is standard output.
 
     Raises:
         CorpusError: a file cannot be read, or the line counts differ.
@@ -66,6 +75,7 @@ def score_files(translator: Translator, src: Path, tgt: Path, *, output: Path | 
         with show_progress(None, output) as show:
             show(0)
             for pairs in map(clean, read_raw(src, tgt)):
-                writer.write(translator.score(pairs.src, pairs.tgt, names=(src, tgt), first_line=pairs.numbers[0]))
+                place: dict[str, Any] = {"names": (src, tgt), "first_line": pairs.numbers[0]}
+                writer.write(translator.score(pairs.src, pairs.tgt, **place, **languages))
                 show(pairs.numbers[-1])
     return writer.summary()

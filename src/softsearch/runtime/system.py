@@ -21,6 +21,7 @@ from softsearch.search.rerank import RescoringModel
 from softsearch.search.shortlist import Shortlist, ShortlistStep
 from softsearch.text.id_mapping import check_writes_alike, id_mapping
 from softsearch.text.joint_sources import JointSources
+from softsearch.text.languages import languages_of
 from softsearch.text.tokenizer import Tokenizers
 from softsearch.text.unknown_words import UnknownWords
 from softsearch.text.vocabulary import UNK, with_eos
@@ -61,7 +62,12 @@ class System:
         Raises:
             InputError: there are more sources than translations or fewer, or the model returned NaN.
         """
-        scores = score_pairs(self.step_fn, src, tgt, batch_tokens=BATCH_TOKENS)
+        starts = [*map(languages_of(self.tokenizers[0]).start, src)]  # of which the probability is 1
+        begun = [[*start, *ids] for start, ids in zip(starts, tgt, strict=True)] if any(starts) else tgt
+        scores = score_pairs(self.step_fn, src, begun, batch_tokens=BATCH_TOKENS)
+        if any(starts):
+            pairs = zip(scores, starts, strict=True)
+            scores = [score._replace(token_log_probs=score.token_log_probs[len(start) :]) for score, start in pairs]
         if not self.tokenizers[1].reverse:
             return scores
         return [s._replace(token_log_probs=(*s.token_log_probs[-2::-1], s.token_log_probs[-1])) for s in scores]

@@ -6,7 +6,7 @@ from itertools import islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from softsearch.errors import ConfigError, InputError
+from softsearch.errors import ConfigError
 from softsearch.machine import cores
 from softsearch.runtime.bundle import Bundle, open_shortlist
 from softsearch.runtime.line_encoder import LineEncoder
@@ -111,7 +111,6 @@ class Translator:
         members = [open_bundle(path, provider) for path in (first, *bundles[1:])]
         fused = None if language_model is None else open_bundle(language_model, provider)
         words = None if shortlist is None else open_shortlist(first, shortlist)
-
         if inputs > 1 and (rescore or shortlist):
             raise ConfigError(f"rescore and shortlist are for one input, not for {inputs}; leave them out")
 
@@ -137,8 +136,7 @@ class Translator:
         )
         self._control: Control | None = None
         self._control = self._with_control(glossary, glossary_bonus, keep)
-        self._batch_tokens = batch_tokens
-        self._threads = cores() if threads is None else threads
+        self._batch_tokens, self._threads = batch_tokens, cores() if threads is None else threads
 
     def translate(
         self,
@@ -154,6 +152,8 @@ class Translator:
         confidence: bool = False,
         agreement: int = 0,
         first_line: int = 1,
+        tgt: str | None = None,
+        src: str | None = None,
         **options: Any,
     ) -> list[Translation]:
         """Translates lines of one sentence; a line too long for the model is split into parts.
@@ -172,6 +172,8 @@ class Translator:
             confidence: with how sure the model is of each translation, which it is made to write once more.
             agreement: with confidence, and in it the agreement with this many samples.
             first_line: the number of the first line, for messages.
+            tgt: the language of the translations, of a model with several; of lines that begin with a tag, that one.
+            src: the language of the lines, likewise.
             options: of the search, as the table of docs/search.md has them: ``beam``, ``n_best``, ``length_penalty``,
                 ``alignments=True``, ...; and ``rescore_weights`` and ``rescore_length_penalty``. By default as the
                 first bundle recommends. And ``glossary``, ``glossary_bonus`` and ``keep``, instead of the Translator's.
@@ -186,6 +188,7 @@ class Translator:
         """
         control = self._with_control(*(options.pop(name, None) for name in ("glossary", "glossary_bonus", "keep")))
         texts: Sequence[SplitText] | None = None
+        lines = None if lines is None else self.encoder.tagged(source_lines(lines, first_line), tgt, src)
         if paragraphs or markup:
             given = {"features": features is not None, "prefixes": prefixes, "alignments": options.get("alignments")}
             refuse_with("markup" if markup else "paragraphs", **given)
@@ -228,10 +231,8 @@ class Translator:
             raise ConfigError(
                 f"{system.origin} has no attention, which alignments, markup and a coverage penalty need; leave it out"
             )
-        parts, starts = [part for line in sources for part in line], None
-        src = [part.ids for part in parts]
-        if prefixes is not None:
-            starts = [[] if i else ids for line, ids in zip(sources, prefixes, strict=True) for i in range(len(line))]
+        parts = [part for line in sources for part in line]
+        src, starts = [part.ids for part in parts], self.encoder.starts(sources, prefixes)
         required = None
         if any(part.wanted for part in parts):
             required = [self._term_encoder.require(part.wanted) for part in parts]
@@ -280,6 +281,8 @@ class Translator:
         *,
         names: tuple[object, object] = ("src_lines", "tgt_lines"),
         first_line: int = 1,
+        tgt: str | None = None,
+        src: str | None = None,
     ) -> list[PairScore]:
         """The log probability of every target line as a translation of its source line.
 
@@ -288,6 +291,8 @@ class Translator:
             tgt_lines: their translations.
             names: of the two, for messages.
             first_line: the number of the first line, for messages.
+            tgt: the language of the translations, as of `translate`.
+            src: likewise.
 
         Returns:
             For each pair log p(tgt, EOS | src), natural log, and that of each token, EOS last; none if a line is blank.
@@ -296,10 +301,8 @@ class Translator:
             InputError: an argument is one string, a line has too many tokens, or the numbers of lines differ.
         """
         sides = [list(text_lines(str(n), x, first_line)) for n, x in zip(names, (src_lines, tgt_lines), strict=True)]
-        src, tgt = self.encoder.pairs((sides[0], sides[1]), names, first_line)
-        if len(src) != len(tgt):
-            raise InputError(f"{len(src)} sources and {len(tgt)} translations to score; expected as many")
-        return self.score_ids(src, tgt)
+        sides[0] = list(self.encoder.tagged(sides[0], tgt, src))
+        return self.score_ids(*self.encoder.pairs((sides[0], sides[1]), names, first_line))
 
     def score_ids(self, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]]) -> list[PairScore]:
         """Scores translations that a `LineEncoder` has encoded; see `score`."""

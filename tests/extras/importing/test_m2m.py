@@ -1,4 +1,4 @@
-"""An imported M2M-100 or NLLB-200 is what ``transformers`` runs: logits, beam search and token ids of every language."""
+"""An imported M2M-100 or NLLB-200 is what ``transformers`` runs: logits, beam search and token ids."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ from softsearch.extras.importing.command import read
 from softsearch.extras.importing.config_json import Config, read_object
 from softsearch.extras.importing.m2m_vocabulary import read_languages
 from softsearch.search.beam import BeamSearch
-from softsearch.text.vocabulary import BOS, PAD, language_tag, source_tag
+from softsearch.text.vocabulary import PAD, language_tag, source_tag
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents
 from tests.huggingface import m2m_folder
 
@@ -74,7 +74,9 @@ def test_logits_are_equal_in_every_pair_of_languages(both: Both, text: list[str]
         src_tokens = pad([np.array(both.ids(line, src, tgt)) for line, _ in lines])
         targets = [both.contents.tokenizers[1].encode(line)[:30] for _, line in lines]
         tgt_tokens = pad([np.array(ids) for ids in targets], bos=True)
-        batch = both.tokenizer.pad({"input_ids": [both.their_source(line, src) for line, _ in lines]}, return_tensors="pt")
+        batch = both.tokenizer.pad(
+            {"input_ids": [both.their_source(line, src) for line, _ in lines]}, return_tensors="pt"
+        )
         eos, begin = both.theirs.config.eos_token_id, both.their_language(tgt)
         their_tgt = torch.tensor(both.rows)[torch.cat([tgt_tokens[:, :1], tgt_tokens], dim=1)]
         their_tgt[:, 0], their_tgt[:, 1] = eos, begin
@@ -89,7 +91,9 @@ def test_logits_are_equal_in_every_pair_of_languages(both: Both, text: list[str]
 
 
 def translated(both: Both, search: Any, lines: Sequence[str], src: str, tgt: str) -> list[list[int]]:
-    return [[both.rows[token] for token in best.tokens] for (best, *_) in search([both.ids(li, src, tgt) for li in lines])]
+    return [
+        [both.rows[token] for token in best.tokens] for (best, *_) in search([both.ids(li, src, tgt) for li in lines])
+    ]
 
 
 def generated(both: Both, lines: Sequence[str], src: str, tgt: str, **options: Any) -> list[list[int]]:

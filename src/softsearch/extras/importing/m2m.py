@@ -97,7 +97,7 @@ def _notes(whole: LanguageVocabulary, kept: LanguageVocabulary, dim: int, src_la
     if (before := len(whole.rows)) > (after := len(kept.rows)):
         gained = (before - after) * dim * 4 / 2**20
         notes.append(
-            f"cut from {before:,} to {after:,} pieces, {gained:,.0f} MB of float32 less; text of these pieces is split as "
-            "before, other text into smaller ones, and the probabilities of the pieces that are left sum to 1"
+            f"cut from {before:,} to {after:,} pieces, {gained:,.0f} MB of float32 less; text of these pieces is split "
+            "as before, other text into smaller ones, and the probabilities of the pieces that are left sum to 1"
         )
     return notes

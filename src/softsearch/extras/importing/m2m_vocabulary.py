@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from softsearch.extras.importing.hugging_face_tokenizer import from_tokenizer_js
 from softsearch.extras.importing.imported import read_bytes
 from softsearch.runtime.options import nearest
 from softsearch.text.corpus import read_lines
-from softsearch.text.vocabulary import SPECIALS, language_tag, source_tag
+from softsearch.text.vocabulary import language_tag, source_tag
 
 _PIECES, _TOKENIZER = "sentencepiece.bpe.model", "tokenizer.json"
 _SPECIAL = {"<pad>": 1, "<unk>": 3, "<s>": 0, "</s>": 2}  # fairseq's ids, in the order of ours
@@ -32,7 +33,7 @@ _SHIFT = 1  # from the ids of the SentencePiece model to fairseq's
 _SPACE = "\u2581"
 _LANGUAGE = re.compile(r"__([a-z]{2,8})__|([a-z]{2,3}_[A-Z][a-z]{3})")  # as M2M-100 and NLLB-200 name their tokens
 _USUAL_SOURCES = ("eng_Latn", "en")  # of the tokenizers of transformers
-# The languages of M2M-100 and of its models for WMT 2021 (language_codes), whose tokens follow the pieces in this order.
+# The languages of M2M-100 and of its models for WMT 2021, whose tokens follow the pieces in this order.
 _M2M_CODES = {
     "m2m100": (
         "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr ht hu "
@@ -70,7 +71,7 @@ class LanguageVocabulary:
 
     @cached_property
     def model(self) -> bytes:
-        """The SentencePiece model, with tags behind the pieces, as :mod:`softsearch.models.many_languages` reads them."""
+        """The SentencePiece model, with the tags of :mod:`softsearch.models.many_languages` behind the pieces."""
         pieces = [piece for piece, _ in self.words]
         pieces += [Piece(f"\n{row}", 0.0, CONTROL) for row in self.others]
         pieces += [Piece(language_tag(code), 0.0, CONTROL) for code in self.languages]
@@ -148,7 +149,7 @@ def _merged_from(piece: str, scores: Mapping[str, float]) -> set[str]:
     """The pieces from which BPE merges a piece, by the order of their scores."""
     parts, found = list(piece), set(piece)
     while len(parts) > 1:
-        pairs = [(-scores[pair], place) for place, pair in enumerate(map("".join, zip(parts, parts[1:]))) if pair in scores]
+        pairs = [(-scores[pair], place) for place, pair in enumerate(map("".join, pairwise(parts))) if pair in scores]
         if not pairs:
             break
         _, place = min(pairs)
@@ -172,7 +173,10 @@ def read_languages(folder: Path, texts: Mapping[str, Any], size: int) -> Languag
     described = read_object(path) if (path := folder / _TOKENIZER).is_file() else {}
     path = folder / _PIECES
     if not path.is_file() and described:
-        path, base = folder / _TOKENIZER, from_tokenizer_json(read_bytes(folder / _TOKENIZER, "a tokenizer"), _TOKENIZER)
+        path, base = (
+            folder / _TOKENIZER,
+            from_tokenizer_json(read_bytes(folder / _TOKENIZER, "a tokenizer"), _TOKENIZER),
+        )
     else:
         base = read_bytes(path, "a SentencePiece model")
     pieces = read_pieces(base, str(path))
@@ -230,7 +234,9 @@ def _named_languages(
     decoded, model = texts.get("added_tokens_decoder"), described.get("model")
     vocab = model.get("vocab") if isinstance(model, dict) else None
     ids: dict[Any, Any] = {**vocab} if isinstance(vocab, dict) else {}
-    ids |= {_content(token): token.get("id") for token in described.get("added_tokens") or () if isinstance(token, dict)}
+    ids |= {
+        _content(token): token.get("id") for token in described.get("added_tokens") or () if isinstance(token, dict)
+    }
     ids |= {_content(token): int(row) for row, token in (decoded or {}).items() if str(row).isdecimal()}
     ids |= added
     listed: Iterable[Any] = ()

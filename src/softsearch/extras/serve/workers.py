@@ -221,7 +221,9 @@ def _open(path: Path, sha256: str) -> "Translator":
     if bundle.sha256 != sha256:
         raise BundleError(f"bundle {path} was changed while it was opened; reload it")
     translator = Translator(bundle, threads=1)
-    translator.translate(["."], max_length=2)  # ONNX Runtime allocates at the first call
+    translator.translate(
+        ["."], max_length=2, tgt=next(iter(translator.encoder.languages.targets), None)
+    )  # ONNX Runtime allocates at the first call
     return translator
 
 

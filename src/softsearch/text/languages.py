@@ -1,0 +1,98 @@
+"""Languages of a model with several: tags at the beginning of its sources, and tokens that translations begin with."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+
+from softsearch.errors import ConfigError
+from softsearch.text.corpus import is_blank
+from softsearch.text.tokenizer import SentencePieceTokenizer
+from softsearch.text.vocabulary import LANGUAGE_TAG, SOURCE_TAG, language_tag, source_tag
+
+_SPACE = "\u2581"
+_TAGS = re.compile(rf"(?:{LANGUAGE_TAG.pattern}\s+)?(?:{SOURCE_TAG.pattern}\s+)?")
+_MAX_NAMED = 8
+
+
+@dataclass(frozen=True)
+class Languages:
+    """The languages of a model's tokenizer.
+
+    Args:
+        targets: ids of the tags ``<2de>`` by code.
+        sources: ids of the tags ``<from:de>`` by code, of a model that reads the source's language, too.
+        starts: the token that translations begin with, by the id of the target's tag, if there is one.
+    """
+
+    targets: dict[str, int]
+    sources: dict[str, int]
+    starts: dict[int, int]
+
+    def start(self, src: Sequence[int]) -> list[int]:
+        """The ids that translations of a source begin with."""
+        return [self.starts[src[0]]] if len(src) and src[0] in self.starts else []
+
+    def tags(self, line: str) -> str:
+        """The tags that begin a line, with the spaces behind them."""
+        match = _TAGS.match(line)
+        assert match is not None
+        target, source = match.groups()
+        knows = (target is None or target in self.targets) and (source is None or source in self.sources)
+        return match[0] if knows else ""
+
+    def tagged(self, lines: Iterable[str], tgt: str, src: str) -> Iterator[str]:
+        """Lines with tags for the languages, "" for none, where they have no tags of their own; blank ones stay so.
+
+        Raises:
+            ConfigError: the model needs a target, and neither the line nor ``tgt`` names one.
+        """
+        for line in lines:
+            if is_blank(line):
+                yield line
+                continue
+            tags = self.tags(line)
+            target = m[0] if (m := LANGUAGE_TAG.match(tags)) else language_tag(tgt) if tgt in self.targets else ""
+            source = m[0] if (m := SOURCE_TAG.search(tags)) else source_tag(src) if src in self.sources else ""
+            if self.starts and not target:
+                raise ConfigError(
+                    f"no target language is named, and the model has {len(self.targets)} ({_some(self.targets)}); set "
+                    f"tgt (--tgt CODE), or begin lines with a tag such as {language_tag(next(iter(self.targets)))}"
+                )
+            yield " ".join((*filter(None, (target, source)), line.removeprefix(tags)))
+
+    def check(self, key: str, code: str | None, trained: str) -> str:
+        """A language that a request names for ``src`` or ``tgt``, or else the one that the model was trained on.
+
+        Raises:
+            ConfigError: the model has no such language.
+        """
+        own = self.targets if key == "tgt" else self.sources
+        names = list(own or trained.split("+"))
+        if code is None or code in names or not any(names):
+            return trained if code is None else code
+        near = sorted({*get_close_matches(code, names, n=4), *(name for name in names if name[:2] == code[:2])})
+        raise ConfigError(
+            f"{key} (--{key}) is {code!r:.60}, which is not a language of the model; "
+            + (f"did you mean {' or '.join(near[:4])}?" if near else f"expected one of {_some(names)}")
+        )
+
+
+@lru_cache(16)
+def languages_of(tokenizer: SentencePieceTokenizer) -> Languages:
+    """The languages of a tokenizer of sources; of translations it is the same one where these begin with a language."""
+    ids = {name: token for token, name in enumerate(tokenizer.names()) if name.lstrip(_SPACE)[:1] == "<"}
+
+    def by_code(pattern: re.Pattern[str]) -> dict[str, int]:
+        found = ((pattern.fullmatch(name.removeprefix(_SPACE)), name) for name in ids if name.startswith(_SPACE))
+        return {match[1]: ids[name] for match, name in found if match}
+
+    targets = by_code(LANGUAGE_TAG)
+    starts = {tag: ids[name] for code, tag in targets.items() if (name := language_tag(code)) in ids}
+    return Languages(targets, by_code(SOURCE_TAG), starts)
+
+
+def _some(codes: Iterable[str]) -> str:
+    names = list(codes)
+    return f"{', '.join(names[:_MAX_NAMED])}{', ...' * (len(names) > _MAX_NAMED)}"
