@@ -19,7 +19,7 @@ from softsearch.evaluation.metrics import Metric, Scores, corpus_scores, for_tex
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.models.interface import Decoder, DecoderState, Seq2Seq, StepOutput, over_tokens
 from softsearch.models.multi_head import MultiHeadDecoder
-from softsearch.models.output_layers import linear_layer
+from softsearch.models.output_layers import check_shortlist
 from softsearch.search.batching import translate_ids
 from softsearch.search.forced_decoding import PairScore, score_pairs
 from softsearch.search.interface import Candidates, SearchStrategy, StepFunction, whole_vocabulary
@@ -58,7 +58,7 @@ class TorchStepFunction(StepFunction):
 
     def __init__(self, model: Seq2Seq, shortlist: Shortlist | None = None) -> None:
         if shortlist is not None:
-            linear_layer(model.decoder.output_projection, "a shortlist", "leave it out")
+            check_shortlist(model.decoder)
         self.model, self.shortlist = model, shortlist
         self.vocab_size, self.has_attention = model.tgt_vocab_size, model.decoder.has_attention
         self.device = model.weights()[0].device

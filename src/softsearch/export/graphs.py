@@ -17,7 +17,7 @@ from softsearch.export.graph_parts import quiet, share_embedding
 from softsearch.export.recurrences import OPSET, bound_scans, exportable_loop
 from softsearch.export.shortlist import add_shortlist
 from softsearch.models.interface import DecoderState, EncoderDescription, Memory, Seq2Seq, Tensors, over_tokens
-from softsearch.models.output_layers import linear_layer
+from softsearch.models.output_layers import check_shortlist
 from softsearch.models.recurrence import Recurrence
 from softsearch.runtime.manifest import DECODER_STEP, ENCODER, FEATURES
 from softsearch.runtime.onnx_state import BLOCK
@@ -70,7 +70,7 @@ def export_graphs(model: Seq2Seq, *, shortlist: bool = False) -> dict[str, bytes
     """Returns the graphs' files by name, with ``shortlist`` for one; the model itself stays as it is."""
     model = copy.deepcopy(model).eval().float().cpu()
     if shortlist:
-        linear_layer(model.decoder.output_projection, "a shortlist", "leave it out")
+        check_shortlist(model.decoder)
     missing = _pad_vocabulary(model)
     make_exportable(model)
     example = _Example(model)

@@ -1,6 +1,7 @@
 """Output layers other than a linear softmax, built around the linear layer, whose weights may be tied."""
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -159,6 +160,17 @@ def linear_layer(output: nn.Linear | OutputLayer, user: str, advice: str) -> nn.
     if isinstance(output, OutputLayer):
         raise ConfigError(f"{user} needs a linear output layer, but the model has {type(output).__name__}; {advice}")
     return output
+
+
+def check_shortlist(decoder: Any) -> None:
+    """Refuses a shortlist for a decoder whose steps cannot compute some words alone.
+
+    Raises:
+        ConfigError: they cannot.
+    """
+    if not decoder.takes_shortlist:
+        raise ConfigError(f"a {type(decoder).__name__} takes no shortlist; leave it out")
+    linear_layer(decoder.output_projection, "a shortlist", "leave it out")
 
 
 def accumulation_dtype(tensor: Tensor) -> torch.dtype:

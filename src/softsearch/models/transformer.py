@@ -163,7 +163,7 @@ class DecoderLayer(Layer):
         y, present = self.self_attention.step(self.self_attention_residual.before(x), past, bias, angles)[:2]
         x = self.self_attention_residual.after(x, y)
         queries = self.cross_attention.queries(self.cross_attention_residual.before(x), src_bias.shape[0])
-        y, weights = self.cross_attention.with_weights(queries, *source, src_bias)
+        y, weights = self.cross_attention.with_weights(queries, source[0], source[1], src_bias)
         x = self.cross_attention_residual.after(x, y)
         return self.feed_forward_residual(x, self.feed_forward), present, weights
 

@@ -29,7 +29,7 @@ def translate(arguments: argparse.Namespace) -> None:
     rescorers = [Bundle.open(path) for path in arguments.rescore]
     options = search_keywords(arguments) | {"search": arguments.search}
     options |= {name: True for name in ("paragraphs", "markup") if getattr(arguments, name)}
-    options |= {name: getattr(arguments, name) for name in ("tgt", "src")}
+    options |= {name: code for name in ("tgt", "src") if (code := getattr(arguments, name)) is not None}
     if arguments.banned:
         options["banned"] = expand_names(arguments.banned)
     if arguments.replace_unknown is not None:

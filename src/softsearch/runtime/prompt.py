@@ -104,7 +104,8 @@ class Prompt:
             self.write(f"error: {name} cannot be changed here; start again with softsearch translate {flag}")
             return
         typed = self.parser.parse_args([f"--{name}", *values])
-        options = {**self.options, **search_keywords(typed), **({"search": typed.search} if "search" in typed else {})}
+        named = {key: getattr(typed, key) for key in ("search", "tgt", "src") if key in typed}
+        options = {**self.options, **search_keywords(typed), **named}
         self.translator.translate([], **options)  # checks them
         self.options = options
         self.write(" ".join((name, *values)))

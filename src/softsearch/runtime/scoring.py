@@ -75,7 +75,7 @@ def score_files(
         with show_progress(None, output) as show:
             show(0)
             for pairs in map(clean, read_raw(src, tgt)):
-                place: dict[str, Any] = {"names": (src, tgt), "first_line": pairs.numbers[0]}
-                writer.write(translator.score(pairs.src, pairs.tgt, **place, **languages))
+                options: dict[str, Any] = {**languages, "names": (src, tgt), "first_line": pairs.numbers[0]}
+                writer.write(translator.score(pairs.src, pairs.tgt, **options))
                 show(pairs.numbers[-1])
     return writer.summary()

@@ -152,8 +152,6 @@ class Translator:
         confidence: bool = False,
         agreement: int = 0,
         first_line: int = 1,
-        tgt: str | None = None,
-        src: str | None = None,
         **options: Any,
     ) -> list[Translation]:
         """Translates lines of one sentence; a line too long for the model is split into parts.
@@ -172,11 +170,9 @@ class Translator:
             confidence: with how sure the model is of each translation, which it is made to write once more.
             agreement: with confidence, and in it the agreement with this many samples.
             first_line: the number of the first line, for messages.
-            tgt: the language of the translations, of a model with several; of lines that begin with a tag, that one.
-            src: the language of the lines, likewise.
-            options: of the search, as the table of docs/search.md has them: ``beam``, ``n_best``, ``length_penalty``,
-                ``alignments=True``, ...; and ``rescore_weights`` and ``rescore_length_penalty``. By default as the
-                first bundle recommends. And ``glossary``, ``glossary_bonus`` and ``keep``, instead of the Translator's.
+            options: of the search, as the table of docs/search.md has them, ``rescore_weights`` and
+                ``rescore_length_penalty``, by default as the first bundle recommends; ``glossary``, ``glossary_bonus``,
+                ``keep``, instead of the Translator's; ``tgt``, ``src``: languages to write and read, if it has several.
 
         Returns:
             One translation for each line, with up to ``n_best - 1`` alternatives.
@@ -188,16 +184,15 @@ class Translator:
         """
         control = self._with_control(*(options.pop(name, None) for name in ("glossary", "glossary_bonus", "keep")))
         texts: Sequence[SplitText] | None = None
-        lines = None if lines is None else self.encoder.tagged(source_lines(lines, first_line), tgt, src)
+        read, recommended = self.encoder, (self.manifest.search_kind, self.manifest.search)
+        if lines is not None:
+            lines = read.tagged(source_lines(lines, first_line), *(options.pop(name, None) for name in ("tgt", "src")))
         if paragraphs or markup:
             given = {"features": features is not None, "prefixes": prefixes, "alignments": options.get("alignments")}
             refuse_with("markup" if markup else "paragraphs", **given)
-            lines = source_lines(lines, first_line)
-            texts = self.encoder.split(lines, first_line, paragraphs=paragraphs, markup=markup)
+            texts = read.split(source_lines(lines, first_line), first_line, paragraphs=paragraphs, markup=markup)
             options |= {"alignments": True} if markup and isinstance(search, str | None) else {}
-        read = self.encoder
         sources = read.sources(lines, features, first_line) if texts is None else read.sentences(texts, first_line)
-        recommended = self.manifest.search_kind, self.manifest.search
         strategy = choose_search(search, options, recommended, self.system.tokenizers[1], self._rescorers)
         samples = agreement if confidence or agreement else None
         starts = None if prefixes is None else self.encoder.prefixes(prefixes, len(sources), first_line)

@@ -40,8 +40,30 @@ export class Card {
     this.weights = element('p', { class: 'weights' });
     this.problem = element('div', { role: 'alert' });
     this.announcement = element('p', { class: 'unseen', role: 'status' });
+    this.menus = this.offerLanguages();
     this.element = this.layOut(id);
     this.clear();
+  }
+
+  /** Menus of the languages that the model reads and writes; none of a model of one pair. */
+  offerLanguages() {
+    const { sources = [], targets = [], src_lang, tgt_lang } = this.model;
+    const menu = (label, codes, chosen, tag) => {
+      const options = codes.map((code) => element('option', { value: tag(code), selected: code === chosen }, language(code)));
+      const select = element('select', {}, ...options);
+      select.addEventListener('change', () => this.request && this.translate(...this.request));
+      return element('label', {}, `${label} `, select);
+    };
+    return [
+      ...(targets.length ? [menu('into', targets, tgt_lang || targets.find((code) => code !== src_lang), (code) => `<2${code}>`)] : []),
+      ...(sources.length ? [menu('from', sources, src_lang, (code) => `<from:${code}>`)] : []),
+    ];
+  }
+
+  /** A text with the tags of the chosen languages, as the model reads them; one with tags of its own stays. */
+  tagged(text) {
+    if (/^<(2|from:)/.test(text.trim())) return text;
+    return [...this.menus.map((label) => label.querySelector('select').value), text].join(' ');
   }
 
   layOut(id) {
@@ -75,6 +97,7 @@ export class Card {
         element('h2', { id }, ...(told?.year ? [element('span', { class: 'year' }, String(told.year)), ' '] : []), this.title),
         this.status,
         element('p', { class: 'facts' }, facts.join(' \u00b7 ')),
+        this.menus.length ? element('p', { class: 'languages' }, ...this.menus) : '',
         lowerCased || '',
       ),
       element('div', { class: 'words' }, this.source.element, this.target.element, this.weights, this.problem),
@@ -117,7 +140,7 @@ export class Card {
     const begun = performance.now();
     try {
       const opened = await backend;
-      const asked = { model: this.model.name, text, beam, nBest: beam, glossary, signal: running.signal };
+      const asked = { model: this.model.name, text: this.tagged(text), beam, nBest: beam, glossary, signal: running.signal };
       const results = opened.translate(asked);
       for await (const result of results) {
         if (running.signal.aborted) return;

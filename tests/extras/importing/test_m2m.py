@@ -11,10 +11,14 @@ import torch
 from softsearch.app.config.build import rebuild_model
 from softsearch.data.corpora.spellout import Spellout
 from softsearch.data.dataset import pad
+from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import TorchStepFunction
+from softsearch.export.bundle import export_bundle
 from softsearch.extras.importing.command import read
 from softsearch.extras.importing.config_json import Config, read_object
 from softsearch.extras.importing.m2m_vocabulary import read_languages
+from softsearch.runtime.cli import main
+from softsearch.runtime.translator import Translator
 from softsearch.search.beam import BeamSearch
 from softsearch.text.vocabulary import PAD, language_tag, source_tag
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents
@@ -130,3 +134,102 @@ def test_lines_have_the_same_ids_in_every_language(both: Both, text: list[str]) 
         eos, begin = both.theirs.config.eos_token_id, both.rows[language]
         is_last = getattr(both.tokenizer, "legacy_behaviour", False)
         assert ([*found, eos, begin] if is_last else [begin, *found, eos]) == expected, line
+
+
+@pytest.fixture(scope="module")
+def exported(text: list[str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Both, Translator]:
+    folder = tmp_path_factory.mktemp("exported")
+    both = Both(folder / "model", text, **CASES["legacy"])
+    step_fn, search = (
+        TorchStepFunction(both.ours.eval()),
+        BeamSearch(beam=5, max_length_factor=0.0, max_length_offset=LIMIT),
+    )
+    facts = {"config": {"data": {"src_lang": "eng_Latn", "tgt_lang": ""}}}
+    options: dict[str, Any] = {"search": search, "max_src_tokens": 64, "facts": facts}
+    export_bundle(both.ours, step_fn, both.contents.tokenizers, folder / "bundle", **options)
+    return both, Translator(folder / "bundle")
+
+
+def test_a_bundle_translates_into_the_language_of_the_request(
+    exported: tuple[Both, Translator], text: list[str]
+) -> None:
+    both, translator = exported
+    for src, tgt in (("eng_Latn", "deu_Latn"), ("deu_Latn", "fra_Latn")):
+        found = translator.translate(text[:20], tgt=tgt, src=None if src == "eng_Latn" else src)
+        names = {piece: token for token, piece in enumerate(both.contents.tokenizers[1].names())}
+        ids = [[both.rows[names[piece]] for piece in each.tgt_pieces if piece != "</s>"] for each in found]
+        check_same(ids, generated(both, text[:20], src, tgt))
+        assert not any("<2" in each.text for each in found)
+        tagged = [f"{language_tag(tgt)} {source_tag(src)} {line}" for line in text[:20]]
+        assert [each.text for each in translator.translate(tagged)] == [each.text for each in found]
+
+
+def test_scores_are_those_of_a_translation_that_begins_with_its_language(
+    exported: tuple[Both, Translator], text: list[str]
+) -> None:
+    both, translator = exported
+    pairs = [(src, tgt) for src, tgt in zip(text[:400], text[400:800], strict=True) if len(tgt) < 25][:5]
+    scores = translator.score([src for src, _ in pairs], [tgt for _, tgt in pairs], tgt="fra_Latn")
+    eos = both.theirs.config.eos_token_id
+    for (src, tgt), score in zip(pairs, scores, strict=True):
+        ids = [*(both.rows[token] for token in both.contents.tokenizers[1].encode(tgt)), eos]
+        read = torch.tensor([[eos, both.their_language("fra_Latn"), *ids[:-1]]])
+        with torch.no_grad():
+            theirs = both.theirs(torch.tensor([both.their_source(src, "eng_Latn")]), decoder_input_ids=read)
+        log_probs = theirs.logits[0, 1:].log_softmax(-1)[range(len(ids)), ids]
+        np.testing.assert_allclose(score.token_log_probs, log_probs, atol=1e-4)
+
+
+def test_a_prefix_stands_behind_the_language(exported: tuple[Both, Translator]) -> None:
+    _, translator = exported
+    (found,) = translator.translate(["one two"], tgt="deu_Latn", prefixes=["zwei"])
+    assert found.tgt_pieces[0] == "<2deu_Latn>"
+    assert found.text.startswith("zwei")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "no target language is named"),
+        ({"tgt": "deu"}, "did you mean deu_Latn"),
+        ({"tgt": "deu_Latn", "src": "en"}, "eng_Latn"),
+    ],
+)
+def test_a_language_that_is_missing_is_refused(
+    exported: tuple[Both, Translator], options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        exported[1].translate(["one"], **options)
+
+
+def test_a_model_cut_to_languages_is_the_whole_one_without_the_other_pieces(
+    text: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The text of a file keeps its ids, and translations are those of the whole model with the other ids banned."""
+    both = Both(tmp_path / "model", text, **CASES["nllb"], languages=("eng_Latn", "deu_Latn", "rus_Cyrl"))
+    sources = text[:20]
+    (tmp_path / "text").write_text("\n".join(sources))
+    words = ["import", str(tmp_path / "model"), "--out", str(tmp_path / "cut"), "--languages", "deu_Latn,eng_Latn"]
+    assert main([*words, "--text", str(tmp_path / "text")]) == 0
+    printed = capsys.readouterr().out
+    assert "cut from" in printed
+    contents = read_contents(tmp_path / "cut" / "checkpoints" / "best.ckpt")
+    (_, tokenizer), cut = contents.tokenizers, rebuild_model(contents).eval()
+    whole = {piece: token for token, piece in enumerate(both.contents.tokenizers[0].names())}
+    rows = [both.rows[whole[piece]] for piece in tokenizer.names()]
+    assert len(rows) < len(both.rows) - 10
+    assert "<2rus_Cyrl>" not in tokenizer.names()
+    ids = [tokenizer.encode(f"<2deu_Latn> <from:eng_Latn> {line}") for line in sources]
+    assert [[rows[token] for token in line[1:]] for line in ids] == [
+        [both.rows[token] for token in both.ids(line, "eng_Latn", "deu_Latn")[1:]] for line in sources
+    ]
+    beam = BeamSearch(beam=5, max_length_factor=0.0, max_length_offset=LIMIT)
+    found = [[rows[token] for token in best.tokens] for (best,) in beam(TorchStepFunction(cut), ids)]
+    others = [[row] for row in range(both.theirs.config.vocab_size) if row not in rows]
+    check_same(found, generated(both, sources, "eng_Latn", "deu_Latn", bad_words_ids=others, renormalize_logits=True))
+
+
+def test_a_language_that_the_model_lacks_cannot_be_kept(both: Both, tmp_path: Path) -> None:
+    code = both.codes[0]
+    with pytest.raises(ConfigError, match=f"did you mean '{code}'"):
+        both.vocabulary.cut([f"{code}x"], ())

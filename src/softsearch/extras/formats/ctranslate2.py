@@ -74,7 +74,7 @@ def export_ctranslate2(model: Seq2Seq, reference: StepFunction, tokenizers: Toke
 def _spec(model: Seq2Seq) -> Any:
     """The weights as CTranslate2's converters hold them."""
     encoder, decoder = model.encoder, model.decoder
-    if not isinstance(encoder, TransformerEncoder) or not isinstance(decoder, TransformerDecoder):
+    if type(encoder) is not TransformerEncoder or type(decoder) is not TransformerDecoder:
         raise ConfigError("CTranslate2 has no model of this architecture, only the Transformer; use format=bundle")
     encoder_layers, decoder_layers = list[Any](encoder.layers), list[Any](decoder.layers)
     if not all(isinstance(layer.self_attention, SelfAttention) for layer in decoder_layers):

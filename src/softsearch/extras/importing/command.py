@@ -3,6 +3,7 @@
 import argparse
 import logging
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from softsearch.extras.importing import m2m, marian, marian_mt
 from softsearch.extras.importing.config_json import CONFIG, Config, refuse_other_kind
 from softsearch.extras.importing.imported import Imported
 from softsearch.extras.importing.options import FAMILIES
+from softsearch.runtime.options import nearest
 
-_HUGGING_FACE = {"marian": marian_mt.read, "m2m_100": m2m.read}  # by model_type
+_HUGGING_FACE = ("marian", "m2m_100")  # as model_type names them
 
 
 def import_model(options: argparse.Namespace) -> None:
@@ -25,7 +27,13 @@ def import_model(options: argparse.Namespace) -> None:
         SoftsearchError: the model cannot be read, or the run cannot be written.
     """
     logging.basicConfig(format="%(message)s")
-    imported = read(options.source)
+    if options.text and not options.languages:
+        raise ConfigError("--text needs --languages, of which it is; add them, as --languages eng_Latn,deu_Latn")
+    imported = read(options.source, options.languages or (), options.text)
+    known = imported.codes
+    for key in ("src_lang", "tgt_lang"):
+        if known and (code := getattr(options, key)) is not None and code not in known:
+            raise ConfigError(f"--{key.replace('_', '-')} is {code!r}, which the model lacks{nearest(code, known)}")
     given = {key: value for key in ("src_lang", "tgt_lang") if (value := getattr(options, key)) is not None}
     parameters = replace(imported, **given).write(options.out)
     for note in imported.notes:
@@ -36,8 +44,8 @@ def import_model(options: argparse.Namespace) -> None:
     )
 
 
-def read(source: Path) -> Imported:
-    """The model of a folder or a file.
+def read(source: Path, languages: Sequence[str] = (), text: Sequence[Path] = ()) -> Imported:
+    """The model of a folder or a file; of many languages, cut to ``languages`` and the pieces of files of ``text``.
 
     Raises:
         ConfigError: it is of no family that can be read.
@@ -52,14 +60,15 @@ def read(source: Path) -> Imported:
         raise ConfigError(f"{source} does not exist; expected {FAMILIES}")
     if source.is_file():
         refuse_other_kind(source, zip_is_fine=source.suffix == ".npz")
-    for reader in (_read_hugging_face, marian.read):
-        if (imported := reader(source)) is not None:
-            return imported
+    if (imported := _read_hugging_face(source, languages, text)) is not None:
+        return imported
+    if (imported := marian.read(source)) is not None:
+        return imported
     found = ", ".join(sorted(path.name for path in source.iterdir())[:8]) if source.is_dir() else "a file"
     raise ConfigError(f"{source} has {found or 'no files'}; expected {FAMILIES}; docs/import.md has the families")
 
 
-def _read_hugging_face(source: Path) -> Imported | None:
+def _read_hugging_face(source: Path, languages: Sequence[str], text: Sequence[Path]) -> Imported | None:
     """The model of a Hugging Face folder, of the family that ``config.json`` names; None for another source.
 
     Raises:
@@ -75,4 +84,8 @@ def _read_hugging_face(source: Path) -> Imported | None:
             f"{config.path}: model_type is {family!r:.60}, expected {' or '.join(_HUGGING_FACE)}; docs/import.md has "
             "the families that can be imported"
         )
-    return _HUGGING_FACE[family](source, config)
+    if family == "m2m_100":
+        return m2m.read(source, config, languages, text)
+    if languages:
+        raise ConfigError(f"{config.path}: --languages is for M2M-100 and NLLB-200, found {family}; leave it out")
+    return marian_mt.read(source, config)

@@ -39,6 +39,7 @@ class Imported:
         weights: of the Seq2Seq by name, in float32.
         src_lang: language codes, or "".
         tgt_lang: likewise.
+        codes: the languages of a model of many.
         notes: what the person who imports should know.
     """
 
@@ -48,6 +49,7 @@ class Imported:
     weights: dict[str, Tensor]
     src_lang: str = ""
     tgt_lang: str = ""
+    codes: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def write(self, run: Path) -> int:

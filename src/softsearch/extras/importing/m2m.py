@@ -85,6 +85,7 @@ def read(folder: Path, config: Config, languages: Sequence[str] = (), text: Sequ
         weights=new,
         src_lang=src_lang,
         tgt_lang=tgt_lang,
+        codes=vocabulary.codes,
         notes=_notes(whole, vocabulary, dim, src_lang, tgt_lang),
     )
 

@@ -5,6 +5,7 @@ Its equations and its tokenizer are those of ``transformers``: ``modeling_marian
 
 import re
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -67,14 +68,15 @@ def read(folder: Path, config: Config) -> Imported:
     new["decoder.output_projection.bias"][BOS] = NEVER  # its row is that of another word
     encoder, decoder = (take_stack(weights, config, side, new) for side in ("encoder", "decoder"))
     weights.finish()
-    languages = {f"{side}_lang": texts.get(f"{name}_lang") for side, name in (("src", "source"), ("tgt", "target"))}
+    given = {f"{side}_lang": texts.get(f"{name}_lang") for side, name in (("src", "source"), ("tgt", "target"))}
+    languages: dict[str, Any] = {k: v for k, v in given.items() if isinstance(v, str) and _CODE.fullmatch(v)}
     return Imported(
         name="marian_mt",
         model=transformer("output" if tied else "none", dim, encoder, decoder),
         tokenizers=(src_model, tgt_model),
         weights=new,
         notes=_notes(src_words),
-        **{key: value for key, value in languages.items() if isinstance(value, str) and _CODE.fullmatch(value)},
+        **languages,
     )
 
 

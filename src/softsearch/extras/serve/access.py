@@ -23,6 +23,7 @@ from softsearch.runtime.paragraphs import SplitText
 from softsearch.text.keep import Keep
 
 _MATRICES = 64_000_000  # weights of a request's attention, if each character were a token
+_MAX_PAIRS = 8  # of languages that a message names
 _KEY = re.compile(r"[!-~]{16,200}")
 
 
@@ -139,27 +140,47 @@ class Service:
             )
         return await self.dispatcher.split(model, texts, markup=markup)
 
-    def model_of_pair(self, source: str, target: str, texts: Sequence[str]) -> tuple[ModelFacts, Detection | None]:
-        """The first model that fits a pair of languages best; with source ``auto`` also the language of the texts.
+    def model_of_pair(
+        self, source: str, target: str, texts: Sequence[str]
+    ) -> tuple[ModelFacts, tuple[str, str], Detection | None]:
+        """The first model that fits a pair of languages best, and its codes of them.
+
+        With source ``auto`` also the language of the texts.
 
         Raises:
             RequestError: with status 400, as in LibreTranslate.
         """
-        models = [facts for facts in self.dispatcher.models.values() if facts.src_lang and facts.tgt_lang]
+        models = list(self.dispatcher.models.values())
+        pairs = [(facts, pair) for facts in models for pair in facts.pairs]
         detected, asked = None, source
         if source.strip().lower() == AUTO:
-            sources = {facts.src_lang for facts in models if match(target, facts.tgt_lang)}
+            sources = {src for _, (src, tgt) in pairs if match(target, tgt)}
             detected = next((each for each in self.detect(texts) if each.language in sources), None)
-            asked = detected.language if detected else source
-        fits = {facts.name: (match(asked, facts.src_lang), match(target, facts.tgt_lang)) for facts in models}
-        best = max(models, key=lambda facts: min(fits[facts.name]) and sum(fits[facts.name]), default=None)
-        if best is None or not min(fits[best.name]):
-            pairs = ", ".join(f"{facts.src_lang} to {facts.tgt_lang}" for facts in models) or "none"
+            default = next((facts.src_lang for facts in models if facts.sources), source)
+            asked = detected.language if detected else default
+        fits = [(match(asked, src), match(target, tgt)) for _, (src, tgt) in pairs]
+        best = max(range(len(pairs)), key=lambda index: min(fits[index]) and sum(fits[index]), default=None)
+        if best is None or not min(fits[best]):
+            named = ", ".join(f"{src} to {tgt}" for _, (src, tgt) in pairs[:_MAX_PAIRS]) or "none"
+            named += ", ..." * (len(pairs) > _MAX_PAIRS)
             raise RequestError(
                 400,
-                f"{shown(source)} to {shown(target)} is not supported, expected one of: {pairs}; see GET /languages",
+                f"{shown(source)} to {shown(target)} is not supported, expected one of: {named}; see GET /languages",
             )
-        return best, detected
+        return *pairs[best], detected
+
+    def tagged(self, facts: ModelFacts, texts: Sequence[str], target: str | None, source: str | None) -> list[str]:
+        """Texts with the tags of the languages that a request names, as clients spell them.
+
+        Raises:
+            SoftsearchError: the model has no such language, or needs one that is not named.
+        """
+        own = ((target, facts.targets or [facts.tgt_lang]), (source, facts.sources or facts.src_lang.split("+")))
+        tgt, src = (
+            next((code for least in (2, 1) for code in codes if asked and match(asked, code) >= least), asked)
+            for asked, codes in own
+        )
+        return list(self.dispatcher.model(facts.name).encoder.tagged(texts, tgt, src))
 
     def detect(self, texts: Sequence[str]) -> list[Detection]:
         """Which of the models' languages texts are in, the most probable one first."""
@@ -167,7 +188,7 @@ class Service:
         for facts in self.dispatcher.models.values():
             encoder = self.dispatcher.model(facts.name).encoder
             for index, code in enumerate((facts.src_lang, facts.tgt_lang)):
-                if code:
+                if code and not facts.targets:  # languages of one vocabulary cannot be told apart
                     sides.setdefault(code, []).append(Side(encoder, index))
         return detect(texts, sides)
 

@@ -13,6 +13,7 @@ from softsearch.runtime.line_encoder import LineEncoder, open_tokenizers
 from softsearch.runtime.manifest import SINGLE
 from softsearch.runtime.options import Strategy, check_options, default_batch_tokens, make_search, needs_alignments
 from softsearch.runtime.translation import Part
+from softsearch.text.languages import languages_of
 
 GLOSSARIES: dict[str, Glossary] = {}  # of a worker process: those of the server, by name
 MAX_FOUND = 20  # terms and parts to keep of a sentence
@@ -205,6 +206,8 @@ class ModelFacts:
     architecture: str  # the model config's name, as rnnsearch
     src_lang: str
     tgt_lang: str
+    sources: list[str]  # of a model of many languages, those that a request may name; else empty
+    targets: list[str]
     text_form: str  # plain, or lc_tok: lower-cased and tokenized
     has_attention: bool  # it can return alignments
     search: str  # if a client names none, as beam; never exact, which has no bound on its time
@@ -215,16 +218,26 @@ class ModelFacts:
     parameters: str  # their number, as 811,408; "" if it is not recorded
     sha256: str  # of the manifest: identifies the bundle
 
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """The pairs of languages that clients may name."""
+        sources = self.sources or self.src_lang.split("+") * bool(self.src_lang)
+        targets = self.targets or [self.tgt_lang] * bool(self.tgt_lang)
+        return [(src, tgt) for src in sources for tgt in targets if src != tgt or not self.targets]
+
 
 def model_facts(name: str, bundle: Bundle) -> ModelFacts:
     """The facts of a bundle of either format, under the name that clients use."""
     manifest = bundle.manifest
+    languages = languages_of(open_tokenizers(bundle)[0])
     outputs = [port["name"] for graph in manifest.graphs.values() for port in graph.get("outputs", [])]
     return ModelFacts(
         name=name,
         architecture=manifest.trained("model") or "unknown",
         src_lang=manifest.trained("config.data.src_lang"),
         tgt_lang=manifest.trained("config.data.tgt_lang"),
+        sources=list(languages.sources),
+        targets=list(languages.targets),
         text_form=manifest.text_form,
         has_attention="alignments" in outputs,
         search="beam" if manifest.search_kind == "exact" else manifest.search_kind,

@@ -62,6 +62,7 @@ async def translate(
         return await _translate_libre(request, body, service)
     texts, prefixes = _list(body.text), None if body.prefix is None else _list(body.prefix)
     facts = service.model(body.model)
+    texts = service.tagged(facts, texts, body.target, body.source)
     paragraphs: Sequence[SplitText] = []
     if body.paragraphs:
         refuse_with("paragraphs", prefix=prefixes, alignments=body.alignments)
@@ -85,9 +86,9 @@ async def translate(
 
 async def _translate_libre(request: Request, body: schema.LibreRequest, service: Service) -> JSONResponse:
     # Its clients send paragraphs, which LibreTranslate splits, too.
-    facts, detected = service.model_of_pair(body.source, body.target, _list(body.q))
+    facts, (source, target), detected = service.model_of_pair(body.source, body.target, _list(body.q))
     markup = body.format == "html"
-    split = service.paragraphs(facts.name, _list(body.q), "q", markup=markup)
+    split = service.paragraphs(facts.name, service.tagged(facts, _list(body.q), target, source), "q", markup=markup)
     paragraphs = await _unless_gone(request, split)
     lines = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
     service.check_texts(q=lines)
@@ -120,10 +121,11 @@ async def stream(request: Request, service: Served, body: schema.StreamRequest) 
     """Translates one sentence and streams the search's progress as server-sent events."""
     facts = service.model(body.model)
     prefixes = None if body.prefix is None else [body.prefix]
-    service.check_texts(text=[body.text], prefix=prefixes)
-    options, control = service.check_options(body, [body.text]), service.control(body)
-    service.count(request, facts.name, [body.text])
-    results = _partial_results(service, facts, [body.text], prefixes, options, control)
+    text = service.tagged(facts, [body.text], body.target, body.source)
+    service.check_texts(text=text, prefix=prefixes)
+    options, control = service.check_options(body, text), service.control(body)
+    service.count(request, facts.name, text)
+    results = _partial_results(service, facts, text, prefixes, options, control)
     first = await _unless_gone(request, anext(results))  # an error until here has its own status
 
     async def events() -> AsyncIterator[str]:
@@ -144,7 +146,8 @@ async def score(request: Request, service: Served, body: schema.ScoreRequest) ->
     facts = service.model(body.model)
     service.check_texts(src=body.src, tgt=body.tgt)
     service.count(request, facts.name, body.src)
-    scores = await _unless_gone(request, service.dispatcher.score(facts.name, body.src, body.tgt))
+    src = service.tagged(facts, body.src, body.target, body.source)
+    scores = await _unless_gone(request, service.dispatcher.score(facts.name, src, body.tgt))
     return JSONResponse({"model": facts.name, "scores": [each._asdict() for each in scores]})
 
 
@@ -164,11 +167,11 @@ async def site(service: Served) -> dict[str, Any]:
 async def languages(service: Served) -> list[dict[str, Any]]:
     """LibreTranslate's list of languages, those without a target at the end."""
     targets: dict[str, set[str]] = {}
-    models = [facts for facts in service.dispatcher.models.values() if facts.src_lang and facts.tgt_lang]
-    for facts in models:
-        targets.setdefault(facts.src_lang, set()).add(facts.tgt_lang)
-    for facts in models:
-        targets.setdefault(facts.tgt_lang, set())
+    pairs = [pair for facts in service.dispatcher.models.values() for pair in facts.pairs]
+    for source, target in pairs:
+        targets.setdefault(source, set()).add(target)
+    for _, target in pairs:
+        targets.setdefault(target, set())
     return [{**_named(code), "targets": sorted(found)} for code, found in targets.items()]
 
 

@@ -106,6 +106,8 @@ class Options(_SearchFields):  # type: ignore[valid-type,misc]  # made from the 
     """Options of a translation; those left out, or null, are as the bundle recommends."""
 
     model: Text | None = Field(None, description="a name of GET /models; may be left out where there is one model")
+    target: Text | None = Field(None, description="the language to translate into, of a model with several")
+    source: Text | None = Field(None, description="the language of the text, likewise")
     search: Literal["greedy", "beam", "sample"] | None = None
     glossary: GlossaryOrName | None = Field(
         None,
@@ -191,6 +193,8 @@ class ScoreRequest(_Request):
     model: Text | None = None
     src: Texts = Field(examples=[["ten"]])
     tgt: Texts = Field(examples=[["zehn"]])
+    target: Text | None = Field(None, description="the language of the translations, of a model with several")
+    source: Text | None = Field(None, description="the language of the sources, likewise")
 
 
 REQUESTS: dict[str, type[BaseModel]] = {  # by path
