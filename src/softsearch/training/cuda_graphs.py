@@ -12,7 +12,6 @@ from torch.autograd.function import once_differentiable
 from softsearch.data.dataset import Batch
 from softsearch.errors import ConfigError, summarize
 from softsearch.models.interface import Seq2Seq
-from softsearch.models.layers import weight_of
 from softsearch.models.loss import CrossEntropy, Loss
 from softsearch.models.output_layers import OutputLayer
 from softsearch.text.vocabulary import BOS, EOS, PAD
@@ -129,7 +128,7 @@ class _Pass:
             targets, output = self.tgt[:, 1:].flatten(), self.model.decoder.output_projection
             assert not isinstance(output, OutputLayer)
             real = targets != PAD
-            summed = self.loss.from_linear(weight_of(output), output.bias, features, targets, real)
+            summed = self.loss.from_linear(output.weight, output.bias, features, targets, real)
         with torch.autocast(device, enabled=False):
             found: Sequence[Tensor | None] = torch.autograd.grad(summed.smoothed, self.parameters, allow_unused=True)
         self.has_gradient = [gradient is not None for gradient in found]
