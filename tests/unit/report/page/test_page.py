@@ -146,7 +146,8 @@ def test_heatmaps_are_tables_with_text_and_pictures_are_in_the_page_itself(page:
         re.findall(r"\.w\d+\{.*?\}", page.all("style")[0].text)
     )
     (seen,) = section.all("ol", class_="seen")
-    assert [item.text.strip() for item in seen.all("li")] == ["source", "a", "square"]
+    assert [item.text.strip() for item in seen.all("li")] == ["source", "a square", "a square"]
+    assert [word.text for word in seen.all("u")] == ["a", "square"]
     for image in seen.all("img"):
         kind, _, content = str(image.attributes["src"]).partition(",")
         assert kind == "data:image/png;base64"
