@@ -32,6 +32,16 @@ def names_of(source: Multi30k, cache_dir: Path) -> dict[str, tuple[str, ...]]:
     return {split: tuple(path.name for path in pair) for split, pair in source.files(cache_dir).items()}
 
 
+def test_the_first_pairs_are_the_training_text(tmp_path: Path) -> None:
+    for name in ("train", "val", "test_2016_flickr"):
+        for lang in ("en", "de"):
+            (tmp_path / f"{name}.lc.tok.{lang}").write_text("".join(f"{lang} {number}\n" for number in range(5)))
+    files = Multi30k(root=tmp_path, train_size=2).files(tmp_path / "cache")
+    found = {split: read_parallel(*pair) for split, pair in files.items()}
+    assert (found["train"].src, found["train"].tgt) == (["en 0", "en 1"], ["de 0", "de 1"])
+    assert [len(found[split].src) for split in ("val", "test")] == [5, 5]
+
+
 def test_folder_with_tokenised_files(tmp_path: Path) -> None:
     names = ["train.lc.tok.en.gz", "train.lc.norm.tok.de", "val.lc.tok.en", "val.lc.tok.de.gz"]
     root = fill(tmp_path / "root", [*names, "test_2017_mscoco.lc.norm.tok.en", "test_2017_mscoco.lc.tok.de.gz"])
