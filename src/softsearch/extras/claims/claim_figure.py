@@ -1,4 +1,4 @@
-"""The figure of a claim, from ``results.json`` alone: its rows, the numbers of the paper beside them, and its words."""
+"""The figure of a claim, from ``results.json`` alone: its rows, the numbers of the paper, and its words."""
 
 import re
 from pathlib import Path

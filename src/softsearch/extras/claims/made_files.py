@@ -23,7 +23,9 @@ _MULTI30K = "softsearch.data.corpora.multi30k.Multi30k"
 
 def made_file(name: str, files: Parts, options: Trainings) -> Path:
     """Where a file of a claim is, which has the hash of how it is made in its name."""
-    return options.runs_dir / "files" / f"{name}-{digest(plain(files[name]))}"
+    node = files[name]
+    assert node is not None  # make_files leaves such out, and nothing else asks for one
+    return options.runs_dir / "files" / f"{name}-{digest(plain(node))}"
 
 
 def make_files(files: Parts, options: Trainings) -> None:
@@ -33,8 +35,10 @@ def make_files(files: Parts, options: Trainings) -> None:
         ConfigError: a file's options are wrong.
         SoftsearchError: its text cannot be read.
     """
-    for name in files:
-        path, node = made_file(name, files, options), OmegaConf.create(plain(files[name]))
+    for name, given in files.items():
+        if given is None:
+            continue
+        path, node = made_file(name, files, options), OmegaConf.create(plain(given))
         if path.is_file():
             continue
         for key in without_root(plain(node), options.multi30k):

@@ -1,4 +1,4 @@
-"""Charts of measured tables in words: lines, dots beside names, points in a plane and heatmaps.
+"""Charts of measured tables in words: lines, dots in rows with names, points in a plane and heatmaps.
 
 Rows may come from several seeds, which are small points over their mean, and from a paper, which are diamonds.
 """
@@ -19,7 +19,7 @@ from softsearch.report.drawing import LINE, SOFT, colour, drawable
 Rows = Sequence[Mapping[str, Any]]
 Columns = str | Sequence[str]
 _WIDTH = 5.4  # inches, in which text is readable where the picture is 400 pixels wide
-_PLANE, _LANE, _CELL = 2.7, 0.22, 0.23  # inches: height of lines and points, of a dot beside a name, of a token
+_PLANE, _LANE, _CELL = 2.7, 0.22, 0.23  # inches: height of lines and points, of a dot in its row, of a token
 _COLOURS, _MARKERS, _DASHES = 3, "os^vX", ("-", "--", ":", "-.")
 _SEED: dict[str, Any] = {"facecolors": "none", "s": 12, "linewidths": 0.8, "alpha": 0.7, "zorder": 3.5}
 _PUBLISHED: dict[str, Any] = {"marker": "D", "s": 40, "facecolors": "white", "linewidths": 1.4, "zorder": 4}
