@@ -79,7 +79,7 @@ lint: $(STAMP) ## format, style, types, layering and spelling
 	@$(PY) -m mypy --no-error-summary
 	@$(VENV)/bin/lint-imports --no-cache >$(VENV)/lint-imports.log || { cat $(VENV)/lint-imports.log; exit 1; }
 	@git ls-files -z --cached --others --exclude-standard | xargs -0 $(VENV)/bin/codespell
-	@! git grep -nEif tests/architecture/banned_phrases.txt -- 'src/*.py' configs || \
+	@! git grep -nEif tests/architecture/banned_phrases.txt -- 'src/*.py' configs README.md CONTRIBUTING.md SECURITY.md 'docs/*.md' ':!docs/adr' ':!docs/reproduce' notebooks examples || \
 	  { echo "these phrases are not plain English; see tests/architecture/banned_phrases.txt"; exit 1; }
 	@$(PY) -m tests.architecture.simplicity
 

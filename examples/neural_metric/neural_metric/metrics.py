@@ -1,4 +1,4 @@
-"""Metrics of neural models, which rate each translation beside its source and its reference; a text has the mean."""
+"""Metrics of neural models, which rate each translation with its source and its reference; a text has the mean."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ class Comet(_Rated):
     """COMET (Rei et al. 2020, arXiv:2009.09025; the default model: Rei et al. 2022, 2022.wmt-1.52).
 
     Args:
-        model: its name in the hub, or a file ``checkpoints/model.ckpt`` beside whose folder is ``hparams.yaml``. COMET
+        model: its name in the hub, or a file ``checkpoints/model.ckpt`` whose folder has ``hparams.yaml`` next to it. COMET
             unpickles it: take it from those whom you trust.
         batch_size: sentences.
         gpus: 0 rates on the CPU.
@@ -68,7 +68,7 @@ class Comet(_Rated):
 
     @cached_property
     def scorer(self) -> Any:
-        """The model, downloaded if it is no file."""
+        """The model, downloaded if it is not a file."""
         from comet import download_model, load_from_checkpoint
 
         return load_from_checkpoint(self.model if Path(self.model).is_file() else download_model(self.model))
@@ -109,7 +109,7 @@ class MetricX(_Rated):
 
     @cached_property
     def scorer(self) -> tuple[Any, Any]:
-        """The model and its tokenizer, downloaded if they are no folders."""
+        """The model and its tokenizer, downloaded if they are not folders."""
         from transformers import AutoTokenizer, MT5ForConditionalGeneration
 
         model = MT5ForConditionalGeneration.from_pretrained(self.model).to(self.device).eval()

@@ -28,4 +28,4 @@ def load_from_checkpoint(checkpoint_path):
 
 
 def download_model(model):
-    raise KeyError(f"Model '{model}' not supported by COMET: {Path(model)} is no file.")
+    raise KeyError(f"Model '{model}' not supported by COMET: {Path(model)} is not a file.")

@@ -1,4 +1,4 @@
-"""Verdicts: cells of measured tables compared, with chance ruled out.
+"""Verdicts: cells of measured tables compared, and whether chance explains the difference.
 
 A cell is written ``TABLE.COLUMN[KEY=VALUE,KEY=VALUE]``, the values of a column in the rows that have these values; with
 several seeds it has one value for each. Cells are added and subtracted seed by seed: ``a.bleu[run=x] - a.bleu[run=y]``.
