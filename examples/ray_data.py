@@ -5,7 +5,7 @@
     python examples/ray_data.py exports/NAME corpus/*.parquet translated --column text --actors 8
 
 Text files give one text file, line for line in the same order. Parquet files give a folder of Parquet files, with the
-column ``translation`` in addition to the columns that were there. Every machine needs ``exports/NAME`` at the same path.
+column ``translation`` after the columns that were there. Every machine needs ``exports/NAME`` at the same path.
 """
 
 import argparse

@@ -54,8 +54,8 @@ class Comet(_Rated):
     """COMET (Rei et al. 2020, arXiv:2009.09025; the default model: Rei et al. 2022, 2022.wmt-1.52).
 
     Args:
-        model: its name in the hub, or a file ``checkpoints/model.ckpt`` whose folder has ``hparams.yaml`` next to it. COMET
-            unpickles it: take it from those whom you trust.
+        model: its name in the hub, or a file ``checkpoints/model.ckpt`` in a folder with
+            ``hparams.yaml``. COMET unpickles it: take it from those whom you trust.
         batch_size: sentences.
         gpus: 0 rates on the CPU.
     """

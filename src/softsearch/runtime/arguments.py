@@ -265,7 +265,7 @@ def add_verify_options(parser: argparse.ArgumentParser) -> None:
 def add_bench_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``softsearch bench``."""
     parser.add_argument("bundle", **_BUNDLE, help="folder of an exported bundle")
-    parser.add_argument("src", type=Path, metavar="SRC", help="sentences, one a line (plain or compressed)")
+    parser.add_argument("text", type=Path, metavar="TEXT", help="sentences, one a line (plain or compressed)")
     add_options(parser, "--search", "--beam", "--threads", "--provider", "--tgt", "--src")
 
 

@@ -138,5 +138,5 @@ def bench(arguments: argparse.Namespace) -> None:
         name: value for name in ("search", "beam", "tgt", "src") if (value := getattr(arguments, name)) is not None
     }
     settings = {"threads": arguments.threads, "provider": arguments.provider or "cpu"}
-    for line in measurements(arguments.bundle, arguments.src, options, **settings):
+    for line in measurements(arguments.bundle, arguments.text, options, **settings):
         print(line, flush=True)

@@ -30,8 +30,8 @@ class BrokenDispatcher(Dispatcher):
     def models(self) -> dict[str, ModelFacts]:
         return {"golden": model_facts("golden", Bundle.open(BUNDLE))}
 
-    async def translate(self, *_: Any, **__: Any) -> Any:
-        raise RuntimeError("the inside of the server")
+    def model(self, name: str) -> Any:
+        raise RuntimeError(f"the inside of the server: {name}")
 
 
 def ask(service: Service, *requests: httpx.Request, **options: Any) -> list[httpx.Response]:
@@ -61,7 +61,7 @@ def test_an_unexpected_error_is_in_the_log_and_not_in_the_answer(caplog: pytest.
     assert answer.json() == {"error": f"internal error; the server's log has the details of request {request_id}"}
     error, line = (record for record in caplog.records if record.name == "softsearch.server")
     assert error.exc_info is not None
-    assert str(error.exc_info[1]) == "the inside of the server"
+    assert str(error.exc_info[1]) == "the inside of the server: golden"
     assert error.facts["request_id"] == line.facts["request_id"] == request_id  # type: ignore[attr-defined]
     assert line.facts["status"] == 500  # type: ignore[attr-defined]
 

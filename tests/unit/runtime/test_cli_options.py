@@ -277,7 +277,7 @@ def test_words_behind_the_bundle_that_are_none(
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"), [("--device", "--provider"), ("--num-beams", "--beam"), ("--src", "--input")]
+    ("typed", "meant"), [("--device", "--provider"), ("--num-beams", "--beam"), ("--file", "--input")]
 )
 def test_options_of_other_toolkits(
     typed: str, meant: str, bundle_dir: Path, capsys: pytest.CaptureFixture[str]

@@ -74,6 +74,9 @@ class Numbers:
     def encode(self, line: str) -> list[int]:
         return [*map(int, line.split())]
 
+    def names(self) -> list[str]:
+        return []
+
 
 @torch.no_grad()
 def test_rows_are_norms_at_the_end_of_the_longest_source_and_the_bound_of_the_paper() -> None:

@@ -165,7 +165,7 @@ def test_a_bad_line_is_named_in_the_users_file_where_pairs_are_split_off(tmp_pat
     left_out = sorted(
         int(n)
         for path in source.train_files(tmp_path / "cache")[1][0].parent.glob("train-1.left_out")
-        for n in path.open()
+        for n in path.read_text().split()
     )
     assert left_out
     bad = next(number for number in range(left_out[len(left_out) // 2] + 1, 41) if number not in left_out)
