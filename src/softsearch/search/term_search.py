@@ -217,10 +217,8 @@ class _TermBatch(Batch):
         terms, watched, is_end = self.terms[sentence], self.watched[sentence], best.tokens == EOS
         missing, shares = terms.automaton.missing(places, counts), terms.automaton.shares(places, counts)
         met = ~missing[:, terms.must].any(axis=1)
-        steps, share_of_one = (
-            1 if self.hasty else terms.automaton.term_steps,
-            shares[:, watched].max(axis=1, initial=0.0),
-        )
+        steps = 1 if self.hasty else terms.automaton.term_steps
+        share_of_one = shares[:, watched].max(axis=1, initial=0.0)
         begun = np.ceil(share_of_one * (steps - 1)).astype(np.int64)
         whole = np.where(met & is_end, terms.needed[watched].sum(), counts[:, watched].sum(axis=1))
         amounts = whole * steps + np.where(met & is_end, 0, begun)
