@@ -185,9 +185,8 @@ class Translator:
         control = self._with_control(*(options.pop(name, None) for name in ("glossary", "glossary_bonus", "keep")))
         texts: Sequence[SplitText] | None = None
         read, recommended = self.encoder, (self.manifest.search_kind, self.manifest.search)
-        tgt, src = (options.pop(name, None) for name in ("tgt", "src"))
-        if lines is not None:
-            lines = read.tagged(source_lines(lines, first_line), tgt, src)
+        languages = [options.pop(name, None) for name in ("tgt", "src")]
+        lines = None if lines is None else read.tagged(source_lines(lines, first_line), *languages)
         if paragraphs or markup:
             given = {"features": features is not None, "prefixes": prefixes, "alignments": options.get("alignments")}
             refuse_with("markup" if markup else "paragraphs", **given)
