@@ -1,6 +1,7 @@
 """Search options: searches by name, scores of translations in parts, and banned tokens."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,8 @@ def test_docs_have_the_table_of_options() -> None:
     for name, hint in dict(pair for strategy in STRATEGIES.values() for pair in strategy.hints.items()).items():
         searches = [kind for kind, strategy in STRATEGIES.items() if name in strategy.hints]
         default = json.dumps(STRATEGIES[searches[0]].__dataclass_fields__[name].default)  # as YAML writes it
-        rows.append(f"| `{name}` | {', '.join(searches)} | {in_words(hint)} | {default} | {option(hint).help} |")
+        values = re.sub(r"a (?:whole )?number of at least (\S+) and at most (\S+)", r"\1 to \2", in_words(hint))
+        rows.append(f"| `{name}` | {', '.join(searches)} | {values} | {default} | {option(hint).help} |")
     assert "\n".join(rows) in Path("docs/search.md").read_text(encoding="utf-8"), "\n".join(rows)
 
 
