@@ -94,6 +94,7 @@ profile: $(STAMP) ## where a training step's time goes: ARGS="model=rnnsearch da
 
 docs: $(STAMP) ## the documentation and the API reference as one site, site/index.html
 	@$(PY) -m tests.options_page
+	@$(PY) -m tests.reliability_page
 	@$(VENV)/bin/zensical build --strict --clean
 	@echo "site/index.html"
 

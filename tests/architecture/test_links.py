@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-GENERATED = {"options.md", "LICENSES.txt"}  # by `make docs` and by the build of the page
+GENERATED = {"options.md", "reliability.md", "LICENSES.txt"}  # by `make docs` and by the build of the page
 LINK = re.compile(r"\]\(<?([^)\s>]+)>?(?: \"[^\"]*\")?\)")
 CODE = re.compile(r"^```.*?^```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 

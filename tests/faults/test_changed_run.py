@@ -41,6 +41,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_a_checkpoint_that_does_not_fit_is_refused(folder: Path, option: str, told: str) -> None:
+    """Fault: a run is resumed with another corpus, or with options that do not fit its weights.
+
+    Effect: refused, with what differs.
+    """
     with pytest.raises(CheckpointError, match=told):
         run_again(folder, option, "trainer.max_steps=8")
 
@@ -58,6 +62,10 @@ def test_moments_of_another_size_are_refused_before_fused_adam_reads_them(folder
 
 
 def test_another_rate_is_used_and_told(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Fault: a run is resumed with other options that fit its weights.
+
+    Effect: the changes are logged and take effect.
+    """
     with caplog.at_level(logging.INFO):
         run_again(folder, "optimizer.lr=0.0005", "trainer.max_steps=8")
     assert "optimizer.lr 0.006 -> 0.0005" in caplog.text

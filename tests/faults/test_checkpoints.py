@@ -1,4 +1,4 @@
-"""Checkpoints under faults: checks 13 to 18 and 22 of the reliability list."""
+"""Checkpoints under faults."""
 
 import re
 import shutil
@@ -25,7 +25,8 @@ def saving(what: str, folder: Path, **environment: str) -> subprocess.CompletedP
     return SERVER.run(["tests.faults.saving", what, str(folder)], env=environment)
 
 
-def test_13_sigkill_at_any_time_leaves_a_valid_checkpoint(tmp_path: Path) -> None:
+def test_sigkill_at_any_time_leaves_a_valid_checkpoint(tmp_path: Path) -> None:
+    """Fault: SIGKILL while a checkpoint is written. Effect: the newest complete checkpoint loads."""
     done = saving("sigkill", tmp_path)
     assert done.returncode == 0, done.stderr
     told = re.fullmatch(r"20 kills, (\d+) of them in a save, (\d+) saves", done.stdout.strip())
@@ -34,7 +35,8 @@ def test_13_sigkill_at_any_time_leaves_a_valid_checkpoint(tmp_path: Path) -> Non
     assert int(told[2]) > 0
 
 
-def test_14_a_full_disk_leaves_the_old_checkpoints_and_says_so(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_the_old_checkpoints_and_says_so(tmp_path: Path) -> None:
+    """Fault: a full disk. Effect: an error; the old checkpoints stay."""
     done = saving("disk_full", tmp_path)
     assert done.returncode == 0, done.stderr
     assert re.search(
@@ -48,7 +50,8 @@ def test_14_a_full_disk_leaves_the_old_checkpoints_and_says_so(tmp_path: Path) -
     assert_same_bits(last, tmp_path / "whole" / "checkpoints" / "last.ckpt")
 
 
-def test_15_a_tmpdir_on_another_file_system_changes_nothing(tmp_path: Path) -> None:
+def test_a_tmpdir_on_another_file_system_changes_nothing(tmp_path: Path) -> None:
+    """Fault: TMPDIR is on another file system. Effect: none: files are renamed within their folder."""
     shared = Path("/dev/shm")
     if not shared.is_dir() or shared.stat().st_dev == tmp_path.stat().st_dev:
         pytest.skip("there is no second file system")
@@ -66,7 +69,11 @@ def bit_flipped(data: bytes) -> bytes:
     return data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
 
 
-def test_16_training_from_what_is_left_ends_with_the_same_bits(tmp_path: Path) -> None:
+def test_training_from_what_is_left_ends_with_the_same_bits(tmp_path: Path) -> None:
+    """Fault: the last checkpoint is truncated, empty or has a flipped bit.
+
+    Effect: a warning; the newest valid checkpoint is used.
+    """
     fit(tmp_path, tmp_path / "run", batches=8)
     fit(tmp_path, tmp_path / "whole")
     folder = tmp_path / "run" / "checkpoints"
@@ -91,7 +98,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_16_17_the_command_resumes_a_moved_run_whose_last_checkpoint_is_damaged(trained: Path, tmp_path: Path) -> None:
+def test_the_command_resumes_a_moved_run_whose_last_checkpoint_is_damaged(trained: Path, tmp_path: Path) -> None:
+    """Fault: a run folder was moved. Effect: training continues in the new place."""
     copy = shutil.copytree(trained, tmp_path / "copy")
     moved = Path(shutil.move(copy, tmp_path / "moved"))
     last = moved / "checkpoints" / "last.ckpt"
@@ -115,7 +123,8 @@ def test_16_17_the_command_resumes_a_moved_run_whose_last_checkpoint_is_damaged(
 
 
 @pytest.mark.parametrize("resume", ["auto", "PATH"])
-def test_16_18_without_a_valid_checkpoint_the_command_says_so_and_runs_no_payload(tmp_path: Path, resume: str) -> None:
+def test_without_a_valid_checkpoint_the_command_says_so_and_runs_no_payload(tmp_path: Path, resume: str) -> None:
+    """Fault: a checkpoint that contains code (a pickle payload). Effect: refused; the code never runs."""
     folder, canary = tmp_path / "run" / "checkpoints", tmp_path / "canary"
     folder.mkdir(parents=True)
     hostile = by_hand({"w": torch.zeros(1)}, 3, optimizer_states=[{}], x=Payload(canary))
@@ -142,7 +151,8 @@ class Poison(Callback):
 
 
 @pytest.mark.filterwarnings("ignore:Encountered `nan` values in tensor")  # the validation's loss
-def test_22_weights_that_are_not_finite_never_reach_a_checkpoint(tmp_path: Path) -> None:
+def test_weights_that_are_not_finite_never_reach_a_checkpoint(tmp_path: Path) -> None:
+    """Fault: weights that are NaN or infinite. Effect: never saved."""
     with pytest.raises(CheckpointError, match=r"step 8: .* weight tensors are not finite.* stays as it was"):
         fit(tmp_path, tmp_path / "run", Poison())
     assert files(tmp_path / "run") == ["best.ckpt", "last.ckpt", "step-4.ckpt"]

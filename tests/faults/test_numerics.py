@@ -1,4 +1,4 @@
-"""Faults of single steps: checks 20, 21, 23 and 24 of the reliability list."""
+"""Faults of single steps."""
 
 import json
 import logging
@@ -53,9 +53,11 @@ def quiet(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 
 @pytest.mark.parametrize("kind", sorted(LOSSES))
-def test_20_24_one_faulty_step_is_skipped_and_counted(
-    kind: str, tmp_path: Path, quiet: pytest.LogCaptureFixture
-) -> None:
+def test_one_faulty_step_is_skipped_and_counted(kind: str, tmp_path: Path, quiet: pytest.LogCaptureFixture) -> None:
+    """Fault: a loss or a gradient that is NaN or infinite, or a step that runs out of memory.
+
+    Effect: the step is skipped and counted; weights and optimizer stay as they were.
+    """
     record, healthy, faulty = Record(), Record(), FaultySteps(folder=tmp_path)
     trainer = fit(tmp_path, tmp_path / "run", record, faulty, Inject({3: kind}), batches=6)
     fit(tmp_path, tmp_path / "healthy", healthy, batches=6)
@@ -96,7 +98,11 @@ def test_a_resumed_run_skips_and_counts_the_same(kill: int, tmp_path: Path) -> N
     assert resumed.summary() == whole.summary() == {"train/nonfinite_steps": 2, "train/out_of_memory_steps": 1}
 
 
-def test_21_five_in_a_row_end_the_run_and_leave_the_batch(tmp_path: Path) -> None:
+def test_five_in_a_row_end_the_run_and_leave_the_batch(tmp_path: Path) -> None:
+    """Fault: five such losses or gradients in a row.
+
+    Effect: the batch is written to a file, and the run ends with exit code 1.
+    """
     faults = dict.fromkeys(range(2, 2 + MAX_NONFINITE_STEPS), "nan")
     record, run = Record(), tmp_path / "run"
     with pytest.raises(SoftsearchError, match=r"not finite in 5 steps in a row, the last is step 7.*step-7\.json"):
@@ -123,7 +129,8 @@ def test_fewer_in_a_row_do_not_end_it(kind: str, tmp_path: Path) -> None:
     assert sum(faulty.summary().values()) == len(faults)
 
 
-def test_24_three_without_memory_end_the_run(tmp_path: Path) -> None:
+def test_three_without_memory_end_the_run(tmp_path: Path) -> None:
+    """Fault: three steps in a row run out of memory. Effect: the run ends."""
     faults = {2: "backward-memory", 3: "forward-memory", 4: "forward-memory"}
     with pytest.raises(SoftsearchError, match=r"memory ran out in 3 steps in a row.*10 pairs.*batching\.tokens"):
         fit(tmp_path, tmp_path / "run", FaultySteps(folder=tmp_path), Inject(faults))
@@ -131,7 +138,8 @@ def test_24_three_without_memory_end_the_run(tmp_path: Path) -> None:
 
 @pytest.mark.multiprocess
 @TWO_CPU_PROCESSES
-def test_23_24_what_one_process_meets_all_skip(two_processes: TwoProcesses) -> None:
+def test_what_one_process_meets_all_skip(two_processes: TwoProcesses) -> None:
+    """Fault: one of several processes meets one of these faults. Effect: all processes skip the step."""
     run = two_processes.folder / "whole"
     metrics = json.loads((run / "metrics.json").read_text())
     assert (metrics["train/nonfinite_steps"], metrics["train/out_of_memory_steps"]) == (2, 2)
@@ -144,7 +152,11 @@ def test_23_24_what_one_process_meets_all_skip(two_processes: TwoProcesses) -> N
 
 @pytest.mark.multiprocess
 @TWO_CPU_PROCESSES
-def test_24_memory_that_runs_out_in_a_backward_pass_ends_all_processes(tmp_path: Path) -> None:
+def test_memory_that_runs_out_in_a_backward_pass_ends_all_processes(tmp_path: Path) -> None:
+    """Fault: one of several processes runs out of memory in a backward pass.
+
+    Effect: all processes end; `resume=auto` continues from the last checkpoint.
+    """
     done = train(tmp_path, "run", "trainer=ddp", faults={1: {6: "backward-memory"}}, timeout=120)
     assert done.returncode != 0
     assert "error: memory ran out in the backward pass of step 7 on process 1" in done.stderr

@@ -1,4 +1,4 @@
-"""Runs that are terminated or lose a process: checks 6, 10, 11, 12, 19 and 26 of the reliability list."""
+"""Runs that are terminated or lose a process."""
 
 import json
 import os
@@ -45,7 +45,11 @@ def with_signals(faults: Faults, *signals: tuple[int, int]) -> Faults:
 # One process at the end of an epoch, all at a step with a validation; and at steps that are skipped.
 @pytest.mark.multiprocess
 @TWO_CPU_PROCESSES
-def test_6_10_11_terminated_processes_save_end_and_resume(two_processes: TwoProcesses) -> None:
+def test_terminated_processes_save_end_and_resume(two_processes: TwoProcesses) -> None:
+    """Fault: SIGTERM to a run, to one of its two processes or to both.
+
+    Effect: all save a checkpoint at the next step and end with exit code 143; resuming is exact.
+    """
     folder, faults, _ = two_processes
     for step, signals in ((4, [(1, 3)]), (5, [(0, 4), (1, 4)])):
         killed = train(folder, "run", "trainer=ddp", faults=with_signals(faults, *signals))
@@ -67,7 +71,8 @@ def test_6_10_11_terminated_processes_save_end_and_resume(two_processes: TwoProc
         pytest.param({0: {2: "exit"}, 1: {2: "hang"}}, id="first"),
     ],
 )
-def test_26_a_process_that_dies_ends_the_other(faults: Faults, tmp_path: Path) -> None:
+def test_a_process_that_dies_ends_the_other(faults: Faults, tmp_path: Path) -> None:
+    """Fault: one of several processes dies. Effect: the others end."""
     command = [sys.executable, INJECTED, *arguments(tmp_path, "run", "trainer=ddp")]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "FAULTS": json.dumps(faults)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
@@ -78,13 +83,18 @@ def test_26_a_process_that_dies_ends_the_other(faults: Faults, tmp_path: Path) -
     assert now - float(told[1]) < 30
 
 
-def test_12_a_second_signal_ends_at_once(tmp_path: Path) -> None:
+def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
+    """Fault: a second signal. Effect: the process ends at once; no half-written file stays."""
     done = train(tmp_path, "run", faults={0: {2: "sigint sigterm hang"}}, timeout=120)
     assert done.returncode == 143
     assert not last(tmp_path / "run").exists()
 
 
-def test_12_19_ctrl_c_saves_and_slurm_requeues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_saves_and_slurm_requeues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fault: Ctrl-C, or SLURM's signal before the time limit.
+
+    Effect: the run saves and ends with exit code 130, or is requeued.
+    """
     every = "trainer.log_every_n_steps=3"  # the second start ends between two lines of the log
     whole = train(tmp_path, "whole", every)
     assert whole.returncode == 0, whole.stderr

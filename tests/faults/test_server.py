@@ -84,6 +84,10 @@ def _post(served: Served, path: str, body: dict[str, Any]) -> socket.socket:
 
 
 def test_an_overloaded_server_refuses_and_goes_on(served: Served, client: httpx.Client) -> None:
+    """Fault: 200 clients send more sentences than the queue takes.
+
+    Effect: 503 with `Retry-After`; memory stays bounded.
+    """
     _check_that_it_works(client)
 
     async def ask(number: int) -> tuple[int, dict[str, Any]]:
@@ -116,6 +120,7 @@ def test_an_overloaded_server_refuses_and_goes_on(served: Served, client: httpx.
 
 @linux
 def test_a_deadline_cancels_what_has_not_begun() -> None:
+    """Fault: a request reaches its deadline. Effect: 504; its sentences are dropped."""
     limits = ("--workers", 1, "--deadline", 0.5)
     with serving(f"golden={BUNDLE}", *limits) as served, _client(served) as client:
         with stopped(_workers(served)):
@@ -127,6 +132,7 @@ def test_a_deadline_cancels_what_has_not_begun() -> None:
 
 
 def test_a_client_that_leaves_frees_its_lines(served: Served, client: httpx.Client) -> None:
+    """Fault: a client leaves. Effect: its sentences are dropped."""
     connection = _post(served, "/translate", {"text": [LONG] * 30, **SLOW})
     eventually(lambda: _queue(client) > 20)
     connection.close()
@@ -156,6 +162,8 @@ def test_a_client_that_leaves_a_stream_ends_its_searches(served: Served, client:
 
 
 def test_a_bad_line_fails_alone(client: httpx.Client) -> None:
+    """Fault: one bad sentence in a batch. Effect: only its request fails."""
+
     def ask(number: int) -> httpx.Response:
         prefix = "Ж" if number == 10 else ""
         return _translate(client, [SOURCES[number]], prefix=[prefix])
@@ -176,6 +184,7 @@ def _workers(served: Served) -> list[int]:
 
 @linux
 def test_a_worker_that_dies_is_replaced(served: Served, client: httpx.Client) -> None:
+    """Fault: a worker process is killed. Effect: it is replaced, and its requests are answered."""
     (worker,) = _workers(served)
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(_translate, client, [LONG], **SLOW)
@@ -193,6 +202,10 @@ def _hung(served: Served) -> AbstractContextManager[None]:
 
 @linux
 def test_a_worker_that_hangs_is_replaced_and_holds_up_nobody_else() -> None:
+    """Fault: a worker hangs.
+
+    Effect: killed after `--batch-timeout` and replaced; its requests get 504, nobody else waits.
+    """
     limits = ("--workers", 1, "--batch-timeout", 2, "--max-characters", 7000)
     with serving(f"golden={BUNDLE}", *limits) as served, _client(served) as client, _hung(served):
         with ThreadPoolExecutor(1) as pool:
@@ -214,6 +227,7 @@ def test_a_worker_that_hangs_is_replaced_and_holds_up_nobody_else() -> None:
 @pytest.mark.usefixtures("sigint")
 @pytest.mark.parametrize(("deadline", "number", "code"), [(0.5, signal.SIGTERM, 143), (60, signal.SIGINT, 130)])
 def test_a_stop_does_not_wait_for_workers_that_hang(deadline: float, number: signal.Signals, code: int) -> None:
+    """Fault: the server is stopped while a worker hangs. Effect: the stop does not wait for it."""
     limits = ("--workers", 2, "--deadline", deadline)
     with serving(f"golden={BUNDLE}", *limits) as served, _client(served) as client, _hung(served):
         with ThreadPoolExecutor(1) as pool:
@@ -234,6 +248,10 @@ def test_a_stop_does_not_wait_for_workers_that_hang(deadline: float, number: sig
 
 @linux
 def test_large_answers_leave_no_memory_behind() -> None:
+    """Fault: the largest answers that the limits allow, again and again.
+
+    Effect: memory is freed at the end of each request.
+    """
     with serving(f"golden={BUNDLE}", "--workers", 2) as served, _client(served) as client:
         text, grown = ["one two " * 25] * 64, []
         for _ in range(10):
@@ -246,6 +264,7 @@ def test_large_answers_leave_no_memory_behind() -> None:
 
 @linux
 def test_without_file_handles_the_log_stays_short_and_clients_come_back() -> None:
+    """Fault: no file handle is left. Effect: one log line a second; clients are served again when handles are free."""
     import resource
 
     with serving(f"golden={BUNDLE}", "--workers", 1) as served, _client(served) as client:
@@ -265,6 +284,7 @@ def test_without_file_handles_the_log_stays_short_and_clients_come_back() -> Non
     ("number", "code"), [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.nightly)]
 )
 def test_a_stop_lets_requests_in_flight_finish(number: signal.Signals, code: int) -> None:
+    """Fault: SIGTERM or Ctrl-C to the server. Effect: requests in flight finish; exit code 143 or 130."""
     with serving(f"golden={BUNDLE}", "--workers", 1) as served:
         url = served.url
         with _client(served) as client, ThreadPoolExecutor(2) as pool:
@@ -292,6 +312,7 @@ def test_a_stop_while_it_loads() -> None:
 
 
 def test_reloading_under_load_loses_no_request(tmp_path: Path) -> None:
+    """Fault: the server reloads its bundles (SIGHUP) under load. Effect: no request is lost."""
     bundle = Path(shutil.copytree(BUNDLE, tmp_path / "golden"))
     with serving(bundle, "--workers", 1) as served, _client(served) as client, ThreadPoolExecutor(8) as pool:
         stop = time.monotonic() + 60
@@ -320,6 +341,7 @@ def test_reloading_under_load_loses_no_request(tmp_path: Path) -> None:
 
 @linux
 def test_a_reload_of_which_a_worker_dies_answers_nothing_with_the_new_bundle(tmp_path: Path) -> None:
+    """Fault: a new worker dies during a reload. Effect: the old models stay, and no answer comes from the new ones."""
     bundle = Path(shutil.copytree(BUNDLE, tmp_path / "golden"))
     with serving(bundle, "--workers", 2) as served, _client(served) as client:
         old = _workers(served)

@@ -15,6 +15,7 @@ pytestmark = [
 
 @pytest.mark.parametrize("reader", ["manifest", "graph", "shortlist", "corpus"])
 def test_only_errors_meant_for_users_come_out(reader: str, repo_root: Path, tmp_path: Path) -> None:
+    """Fault: random bytes in manifests, graphs, shortlists and corpora. Effect: errors for users, never a crash."""
     command = [sys.executable, "-m", "tests.fuzz.readers", reader, "-max_total_time=6", f"-artifact_prefix={tmp_path}/"]
     done = subprocess.run(
         command, cwd=repo_root, capture_output=True, text=True, errors="replace", timeout=120, check=False

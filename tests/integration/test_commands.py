@@ -114,7 +114,12 @@ def test_evaluate_refuses_a_bad_checkpoint(damage: str, trained: Path, tmp_path:
 
 
 def test_translate_works_in_an_environment_with_the_base_install_alone(bundle: Path, tmp_path: Path) -> None:
-    """A virtual environment that holds softsearch, its three dependencies and theirs, linked from this one."""
+    """Fault: a host without PyTorch.
+
+    Effect: `softsearch translate` works.
+
+    A virtual environment that holds softsearch, its three dependencies and theirs, linked from this one.
+    """
     venv.create(tmp_path / "env", with_pip=False)
     site = next((tmp_path / "env" / "lib").glob("python*/site-packages"))
     for name in _base_closure():

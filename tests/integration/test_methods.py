@@ -103,6 +103,7 @@ def assert_same_bits(found: dict[str, Any], expected: dict[str, Any]) -> None:
 def test_a_run_that_was_killed_ends_with_the_same_bits(
     model: str, method: str, kills: tuple[int, ...], tmp_path: Path
 ) -> None:
+    """Fault: a run with another training method is killed. Effect: resuming is bit-identical, too."""
     rates, expected = fit(tmp_path, f"{model}-{method}", model, method)
     assert [rates[step] for step in range(STEPS)] == [0.005, *5 * [0.01], *3 * [0.005], *3 * [0.0025]]
     for kill in kills:

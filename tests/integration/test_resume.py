@@ -65,6 +65,10 @@ def at_night(kills: list[int]) -> list[Any]:
 # an epoch, at the last step.
 @pytest.mark.parametrize("kill", [2, EPOCH - 1, 2 * EPOCH + 3, *at_night([0, 3, EPOCH - 2, EPOCH, BATCHES - 2])])
 def test_any_step(folder: Path, straight: dict[int, Path], kill: int) -> None:
+    """Fault: a run is killed after any step, also in a validation or at the end of an epoch.
+
+    Effect: after `resume=auto` its weights are bit-identical to those of a run that was never stopped.
+    """
     saved = fit(folder, f"kill-{kill}", kill=kill)
     assert load_checkpoint(saved)["ParallelDataModule"]["batches_trained"] == kill + 1
     assert_same_bits(fit(folder, f"resumed-{kill}", resume=saved), straight[1])
@@ -78,11 +82,19 @@ def test_two_interruptions(folder: Path, straight: dict[int, Path]) -> None:
 
 @pytest.mark.parametrize("kill", [4, EPOCH + 2, *at_night([0, EPOCH - 1])])
 def test_gradients_in_accumulation_are_not_lost(folder: Path, straight: dict[int, Path], kill: int) -> None:
+    """Fault: a run is stopped in the middle of an accumulation window.
+
+    Effect: the checkpoint waits for the end of the window; no batch is lost or repeated.
+    """
     saved = fit(folder, f"kill-3-{kill}", accumulate=3, kill=kill)
     assert_same_bits(fit(folder, f"resumed-3-{kill}", resume=saved, accumulate=3), straight[3])
 
 
 def test_noise_is_the_same_after_an_interruption(folder: Path, straight: dict[int, Path]) -> None:
+    """Fault: a run with dropout is resumed.
+
+    Effect: its masks are the same, because every step is seeded by its number.
+    """
     noise = Noise(upper=0.2, title=0.2, lower=0.1, merge=0.3, end_punctuation=0.2, typos=0.3)
     whole = fit(folder, "noisy", noise=noise)
     saved = fit(folder, "noisy-killed", noise=noise, kill=EPOCH + 2)

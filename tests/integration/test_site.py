@@ -21,7 +21,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(ROOT / "mkdocs.yml", folder)
     (folder / "src").symlink_to(ROOT / "src")
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    subprocess.run([sys.executable, "-m", "tests.options_page"], cwd=folder, env=environment, check=True)
+    for page in ("options_page", "reliability_page"):
+        subprocess.run([sys.executable, "-m", f"tests.{page}"], cwd=folder, env=environment, check=True)
     zensical = Path(sys.executable).with_name("zensical")
     done = subprocess.run([zensical, "build", "--strict"], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

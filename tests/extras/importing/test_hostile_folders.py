@@ -164,6 +164,10 @@ def imported(*words: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_it_is_refused(name: str, good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fault: a model to import that is damaged, contains code, claims oversized tensors or lacks weights.
+
+    Effect: refused in one line; nothing is run or written.
+    """
     monkeypatch.chdir(tmp_path)
     change, message = CASES[name]
     shutil.copytree(good, "model")

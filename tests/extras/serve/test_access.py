@@ -137,6 +137,7 @@ def test_the_rest_needs_none(tmp_path: Path) -> None:
     ],
 )
 def test_forms_of_other_origins_are_not_worked_on(content_type: str, origin: str | None, status: int) -> None:
+    """Fault: a web page of another origin sends a form. Effect: 403."""
     headers = {"content-type": content_type} | ({} if origin is None else {"origin": origin})
     body = b'{"text": "ten"}' if content_type.endswith("json") else b"q=ten&source=en&target=de"
     request = httpx.Request("POST", "http://test/translate", content=body, headers=headers)

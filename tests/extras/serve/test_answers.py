@@ -111,6 +111,7 @@ def _check(answer: httpx.Response, status: int, said: str) -> None:
 
 @pytest.mark.parametrize(("body", "wanted"), BAD.items(), ids=range(len(BAD)))
 def test_a_bad_body_is_explained(body: str, wanted: tuple[int, str], client: httpx.Client) -> None:
+    """Fault: broken JSON, wrong types, unknown fields. Effect: 400 or 422 with the reason, without a traceback."""
     answer = client.post("/translate", content=body.encode(), headers={"content-type": "application/json"})
     _check(answer, *wanted)
 
@@ -143,12 +144,14 @@ def test_bodies_in_other_forms_are_explained(client: httpx.Client) -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
 def test_bodies_in_other_encodings_are_refused(encoding: str, client: httpx.Client) -> None:
+    """Fault: a body that is not UTF-8. Effect: 400 with the reason."""
     body = json.dumps({"text": "ten"}).encode(encoding)
     answer = client.post("/translate", content=body, headers={"content-type": "application/json"})
     _check(answer, 400, "expected JSON in UTF-8")
 
 
 def test_a_large_body_is_refused_declared_or_not(client: httpx.Client) -> None:
+    """Fault: a body over `--max-body`. Effect: 413."""
     _check(client.post("/translate", content=b"x" * 10_000_000), 413, "more than 1000000 bytes")
     _check(client.post("/translate", content=iter([b"x" * 600_000] * 2)), 413, "more than 1000000 bytes")
 
@@ -164,7 +167,12 @@ def test_unknown_places_and_methods(client: httpx.Client) -> None:
 
 
 def test_two_lengths_of_a_body_end_the_connection(served: Served) -> None:
-    """RFC 9112, 6.3: a proxy may take what follows for the body, and let a request pass that it would refuse."""
+    """Fault: a request that declares two lengths of its body.
+
+    Effect: refused; the connection is closed.
+
+    RFC 9112, 6.3: a proxy may take what follows for the body, and let a request pass that it would refuse.
+    """
     inner = b"GET /healthz HTTP/1.1\r\nHost: test\r\n\r\n"
     with socket.create_connection(served.address, timeout=10) as client:
         client.sendall(b"GET /healthz HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\nContent-Length: ")

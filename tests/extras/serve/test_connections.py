@@ -75,6 +75,7 @@ def _ask(client: socket.socket) -> bytes:
 @pytest.mark.parametrize("first", [b"", GET])
 @pytest.mark.parametrize("start", [b"", b"GET", GET[:-2], POST, POST + b'{"text": '])
 def test_a_request_that_does_not_arrive_is_given_up(first: bytes, start: bytes, connect: Connect) -> None:
+    """Fault: a client sends its request slowly. Effect: closed after 20 seconds."""
     client = connect()
     client.settimeout(5)
     client.sendall(first + start)
@@ -122,6 +123,7 @@ def test_what_is_no_http_gets_the_same_shape_of_error(nonsense: bytes, connect: 
 
 
 def test_a_client_that_does_not_read_is_given_up(connect: Connect, server: uvicorn.Server) -> None:
+    """Fault: a client does not read its answer. Effect: closed after 30 seconds."""
     client = connect()
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     client.settimeout(5)
@@ -136,6 +138,7 @@ def test_a_client_that_does_not_read_is_given_up(connect: Connect, server: uvico
 
 
 def test_beyond_the_connections_requests_are_refused_and_then_not_accepted(connect: Connect) -> None:
+    """Fault: more connections than the limit. Effect: 503, then connections are closed."""
     taken = [connect() for _ in range(3)]
     assert all(_ask(client).startswith(b"HTTP/1.1 200") for client in taken)
     refused = [connect() for _ in range(3)]

@@ -43,6 +43,7 @@ def test_the_document_has_all_operations(api: Any) -> None:
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
 def test_no_request_breaks_the_server(method: str, path: str, api: Any) -> None:
+    """Fault: random requests, made from the OpenAPI document. Effect: only the answers that the document promises."""
     operation, statuses = api[path][method], set()
     valid, invalid = (
         operation.as_strategy(),

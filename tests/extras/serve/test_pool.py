@@ -92,6 +92,7 @@ async def test_workers_ignore_the_signals_that_a_terminal_or_systemd_sends_to_al
 
 
 async def test_a_request_that_kills_two_workers_is_given_up_and_the_others_go_on(serve: Open, log: Log) -> None:
+    """Fault: a request kills its workers. Effect: given up after two; other requests go on."""
     async with serve() as dispatcher:
         with frozen(dispatcher):
             begun = asyncio.ensure_future(_ask(dispatcher, "ten"))
@@ -230,6 +231,7 @@ async def test_terms_of_lines_that_wait_at_a_reload_stay(serve: Open, victim: Pa
 
 
 async def test_a_bad_bundle_at_a_reload_leaves_the_old_one(serve: Open, victim: Path) -> None:
+    """Fault: a broken bundle at a reload. Effect: the old models stay."""
     async with serve(victim, workers=2) as dispatcher:
         before, text = pids(dispatcher), await _ask(dispatcher, "ten")
         for name, content in (("src.model", b"damaged"), ("encoder.onnx", b"damaged")):

@@ -59,6 +59,7 @@ def test_compare(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_training(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Fault: escape sequences in the names of folders and runs. Effect: printed as plain text."""
     print_test(folder, "test", Scores({NAME: 1.0}, {"bleu": NAME}, {}), {})
     printed = capsys.readouterr().out
     assert f" test/{SHOWN} " in printed

@@ -242,6 +242,10 @@ def test_a_run_that_could_not_export_its_bundle_does_not_start(
 
 
 def test_a_run_whose_bundle_has_no_room_does_not_start(tmp_path: Path) -> None:
+    """Fault: a training that shall export its model to a place that cannot be written.
+
+    Effect: an error before the training.
+    """
     (tmp_path / "bundle").write_text("mine")
     with pytest.raises(ConfigError, match=r"callbacks.dashboard.bundle is true, but .*bundle"):
         train(configure_run(tmp_path.parent, tmp_path.name, "callbacks.dashboard.bundle=true"))

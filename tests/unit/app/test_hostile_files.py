@@ -190,6 +190,10 @@ EVERYWHERE = ("model instantiate_class", "data os.mkdir")  # for every command; 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_hostile_config_is_refused_and_nothing_runs(name: str, home: Home, canary: Path) -> None:
+    """Fault: a checkpoint, bundle or `weights.json` that names a function or a class that is not a part of a model.
+
+    Effect: refused before anything is imported or built.
+    """
     home.save(lambda checkpoint: change(checkpoint[ORIGIN]["config"], REFUSED[name], canary))
     before = {path for path in home.folder.rglob("*") if path.is_file()}
     for command in home.commands if name in EVERYWHERE else ["evaluate"]:
@@ -319,6 +323,11 @@ def from_package(package: str, tmp_path: Path, name: str = "text.Source") -> Any
 
 
 def test_a_class_of_a_package_needs_trust_and_is_not_imported_before(package: str, tmp_path: Path) -> None:
+    """Fault: a checkpoint with a class of another package.
+
+    Effect: refused with the option to type; imported only with `trust=`, `SOFTSEARCH_TRUST` or an installed package
+    that lists the class.
+    """
     with pytest.raises(UntrustedClassError, match=r"type trust='\[other,outside_pkg\.\*\]'"), trusting(["other"]):
         from_package(package, tmp_path)
     mixed = {"_target_": f"{package}.text.Source", **FILES, "filters": RUN}
@@ -410,6 +419,10 @@ def evaluated(home: Home, ckpt: Path, *options: str) -> str:
 def test_no_checkpoint_makes_a_report_of_the_system_s_files(
     path: str, of_run: bool, home: Home, tmp_path: Path
 ) -> None:
+    """Fault: a checkpoint whose config names files of the host.
+
+    Effect: files are read only from its run's folder, never from `/proc`, `/sys` or `/dev`.
+    """
     for name in ("link", "link.en", "link.de"):
         (tmp_path / name).symlink_to("/proc/self/environ")
     (tmp_path / "link to a link").symlink_to("link")
@@ -437,6 +450,7 @@ def test_only_the_checkpoint_of_a_run_chooses_files(home: Home) -> None:
 
 
 def test_no_address_comes_from_a_file(tmp_path: Path) -> None:
+    """Fault: a checkpoint whose config names a server. Effect: the address is not used."""
     target = "softsearch.data.corpora.multi30k.Multi30k"
     (tmp_path / "config.yaml").touch()
     for path in (tmp_path / "x.ckpt", tmp_path / "checkpoints" / "x.ckpt"):
@@ -467,6 +481,7 @@ def test_compare_reads_no_bombs(name: str, tmp_path: Path) -> None:
 
 
 def test_deep_json_is_an_error_of_its_reader(tmp_path: Path, home: Home) -> None:
+    """Fault: JSON nested 100,000 levels deep. Effect: an error."""
     (tmp_path / "files.json").write_text(DEEP)
     for read in (read_tuned, read_report):
         with pytest.raises(ConfigError, match=r"cannot be read .*nested deeper than 64 levels"):

@@ -149,6 +149,7 @@ EVERYWHERE = (next(iter(STRUCTURE)), "encoder missing", "data wrong")  # for eve
 
 @pytest.mark.parametrize("name", [*STRUCTURE, *CONTENTS])
 def test_the_answer_is_one_message(name: str, home: Home) -> None:
+    """Fault: a checkpoint with the right hash and wrong contents. Effect: an error of one message."""
     change, message = (STRUCTURE | CONTENTS)[name]
     home.save(change)
     for command in home.commands if name in EVERYWHERE else ["evaluate"]:

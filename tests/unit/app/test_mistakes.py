@@ -236,6 +236,10 @@ BEFORE_THE_DATA = [
 
 @pytest.mark.slow
 def test_most_is_known_before_the_lab_is_imported(tmp_path: Path) -> None:
+    """Fault: wrong usage of a command, or options of another toolkit such as `lr` and `epochs`.
+
+    Effect: exit code 2, and the closest command, option or key.
+    """
     answers, lab = typed(tmp_path, [tuple(line.split()) for _, line, _ in BEFORE_THE_LAB])
     expect(BEFORE_THE_LAB, answers)
     assert not lab

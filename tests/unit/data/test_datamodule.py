@@ -116,6 +116,10 @@ def test_refuses_a_checkpoint_of_other_data(tmp_path: Path) -> None:
 
 
 def test_refuses_another_number_of_processes_within_an_epoch(tmp_path: Path) -> None:
+    """Fault: a run is resumed with another number of processes.
+
+    Effect: it continues if the checkpoint is from the end of an epoch, otherwise it is refused.
+    """
     trained = make(tmp_path, world_size=2)
     epoch = len(list(trained.train_dataloader()))
     trained.batches_trained = epoch + 1
@@ -177,6 +181,7 @@ def test_what_ends_steps_early_is_said(tmp_path: Path, caplog: pytest.LogCapture
 
 
 def test_a_pair_beyond_the_budget_is_named_by_file_and_line(tmp_path: Path) -> None:
+    """Fault: a sentence that is longer than a batch. Effect: an error with its file and line."""
     data = make(tmp_path, tokens=60)
     src, _ = data.source.files(data.cache_dir)["train"]
     lines = src.read_text().splitlines()
@@ -293,6 +298,7 @@ def test_sampling_does_not_change_the_size_of_batches(tmp_path: Path) -> None:
 def test_fewer_sentences_than_processes_are_refused_before_others_start(
     tmp_path: Path, train: int, val: int, name: str
 ) -> None:
+    """Fault: fewer sentences than processes. Effect: an error before any process is started."""
     data = make(tmp_path)
     data.source = write_corpus(tmp_path, train=train, val=val)
     data.check(2)

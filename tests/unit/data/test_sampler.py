@@ -187,6 +187,10 @@ def test_every_sentence_once_an_epoch_over_all_ranks(corpus: Corpus, epoch: int)
 
 @given(corpora(), st.integers(0, 3))
 def test_every_rank_gets_the_same_number_of_batches_in_every_epoch(corpus: Corpus, epoch: int) -> None:
+    """Fault: batches that the processes cannot share equally.
+
+    Effect: the largest are halved, so that all processes get the same number.
+    """
     length = len(corpus.ranks()[0])
     assert {len(list(sampler)) for sampler in corpus.ranks(epoch * length)} == {length}
     assert {len(sampler) for sampler in corpus.ranks()} == {length}

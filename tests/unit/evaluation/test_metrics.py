@@ -70,6 +70,10 @@ def test_languages_without_spaces_are_split(lang: str, form: TextForm, tokenizer
     ],
 )
 def test_text_without_spaces_in_an_unknown_language(line: str, lang: str, form: TextForm, problem: str | None) -> None:
+    """Fault: text without spaces in a language for which BLEU has no tokenizer.
+
+    Effect: a warning, because BLEU would take each sentence for one word.
+    """
     found = unsegmented([line] * 3, text_form=form, tgt_lang=lang)
     assert found is None if problem is None else str(found).startswith(problem)
 

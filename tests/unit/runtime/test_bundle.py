@@ -53,6 +53,7 @@ def test_the_width_of_features_is_bounded(victim: Path, shape: object) -> None:
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("place", ["first", "middle", "last"])
 def test_one_flipped_bit_anywhere_is_found(victim: Path, name: str, place: str) -> None:
+    """Fault: a flipped bit in any file of a bundle. Effect: refused before anything is parsed."""
     content = bytearray((victim / name).read_bytes())
     content[{"first": 0, "middle": len(content) // 2, "last": -1}[place]] ^= 0x10
     (victim / name).write_bytes(content)
@@ -80,6 +81,7 @@ def test_a_flipped_bit_of_the_manifest_or_of_its_hash_is_found(victim: Path, nam
     ],
 )
 def test_an_edited_manifest_is_refused(victim: Path, edit: Callable[[dict[str, Any]], object]) -> None:
+    """Fault: an edited manifest. Effect: refused."""
     path = victim / "manifest.json"
     tree = json.loads(path.read_text())
     edit(tree)
@@ -139,6 +141,7 @@ def become_a_pipe(path: Path) -> None:
     ids=["longer", "not listed", "a folder", "a pipe"],
 )
 def test_another_content_is_refused(victim: Path, change: Callable[[Path], object], message: str) -> None:
+    """Fault: a file is missing, was added, or is longer or shorter than it was. Effect: refused."""
     change(victim)
     with pytest.raises(BundleError, match=message):
         Bundle.open(victim)
@@ -146,6 +149,7 @@ def test_another_content_is_refused(victim: Path, change: Callable[[Path], objec
 
 @pytest.mark.parametrize("name", ["encoder.onnx", "manifest.json"])
 def test_a_symbolic_link_is_refused_even_to_the_right_bytes(victim: Path, tmp_path: Path, name: str) -> None:
+    """Fault: a symbolic link in a bundle. Effect: refused."""
     shutil.move(victim / name, tmp_path / name)
     (victim / name).symlink_to(tmp_path / name)
     with pytest.raises(BundleError, match=f"{name} is a symbolic link"):
@@ -170,12 +174,14 @@ def test_a_symbolic_link_is_refused_even_to_the_right_bytes(victim: Path, tmp_pa
     ],
 )
 def test_names_that_lead_elsewhere_are_refused(victim: Path, name: str) -> None:
+    """Fault: a file name in a manifest that leads out of the bundle. Effect: refused."""
     edit_manifest(victim, lambda tree: tree["files"].update({name: {"sha256": "0" * 64, "bytes": 1}}))
     with pytest.raises(BundleError, match="expected a plain file name"):
         Bundle.open(victim)
 
 
 def test_a_newer_format_names_the_version_it_needs(victim: Path) -> None:
+    """Fault: a bundle of a newer format. Effect: an error that names the version to install."""
     edit_manifest(victim, lambda tree: tree.update(format_version=2, softsearch_version="3.1.0"))
     with pytest.raises(BundleError, match=r"needs softsearch >= 3\.1\.0.*upgrade"):
         Bundle.open(victim)
@@ -272,6 +278,7 @@ def test_writing_creates_missing_folders_and_takes_an_empty_one(tmp_path: Path) 
 
 @pytest.mark.parametrize("kind", ["stranger", "addition", "file", "link", "other-manifest"])
 def test_writing_never_replaces_what_is_not_a_bundle(victim: Path, tmp_path: Path, kind: str) -> None:
+    """Fault: an export to a folder that is not a bundle. Effect: refused; nothing is replaced."""
     target = tmp_path / "target"
     if kind == "stranger":
         target.mkdir()
@@ -356,6 +363,7 @@ except BundleError as error:
 def test_a_write_that_is_stopped_loses_nothing(
     victim: Path, how: str, code: int, there: str | None, beside: list[str] | None
 ) -> None:
+    """Fault: an export is killed while it replaces a bundle. Effect: the old or the new bundle is complete."""
     cards = {"old": bundle_parts()[0]["README.md"], "new": b"new"}
     done = run_python("-c", REPLACE, victim, how)
     assert done.returncode == code, done.stderr

@@ -177,6 +177,7 @@ print([name for name in {BLOCKED!r} if name in sys.modules])
 
 
 def test_a_reader_that_leaves_early_is_no_error(bundle_dir: Path, popen: Start) -> None:
+    """Fault: the reader of a pipe leaves, as in `softsearch translate ... | head`. Effect: no error."""
     process = popen(
         command("translate", bundle_dir), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
@@ -188,6 +189,7 @@ def test_a_reader_that_leaves_early_is_no_error(bundle_dir: Path, popen: Start) 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_is_one_line_of_error(bundle_dir: Path) -> None:
+    """Fault: a full disk while translating. Effect: an error of one line."""
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
             command("translate", bundle_dir),
@@ -268,6 +270,7 @@ sys.exit(main())
 
 
 def test_sigterm_exits_with_143_and_leaves_no_file(bundle_dir: Path, tmp_path: Path, popen: Start) -> None:
+    """Fault: SIGTERM while translating. Effect: exit code 143; no half-written file stays."""
     process = popen(
         command("translate", bundle_dir, "--alignments", tmp_path / "looks"),
         stdin=subprocess.PIPE,

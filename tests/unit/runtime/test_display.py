@@ -66,6 +66,7 @@ def shown(capsys: pytest.CaptureFixture[str]) -> str:
 def test_a_manifest_in_errors(
     victim: Path, changes: dict[str, Any], command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Fault: escape sequences in a manifest. Effect: printed as plain text."""
     edit_manifest(victim, lambda tree: tree.update(changes))
     assert main([command, str(victim)]) == 1
     error = shown(capsys)

@@ -216,6 +216,10 @@ def test_a_scan_of_the_tokens_runs_once_for_each(length: int) -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("file", ["encoder.onnx", "decoder_step.onnx"])
 def test_a_graph_with_more_than_plain_operators_is_refused(tmp_path: Path, name: str, file: str) -> None:
+    """Fault: a graph with loops, nested graphs or operators of other libraries.
+
+    Effect: refused; `SECURITY.md` has the exceptions.
+    """
     content, message = HOSTILE[name]
     files, manifest = bundle_parts()
     model = onnx.load_from_string(files[file])
@@ -228,6 +232,7 @@ def test_a_graph_with_more_than_plain_operators_is_refused(tmp_path: Path, name:
 
 @pytest.mark.parametrize("name", [b"src_mask", b"src_tokens"])
 def test_a_name_that_is_not_utf_8_is_refused(tmp_path: Path, name: bytes) -> None:
+    """Fault: names in a graph that are not UTF-8. Effect: refused."""
     files, manifest = bundle_parts()
     files["encoder.onnx"] = files["encoder.onnx"].replace(name, name[:-1] + b"\xff")
     bundle = write_bundle(tmp_path / "b", files, manifest)
@@ -373,6 +378,7 @@ def with_row_of_zeros(elements: int, *, constant: bool) -> bytes:
 
 @pytest.mark.parametrize("constant", [True, False])
 def test_a_few_bytes_cannot_ask_for_all_memory(tmp_path: Path, *, constant: bool) -> None:
+    """Fault: a small graph that declares huge constants. Effect: refused by its bytes, before memory is allocated."""
     files, manifest = bundle_parts()
     half = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     files["encoder.onnx"] = with_row_of_zeros(half // 4 + 1, constant=constant)

@@ -86,7 +86,12 @@ def test_what_is_translated_already_is_not_translated_again(translator: Translat
 
 @pytest.mark.parametrize("options", [{}, {"n_best": 3, "beam": 4}])
 def test_any_moment_of_death_is_survived(translator: Translator, files: Files, options: dict[str, Any]) -> None:
-    """Killed at each call of the operating system that changes a file, whatever was done before."""
+    """Fault: `translate --resume` is killed at any moment.
+
+    Effect: typed again, it ends with the same bytes.
+
+    Killed at each call of the operating system that changes a file, whatever was done before.
+    """
     whole = Files(files.input, files.output.with_name("whole.txt"), files.output.with_name("whole.jsonl"))
     translate_stream(translator, whole, options)
     assert files.output is not None
@@ -178,6 +183,10 @@ def test_settings_may_change_before_anything_is_translated(translator: Translato
 def test_another_input_is_refused_if_what_is_translated_differs(
     translator: Translator, files: Files, line: int
 ) -> None:
+    """Fault: `translate --resume` with another input.
+
+    Effect: refused if the part that is already translated differs.
+    """
     cut_off(translator, files, {}, blocks=2)
     other = [*LINES, "ten"]  # more lines follow: that may be
     other[line] = "two"
@@ -256,6 +265,7 @@ def test_what_cannot_be_continued_is_refused(translator: Translator, files: File
 def test_the_command_compares_bundles_and_options(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Fault: `translate --resume` with another bundle or other options. Effect: refused, with what differs."""
     bundle_dir = make_bundle(tmp_path / "first", words=True).path
     first_lm, other_lm = (make_bundle(tmp_path / f"lm{i}", seed=i, words=True, reads=False).path for i in (0, 1))
     monkeypatch.setattr(streaming, "BLOCK_LINES", 4)

@@ -91,6 +91,7 @@ def test_the_page_counts_alike(repo_root: Path) -> None:
 def test_a_translation_with_fewer_sentences_says_so(
     bundle_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Fault: two sentences in one line. Effect: a warning, and a flag in the answer, if the translation has fewer."""
     lines = ["one two", "seven eight . nine ten .", "one", "", "four five . six ."]
     found = Translator(Bundle.open(bundle_dir)).translate(lines, max_length=1)
     assert [each.fewer_sentences for each in found] == [False, True, False, False, True]

@@ -174,6 +174,7 @@ def test_all_log_probs_are_those_of_the_candidates(step_fn: OnnxStepFunction) ->
 def test_graphs_other_than_the_manifest_says_are_refused(
     tmp_path: Path, changed: dict[str, bytes], message: str
 ) -> None:
+    """Fault: graphs that differ from the manifest. Effect: refused."""
     with pytest.raises(BundleError, match=message):
         opened(tmp_path, changed, describe=False)
 

@@ -52,6 +52,7 @@ def test_every_line_gets_a_translation_that_decodes_its_pieces(translator: Trans
 def test_results_do_not_depend_on_order_batches_or_threads(
     bundle_dir: Path, translator: Translator, order: list[int], batch_tokens: int, threads: int
 ) -> None:
+    """Fault: other batches, another order of lines, another number of threads. Effect: the same translations."""
     expected = texts(translator.translate(LINES))
     other = Translator(bundle_dir, batch_tokens=batch_tokens, threads=threads)
     assert texts(other.translate([LINES[index] for index in order])) == [expected[index] for index in order]
@@ -63,6 +64,10 @@ def test_results_do_not_depend_on_order_batches_or_threads(
 def test_a_line_that_shows_nothing_is_translated_as_nothing_without_the_model(
     translator: Translator, monkeypatch: pytest.MonkeyPatch, line: str
 ) -> None:
+    """Fault: a line that is empty or has only spaces and control characters.
+
+    Effect: an empty line, without calling the model.
+    """
     monkeypatch.setattr("softsearch.runtime.session._run", None)
     assert translator.translate([line]) == [Translation("", 0.0, 0.0, False, (), (), None)]
 
@@ -82,17 +87,20 @@ def test_a_line_that_shows_nothing_is_translated_as_nothing_without_the_model(
     ],
 )
 def test_any_text_gives_one_line_of_valid_utf8(translator: Translator, line: str) -> None:
+    """Fault: scripts that the model does not know, or special symbols as text. Effect: one line of valid UTF-8."""
     (best,) = translator.translate([line])
     assert best.text.encode().decode() == best.text
     assert len(best.text.splitlines()) <= 1
 
 
 def test_line_ends_inside_a_line_are_spaces(translator: Translator) -> None:
+    """Fault: line ends within a text. Effect: they are read as spaces."""
     broken, whole = translator.translate(["one\ntwo\r\nthree", "one two three"])
     assert broken == whole
 
 
 def test_a_lone_surrogate_is_an_error_that_names_its_line(translator: Translator) -> None:
+    """Fault: a lone surrogate, which is not text. Effect: an error that names the line."""
     with pytest.raises(InputError, match=r"line 12: character 5 is the lone surrogate U\+D800"):
         translator.translate(["one", "two \ud800"], first_line=11)
 
@@ -131,6 +139,10 @@ def test_lines_at_the_limit_are_not_split(translator: Translator) -> None:
 
 @pytest.mark.parametrize("unit", ["a", "one ", "\U0001f600 ", "a cat. "])
 def test_a_line_of_a_million_characters_is_refused_with_its_number(translator: Translator, unit: str) -> None:
+    """Fault: a line of a million characters.
+
+    Effect: split into parts, or refused with its line number; memory is bounded.
+    """
     line = unit * (1_000_000 // len(unit))
     with pytest.raises(InputError, match=r"line 2 has \d+ characters, \d+ tokens; expected at most 384"):
         translator.translate(["one", line])
@@ -244,6 +256,7 @@ def test_scores_are_those_of_the_search(translator: Translator) -> None:
 
 
 def test_a_tokenizer_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    """Fault: a tokenizer that does not fit its model. Effect: an error."""
     bundle = make_bundle(tmp_path / "b", vocab_sizes={"src": 50, "tgt": 61})
     with pytest.raises(BundleError, match=r"tgt\.model has 60 entries, but manifest\.json says 61"):
         Translator(bundle)
@@ -256,6 +269,7 @@ def test_a_file_that_is_no_tokenizer_is_refused(tmp_path: Path) -> None:
 
 
 def test_nan_from_the_graph_is_an_input_error(tmp_path: Path) -> None:
+    """Fault: the model returns NaN. Effect: an error."""
     broken = Translator(make_bundle(tmp_path / "b", scale=float("nan")))
     with pytest.raises(InputError, match="log probabilities at target position 0"):
         broken.translate(["one"])

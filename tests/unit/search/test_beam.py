@@ -183,6 +183,10 @@ def test_an_exact_stop_finds_what_comes_after_as_many_ends_as_the_beam_is_wide()
 
 
 def test_a_model_that_never_ends_is_stopped_at_the_limit_and_flagged() -> None:
+    """Fault: a model that never ends its translation.
+
+    Effect: the search stops at the length limit and flags the translation.
+    """
     found = BeamSearch(beam=3, n_best=2, max_length_factor=2.0, max_length_offset=1)(TableModel(5, -1e4), SOURCES)
     for src, n_best in zip(SOURCES, found, strict=True):
         assert [hypothesis.truncated for hypothesis in n_best] == [True, True]
@@ -190,6 +194,7 @@ def test_a_model_that_never_ends_is_stopped_at_the_limit_and_flagged() -> None:
 
 
 def test_a_beam_wider_than_the_vocabulary_finds_all_there_is() -> None:
+    """Fault: a beam that is wider than the vocabulary. Effect: the whole vocabulary is searched."""
     found = BeamSearch(beam=50, n_best=50, max_length_factor=0.0, max_length_offset=1)(TableModel(), [SOURCES[0]])[0]
     assert sorted(h.tokens for h in found) == [(), (0,), (1,), (2,), (4,)]
     assert len(found) == VOCAB

@@ -55,6 +55,10 @@ LINES = [
     "pack", [bytes, gzip.compress, lzma.compress, bz2.compress, zstandard], ids=["plain", "gz", "xz", "bz2", "zst"]
 )
 def test_lines(tmp_path: Path, pack: Callable[[bytes], bytes], content: bytes, expected: list[str]) -> None:
+    """Fault: a byte order mark, or Unicode line separators such as U+2028 within a line.
+
+    Effect: the mark is removed; the line stays one line.
+    """
     # The name says nothing: magic bytes decide.
     path = write(tmp_path, "corpus.txt", pack(content))
     assert list(read_lines(path)) == expected
@@ -69,6 +73,10 @@ def test_zstandard_without_pyarrow_and_of_several_frames(tmp_path: Path, monkeyp
 
 
 def test_plain_text_named_gz_and_concatenated_gz(tmp_path: Path) -> None:
+    """Fault: plain text named `.gz`, or several compressed files in one.
+
+    Effect: recognised by its content and read completely.
+    """
     assert list(read_lines(write(tmp_path, "a.gz", b"a\n"))) == ["a"]
     assert list(read_lines(write(tmp_path, "b.gz", gzip.compress(b"a\nb") + gzip.compress(b"c\nd\n")))) == [
         "a",
@@ -132,6 +140,7 @@ DAMAGED = [
 
 @pytest.mark.parametrize(("content", "message"), DAMAGED)
 def test_damaged_file(tmp_path: Path, content: bytes, message: str) -> None:
+    """Fault: a truncated or damaged compressed file. Effect: an error."""
     with pytest.raises(CorpusError, match=message):
         list(read_lines(write(tmp_path, "corpus", content)))
 
@@ -169,12 +178,14 @@ COUNTS = [
 
 @pytest.mark.parametrize(("src", "tgt", "src_count", "tgt_count"), COUNTS)
 def test_line_counts_differ(tmp_path: Path, src: bytes, tgt: bytes, src_count: int, tgt_count: int) -> None:
+    """Fault: source and target have different numbers of lines. Effect: an error with both numbers, before training."""
     paths = write(tmp_path, "a.en", src), write(tmp_path, "a.de", tgt)
     with pytest.raises(CorpusError, match=rf"a\.en has {src_count} lines, .*a\.de has {tgt_count};"):
         read_parallel(*paths)
 
 
 def test_pairs_are_dropped_and_counted_never_lines(tmp_path: Path) -> None:
+    """Fault: an empty line on one side or on both. Effect: the pair is dropped and counted."""
     rows = [
         (b"one", b"eins"),
         (b"", b"zwei"),
@@ -203,6 +214,10 @@ def test_pairs_are_dropped_and_counted_never_lines(tmp_path: Path) -> None:
 
 
 def test_crlf_and_lone_cr_are_told_apart(tmp_path: Path) -> None:
+    """Fault: Windows line ends, or a carriage return within a line.
+
+    Effect: the carriage return is removed, or becomes a space; both are counted.
+    """
     src, tgt = write(tmp_path, "a.en", b"a\r\nb\rc\r\nd\re\n"), write(tmp_path, "a.de", b"x\ny\nz\n")
     report = read_parallel(src, tgt).report
     assert (report.kept, report.cleaned, report.lone_cr) == (3, 2, 2)
@@ -210,6 +225,7 @@ def test_crlf_and_lone_cr_are_told_apart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("control", ["\x00", "\x07", "\x1b", "\x0b", "\x0c", "\x7f", "\u0085", "\u2028", "\u2029"])
 def test_control_characters_are_kept_and_counted(tmp_path: Path, control: str) -> None:
+    """Fault: NUL and other control characters. Effect: kept and counted."""
     line = f"a{control}b"
     src, tgt = write(tmp_path, "a.en", f"{line}\nb\tc\n".encode()), write(tmp_path, "a.de", b"x\ny\n")
     corpus = read_parallel(src, tgt)
@@ -275,6 +291,10 @@ def test_clean_corpus_has_a_short_summary(tmp_path: Path) -> None:
 
 
 def test_invalid_line_raises_or_drops_its_pair(tmp_path: Path) -> None:
+    """Fault: bytes that are not UTF-8.
+
+    Effect: an error with file, line and byte; with `on_error=skip` the pair is dropped and counted.
+    """
     src, tgt = write(tmp_path, "a.en", b"one\ntwo\nthree\n"), write(tmp_path, "a.de", b"eins\n\xff\ndrei\n")
     with pytest.raises(CorpusError, match=r"a\.de:2:1 is not UTF-8"):
         read_parallel(src, tgt)
@@ -297,12 +317,14 @@ def test_keep_empty_cannot_skip(tmp_path: Path, line: bytes) -> None:
 
 
 def test_nothing_left(tmp_path: Path) -> None:
+    """Fault: an empty file, or one without a usable pair. Effect: an error."""
     src, tgt = write(tmp_path, "a.en", b"\n \n"), write(tmp_path, "a.de", b"eins\nzwei\n")
     with pytest.raises(CorpusError, match=r"no usable pair in .* 0 of 2 pairs kept; 2 with an empty side"):
         read_parallel(src, tgt)
 
 
 def test_same_file_and_same_text_warn(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Fault: the same file, or the same text, on both sides. Effect: a warning."""
     src, tgt = write(tmp_path, "a.en", b"one\n"), write(tmp_path, "a.de", b"one\n")
     read_parallel(src, tgt)
     assert "mostly the same text" in caplog.text
@@ -314,6 +336,7 @@ def test_same_file_and_same_text_warn(tmp_path: Path, caplog: pytest.LogCaptureF
 @pytest.mark.slow
 @pytest.mark.parametrize("pack", ["lambda b: b", "gzip.compress"], ids=["plain", "gz-bomb"])
 def test_memory_is_bounded_on_a_huge_line(tmp_path: Path, pack: str) -> None:
+    """Fault: a line of 100 MB. Effect: the pair is dropped and counted, in bounded memory."""
     resource = pytest.importorskip("resource")
     limit = 160 << 20
     program = f"""

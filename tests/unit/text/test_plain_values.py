@@ -42,6 +42,10 @@ def test_what_is_no_small_json_is_a_value_error(
 
 
 def test_shared_parts_count_each_time() -> None:
+    """Fault: values in a checkpoint that share parts, so that they multiply when they are read.
+
+    Effect: refused in bounded time and memory.
+    """
     shared: list[Any] = []
     for _ in range(9):
         shared = [shared, shared]

@@ -54,6 +54,7 @@ def test_two_vocabularies_of_one_size_do_not_share_a_matrix() -> None:
 
 @pytest.mark.parametrize(("train", "key"), [("[x.src.txt,x.de]", "src_lang"), ("[x.en,x]", "tgt_lang")])
 def test_data_of_a_language_that_nothing_names(train: str, key: str) -> None:
+    """Fault: files without a language in their names. Effect: an error."""
     config = composed("train", "data=parallel", f"data.train={train}", "data.val=[y,z]", "run_dir=x", "name=x")
     with pytest.raises(ConfigError, match=f"data.{key} is empty, and the name .*; set data.{key}=CODE"):
         build_data(config)

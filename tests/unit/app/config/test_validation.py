@@ -69,6 +69,7 @@ def test_a_partial_node_is_built_later() -> None:
     ],
 )
 def test_a_misspelt_key_is_answered_with_the_nearest(node: Any, message: str) -> None:
+    """Fault: a misspelt option, on the command line or in YAML. Effect: an error that suggests the closest match."""
     with pytest.raises(ConfigError, match=message):
         check(node, "x")
 
@@ -90,6 +91,7 @@ def test_a_misspelt_key_is_answered_with_the_nearest(node: Any, message: str) ->
     ],
 )
 def test_a_value_of_the_wrong_type_is_refused(target: str, key: str, value: object, expected: str) -> None:
+    """Fault: a value of the wrong type. Effect: an error before data are loaded."""
     with pytest.raises(ConfigError, match=rf"x\.{key} is {value!r} \({type(value).__name__}\), expected .*{expected}"):
         check({"_target_": target, "_partial_": True, key: value}, "x")
 
@@ -122,7 +124,12 @@ def test_every_value_that_fits_passes(target: str, key: str, value: object) -> N
     ],
 )
 def test_a_value_out_of_range_is_our_own_error(node: dict[str, Any], message: str) -> None:
-    """Not Hydra's wrapper around it."""
+    """Fault: a value out of range.
+
+    Effect: an error with the value and the range.
+
+    Not Hydra's wrapper around it.
+    """
     with pytest.raises(ConfigError, match=message):
         build(OmegaConf.create(node))
 

@@ -130,6 +130,10 @@ RATES = ("optimizer_states", 0, "param_groups", 0)
 def test_what_a_fresh_run_would_not_have_is_refused_before_it_is_restored(
     place: tuple[tuple[Any, ...], Any], full: tuple[dict[str, Any], Misfit], tmp_path: Path
 ) -> None:
+    """Fault: `resume=FILE` with an optimizer state that does not fit the weights, or counts out of range.
+
+    Effect: refused before anything is restored.
+    """
     checkpoint, mismatch = full
     save_unchecked(changed(checkpoint, *place), tmp_path / "bad.ckpt")
     with pytest.raises(CheckpointError, match=r"bad\.ckpt") as refused:
@@ -231,6 +235,10 @@ def test_a_run_is_named_by_its_folder(run: Path, tmp_path: Path) -> None:
     ],
 )
 def test_folders_of_other_runs(left: str, options: str, problem: str | None, tmp_path: Path) -> None:
+    """Fault: a folder that already has a run, without `resume`.
+
+    Effect: refused, and nothing in it changes; `overwrite=true` removes the old run.
+    """
     (tmp_path / "run" / left).parent.mkdir(parents=True)
     (tmp_path / "run" / left).touch()
     typed = options.replace("RUN", str(tmp_path / "run")).replace("OTHER", str(tmp_path / "other")).split()

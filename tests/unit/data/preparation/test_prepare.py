@@ -133,6 +133,7 @@ def test_the_same_content_is_prepared_once(
 @pytest.mark.parametrize("split", ["train", "val", "test"])
 @pytest.mark.parametrize("side", [0, 1])
 def test_one_changed_byte_is_another_corpus(source: Parallel, cache: Path, split: str, side: int) -> None:
+    """Fault: a corpus changes. Effect: it is prepared again."""
     first = prepare(source, TRAINER, cache)
     path = source.files(cache)[split][side]
     before = path.stat()
@@ -252,6 +253,7 @@ def test_filters_drop_count_and_make_another_corpus(tmp_path: Path, cache: Path)
 def test_pairs_of_the_test_set_in_training_are_reported(
     tmp_path: Path, cache: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Fault: validation or test pairs in the training data. Effect: a warning with their number."""
     source = write_corpus(tmp_path, val=3, test=4)
     for side, texts in enumerate((["x", "y", "z", "x"], ["u", "v", "w", "u"])):
         train, test = (source.files(cache)[split][side] for split in ("train", "test"))
@@ -266,6 +268,7 @@ def test_pairs_of_the_test_set_in_training_are_reported(
 def test_swapped_sides_are_noticed_by_their_words(
     tmp_path: Path, cache: Path, caplog: pytest.LogCaptureFixture, swapped: str
 ) -> None:
+    """Fault: source and target are swapped. Effect: a warning."""
     files = {name: write_pair(tmp_path, name, 8, seed) for seed, name in enumerate(("a", "train", "val", "test"))}
     prepare(Parallel(train=[files["a"], files["train"]], val=files["val"], test=files["test"], **LANGS), TRAINER, cache)
     assert "look swapped" not in caplog.text
@@ -304,6 +307,7 @@ def test_a_file_that_cannot_be_read_is_named(source: Parallel, cache: Path) -> N
 
 @pytest.mark.skipif(cache_folder.fcntl is None, reason="the system has no locks")
 def test_of_many_at_once_one_prepares(source: Parallel, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fault: several runs prepare the same corpus at once. Effect: one prepares it, the others wait."""
     trained = []
     train = TokenizerTrainer.train
     monkeypatch.setattr(TokenizerTrainer, "train", lambda *args: trained.append(args) or train(*args))
@@ -314,6 +318,7 @@ def test_of_many_at_once_one_prepares(source: Parallel, cache: Path, monkeypatch
 
 
 def test_damaged_data_is_prepared_again(source: Parallel, cache: Path) -> None:
+    """Fault: damaged files in the cache. Effect: a warning; they are prepared again."""
     folder = prepare(source, TRAINER, cache).folder
     whole = {path.name: path.read_bytes() for path in folder.iterdir()}
     os.truncate(folder / "val.src.ids", 1)

@@ -57,6 +57,7 @@ def trained(run: Path) -> tuple[int, int]:
 def test_a_run_without_a_validation_ends_with_one(
     tmp_path: Path, options: dict[str, Any], accumulate: int, steps: int, batches: int
 ) -> None:
+    """Fault: a run ends between two validations, or before the first. Effect: its last step is validated and saved."""
     watch = Watch()
     trainer = fit(tmp_path, tmp_path / "run", watch, accumulate=accumulate, **NEVER | options)
     assert watch.validated == [steps]

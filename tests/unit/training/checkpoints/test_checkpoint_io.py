@@ -102,6 +102,7 @@ def test_a_payload_is_refused_and_never_runs(tmp_path: Path, weights_only: bool 
 
 
 def test_a_compressed_archive_is_refused_before_it_is_unpacked(saved: Path, tmp_path: Path) -> None:
+    """Fault: a compressed checkpoint. Effect: refused before it is unpacked."""
     packed = io.BytesIO()
     with zipfile.ZipFile(saved) as archive, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as bomb:
         for entry in archive.infolist():
@@ -134,7 +135,12 @@ def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:
 
 
 def test_every_byte_counts(saved: Path) -> None:
-    """A flipped bit of a weight would load; one in the hash, its name or its length must not switch off the check."""
+    """Fault: one changed byte of a checkpoint or of its hash.
+
+    Effect: refused.
+
+    A flipped bit of a weight would load; one in the hash, its name or its length must not switch off the check.
+    """
     data = saved.read_bytes()
     for place in [*range(0, len(data) - 120, 37), *range(len(data) - 120, len(data))]:
         saved.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
