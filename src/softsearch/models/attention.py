@@ -23,11 +23,11 @@ def masked_softmax(energies: Tensor, mask: Tensor) -> Tensor:
 
 
 class _SoftmaxOfShortRows(torch.autograd.Function):
-    """PyTorch's CPU kernel takes 15 ns for a number in rows of less than 16, and 1 ns in longer ones; this takes 2."""
+    """Softmax at 2 ns per number on a CPU, where PyTorch's takes 15 in rows shorter than 16 (1 in longer rows)."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
-        y = (x - x.amax(-1, keepdim=True)).clamp_(min=-87).exp_()  # which is slow where its results are denormal
+        y = (x - x.amax(-1, keepdim=True)).clamp_(min=-87).exp_()  # exp is slow where its results are denormal
         y = functional.threshold(y, 1e-37, 0, inplace=True)
         y /= y.sum(-1, keepdim=True)
         ctx.save_for_backward(y)
@@ -41,32 +41,32 @@ class _SoftmaxOfShortRows(torch.autograd.Function):
 
 
 class AttentionOutput(NamedTuple):
-    """The result of an attention for some queries."""
+    """The result of attention for some queries."""
 
-    weights: Tensor  # [sentences, queries, positions], of the annotations in the context; 0 at padding
+    weights: Tensor  # [sentences, queries, positions], weights of the annotations in the context; 0 at padding
     alignments: Tensor  # [sentences, queries, positions], a distribution over the source: often the weights
     state: tuple[Tensor, ...] = ()  # passed to the next step, axis 0 = rows
 
 
 class Attention(nn.Module):
-    """Attention, a part of a decoder: the decoder's context is sum_j alpha_ij h_j with its weights alpha_i.
+    """Attention, a part of a decoder: the context is sum_j alpha_ij h_j with the weights alpha_i.
 
-    It is called with the width of the decoder's queries and that of the annotations. One of your own defines
-    :meth:`energies`, and :meth:`project` for its products with the annotations; in YAML it is
-    ``attention: {_target_: mypackage.MyAttention, _partial_: true}``, with its options. One that is more than a softmax
-    of energies overrides :meth:`forward`. One that reads its own previous result sets ``num_states``, and defines
-    :meth:`start`.
+    It is built with the widths of the decoder's queries and of the annotations. A custom attention defines
+    :meth:`energies`, and :meth:`project` if it multiplies the annotations by weights; in YAML it is
+    ``attention: {_target_: mypackage.MyAttention, _partial_: true}`` with its options. If it is more than a
+    softmax of energies, it overrides :meth:`forward`. If it reads its own previous result, it sets ``num_states`` and
+    defines :meth:`start`.
     """
 
     num_states: int = 0  # tensors passed from one step to the next
 
     def project(self, states: Tensor) -> tuple[Tensor, ...]:
-        """Products with the annotations ``[sentences, positions, memory_dim]``, made once for a sentence."""
+        """Products with the annotations ``[sentences, positions, memory_dim]``, computed once per sentence."""
         del states
         return ()
 
     def start(self, mask: Tensor) -> tuple[Tensor, ...]:
-        """The state that the first step reads, axis 0 = sentences; ``mask`` is that of the annotations."""
+        """The state that the first step reads, axis 0 = sentences, given the ``mask`` of the annotations."""
         del mask
         return ()
 
@@ -81,9 +81,9 @@ class Attention(nn.Module):
 
         Args:
             query: ``[sentences, queries, query_dim]``.
-            memory: the annotations, whose ``projected`` begins with their :meth:`project`.
-            position: the step of each query, ``[sentences, queries]`` from 0 on.
-            state: the state that the previous step returned, ``[sentences * queries, ...]`` each tensor.
+            memory: the annotations; ``projected`` begins with the result of :meth:`project`.
+            position: the step of each query, ``[sentences, queries]`` from 0.
+            state: the tensors that the previous step returned, each ``[sentences * queries, ...]``.
         """
         del position
         weights = masked_softmax(self.energies(query, memory, state), memory.mask[:, None])
@@ -110,7 +110,7 @@ class AdditiveAttention(Attention):
         self.energy_weight = random_vector(dim)  # v_a
 
     def content_layers(self) -> list[nn.Linear]:
-        """W_a, and U_a if any."""
+        """W_a, and U_a if there is one."""
         return [self.query_projection, *([self.memory_projection] if self.reads_content else [])]
 
     def project(self, states: Tensor) -> tuple[Tensor, ...]:
@@ -119,11 +119,11 @@ class AdditiveAttention(Attention):
 
     def energies(self, query: Tensor, memory: Memory, state: tuple[Tensor, ...]) -> Tensor:
         hidden = torch.tanh(self.products(query, memory, state))
-        # ONNX Runtime takes six times as long for the product of four dimensions with a vector.
+        # ONNX Runtime takes six times as long for a product of a four-dimensional tensor with a vector.
         return (hidden.flatten(0, 2) @ self.energy_weight[:, None]).view(hidden.shape[:3])
 
     def products(self, query: Tensor, memory: Memory, state: tuple[Tensor, ...]) -> Tensor:
-        """The sum inside of the tanh, ``[sentences, queries, positions, dim]``."""
+        """The sum inside the tanh, ``[sentences, queries, positions, dim]``."""
         del state
         total: Tensor = self.query_projection(query)[:, :, None]
         return total + memory.projected[0][:, None] if self.reads_content else total
@@ -133,9 +133,8 @@ class HybridAttention(AdditiveAttention):
     """An :class:`AdditiveAttention` that also reads the previous step's alignments (Chorowski et al. 2015, 2.1).
 
     e_ij = v_a' tanh(W_a s_{i-1} + U_a h_j + U f_ij + b) with the convolutional features of section 2.2, f_i = F *
-    alpha_{i-1} (arXiv:1506.07503). alpha_0 has all its mass on the first position, and there are zeros beyond both
-    ends. Each of the ``filters`` reads ``half_width`` positions on each side of j; the paper has 10 filters and 100
-    positions, of speech.
+    alpha_{i-1} (arXiv:1506.07503). alpha_0 has all its mass on the first position; beyond both ends there are zeros.
+    Each filter reads ``half_width`` positions on each side of j (in the paper, for speech: 10 filters, 100 positions).
     """
 
     num_states = 1
@@ -162,7 +161,7 @@ class HybridAttention(AdditiveAttention):
     def forward(
         self, query: Tensor, memory: Memory, position: Tensor, state: tuple[Tensor, ...] = ()
     ) -> AttentionOutput:
-        """Attends as the base class does; the state for the next step is the alignments."""
+        """Attends as the base class does; the next step's state is the alignments."""
         attended = super().forward(query, memory, position, state)
         return attended._replace(state=(attended.weights.flatten(0, 1).to(state[0].dtype),))
 
@@ -173,7 +172,7 @@ class HybridAttention(AdditiveAttention):
 
 
 class LocationAttention(HybridAttention):
-    """A :class:`HybridAttention` that reads no annotations: e_ij = v_a' tanh(W_a s_{i-1} + U f_ij + b).
+    """A :class:`HybridAttention` that does not read the annotations: e_ij = v_a' tanh(W_a s_{i-1} + U f_ij + b).
 
     Attend(s_{i-1}, alpha_{i-1}) of Chorowski et al. 2015, section 2.1, and of Luong 2016, "Neural machine translation".
     """
@@ -185,7 +184,7 @@ class GatedAttention(AdditiveAttention):
     """An :class:`AdditiveAttention` whose weights are beta_i alpha_i, with a gate beta_i = sigmoid(f_beta(s_{i-1})).
 
     Xu et al. 2015 (arXiv:1502.03044), section 4.2.1, without its penalty on annotations that get little attention in
-    all.
+    total.
     """
 
     def __init__(self, query_dim: int, memory_dim: int, *, dim: Size) -> None:

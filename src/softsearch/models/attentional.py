@@ -1,4 +1,4 @@
-"""A recurrent decoder with attention, whose parts and whose order are options."""
+"""A recurrent decoder with attention; its parts and their order are options."""
 
 from collections.abc import Callable
 from typing import Literal, NamedTuple, cast
@@ -21,7 +21,7 @@ Order = Literal["look_generate_update", "look_update_generate"]
 
 
 class StepInputs(NamedTuple):
-    """What the readout of a step reads besides the embedding."""
+    """The inputs of a step's readout, except the embedding."""
 
     state: Tensor  # [rows, hidden_dim]
     context: Tensor  # [rows, memory_dim]
@@ -29,21 +29,21 @@ class StepInputs(NamedTuple):
 
 
 class AttentionalDecoder(Decoder):
-    """A decoder of four parts: attention, cell, initial state and readout.
+    """A decoder with four parts: attention, cell, initial state and readout.
 
     s_0 from ``initial_state``; c_i by ``attention`` from s_{i-1}; s_i = cell(s_{i-1}; W E y_{i-1} + C c_i); t_i from
     ``readout``, p(y_i) = softmax(W_o t_i).
 
-    - ``order``: t_i reads E y_{i-1}, c_i and s_i; with ``look_generate_update`` the state that attended instead:
-      s_{i-1}, as in RNNsearch, or s'_i of a decoder with a ``context_cell``.
+    - ``order``: t_i reads E y_{i-1}, c_i and s_i. With ``look_generate_update`` it reads, instead of s_i, the state
+      that was the attention's query: s_{i-1} as in RNNsearch, or s'_i with a ``context_cell``.
     - ``context_cell``: two cells instead of one: s'_i = cell(s_{i-1}; E y_{i-1}), c_i from s'_i, s_i =
-      context_cell(s'_i; c_i). Of GRUs it is the conditional GRU (Sennrich et al. 2017, arXiv:1703.04357, section 2; z
-      weights the old state there: :class:`GRUCell` with z's weights negated), deep with its ``transition_depth``
+      context_cell(s'_i; c_i). With GRUs this is the conditional GRU (Sennrich et al. 2017, arXiv:1703.04357, section 2,
+      where z weights the old state: :class:`GRUCell` with z's weights negated); ``transition_depth`` makes it deep
       (Miceli Barone et al. 2017, arXiv:1707.07631, section 2.3.2).
 
-    s has ``hidden_dim`` units; of an LSTM, s is h. A cell's ``recurrent_dropout`` also drops s in the attention and in
-    t, and c_i where the context cell and t read it (Nematus draws a mask for each product). ``dropout`` is on the
-    embeddings and on t.
+    s has ``hidden_dim`` units; for an LSTM, s is h. A cell's ``recurrent_dropout`` also applies to s in the attention
+    and in t, and to c_i in the context cell and in t (Nematus draws a mask for each product). ``dropout`` applies to
+    the embeddings and to t.
 
     The cache holds the cell's state, its masks in training, and the attention's state.
 
@@ -75,7 +75,7 @@ class AttentionalDecoder(Decoder):
         self.readout = readout(dim, self.state_dim(hidden_dim), memory_dim)
         self.output_projection = embeddings.make_output(self.readout.output_dim, self.readout.option)
         self.values: nn.Linear | None = None  # the layers that read the context: see softsearch.export.forms
-        self.values_at = 0  # their products' place in the memory
+        self.values_at = 0  # index of their products in the memory
         self._check_states()
         self.complete(embeddings, encoder)
 
@@ -103,7 +103,7 @@ class AttentionalDecoder(Decoder):
         if self.initial_state.num_states > found:
             raise ConfigError(
                 f"model.decoder.initial_state makes {self.initial_state.num_states} states, but model.decoder.cell, a "
-                f"{kind}, has {found}; set model.decoder.initial_state.num_states={found}, or another cell"
+                f"{kind}, has {found}; set model.decoder.initial_state.num_states={found}, or choose another cell"
             )
         if self.context_cell is not None and self.context_cell.num_states != found:
             raise ConfigError(
@@ -115,14 +115,14 @@ class AttentionalDecoder(Decoder):
         return [self.attention]
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
-        """s_0, and the attention's product with the annotations once for all steps."""
+        """s_0, and the attention's products with the annotations, computed once for all steps."""
         s = self.cell.start_from(*self.initial_state(encoded))
-        if self.context_cell is not None:  # in training with the masks of both cells' dropout
+        if self.context_cell is not None:  # in training, also the dropout masks of both cells
             s += self.context_cell.start_from(*s[: self.cell.num_states])[self.cell.num_states :]
         return DecoderState.initial(encoded, s + self.attention.start(encoded.mask), self.project(encoded))
 
     def project(self, encoded: EncoderOutput) -> tuple[Tensor, ...]:
-        """Products with the encoder's output, made once for all steps; the attention's own come first."""
+        """Products with the encoder's output, computed once for all steps; the attention's come first."""
         values = () if self.values is None else (self.values(encoded.states),)
         return self.attention.project(encoded.states) + values
 
@@ -161,7 +161,7 @@ class AttentionalDecoder(Decoder):
     def _advance(
         self, cell_input: Tensor, cache: tuple[Tensor, ...], memory: Memory, position: Tensor
     ) -> tuple[StepInputs, tuple[Tensor, ...]]:
-        """One step: the inputs of its readout, and the next cache."""
+        """Runs one step; returns the inputs of its readout and the next cache."""
         end = len(cache) - self.attention.num_states
         sentences = memory.mask.shape[0]  # not len: the exporter would take it for a constant
         positions = position.unflatten(0, (sentences, -1))
@@ -169,7 +169,7 @@ class AttentionalDecoder(Decoder):
         attended: list[AttentionOutput] = []
 
         def look(query: Tensor) -> Tensor:
-            """The context of some rows; beams lie on an axis of their own, ``[sentences, beams, ...]``."""
+            """The context of some rows, with the beams on a separate axis, ``[sentences, beams, ...]``."""
             attended.append(self.attention(query.unflatten(0, (sentences, -1)), memory, positions, cache[end:]))
             return (attended[0].weights @ values).flatten(0, 1)
 
@@ -177,7 +177,7 @@ class AttentionalDecoder(Decoder):
         return StepInputs(state, context, attended[0].alignments.flatten(0, 1)), s + attended[0].state
 
     def _update(self, cell_input: Tensor, s: State, look: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor, State]:
-        """One step: the state that the readout reads, the context, and the next state; ``look`` attends."""
+        """Runs one step; returns the state that the readout reads, the context and the next state; ``look`` attends."""
         cell, second = self.cell, self.context_cell
         if second is None:
             querying, context = s, look(self.query(cell_input, s))

@@ -12,28 +12,28 @@ from softsearch.models.layers import xavier
 class BiScaleCell(Cell):
     """A faster and a slower layer, h1 and h2, with gates g1 and g2 (the paper's bi-scale recurrent network).
 
-    h1' = tanh(W1 [E y; (1 - g1) * h1; g1 * h2; c]), g1' the same with sigmoid and weights of its own;
+    h1' = tanh(W1 [E y; (1 - g1) * h1; g1 * h2; c]), g1' is the same with sigmoid and its own weights;
     ~h2 = tanh(W2 [(1 - g2) * h2; g1' * h1'; c]), g2' likewise; h2' = (1 - g1') * h2 + g1' * ~h2.
-    So a unit of the slower layer changes where one of g1' is open, when the faster one ends a chunk: then that starts
-    again from h2. All gates are 0 at first.
+    So a slower unit changes only where its g1' is open, when the faster layer ends a chunk; the faster layer then
+    starts again from h2. All gates are 0 at first.
 
-    The state is (h1, h2, g1, g2). The input is W [E y; c] for h1', g1', ~h2 and g2'; E y reaches the first two alone.
-    There are no options.
+    The state is (h1, h2, g1, g2). The input is W [E y; c] for h1', g1', ~h2 and g2'; only the first two read E y. There
+    are no options.
     """
 
     blocks = 2
     num_states = 4
 
     def __init__(self, input_dim: int | None, hidden_dim: int) -> None:
-        super().__init__(input_dim, hidden_dim)  # none of the options of other cells
+        super().__init__(input_dim, hidden_dim)  # without the options of other cells
 
     def make_weights(self, *, layer_norm: bool) -> None:
         del layer_norm
         hidden_dim = self.hidden_dim
-        self.faster_weight = recurrent_matrices(hidden_dim, 2)  # of (1 - g1) * h1, for h1' and g1'
-        self.restart_weight = recurrent_matrices(hidden_dim, 2)  # of g1 * h2
-        self.slower_weight = recurrent_matrices(hidden_dim, 2)  # of (1 - g2) * h2, for ~h2 and g2'
-        self.chunk_weight = recurrent_matrices(hidden_dim, 2)  # of g1' * h1'
+        self.faster_weight = recurrent_matrices(hidden_dim, 2)  # multiplies (1 - g1) * h1, for h1' and g1'
+        self.restart_weight = recurrent_matrices(hidden_dim, 2)  # multiplies g1 * h2
+        self.slower_weight = recurrent_matrices(hidden_dim, 2)  # multiplies (1 - g2) * h2, for ~h2 and g2'
+        self.chunk_weight = recurrent_matrices(hidden_dim, 2)  # multiplies g1' * h1'
 
     def update(self, x: Tensor, state: State, keep: Tensor | None) -> State:
         del keep
@@ -54,8 +54,8 @@ def _candidate_and_gate(x: Tensor) -> tuple[Tensor, Tensor]:
 class BiScaleDecoder(AttentionalDecoder):
     """Look, Update, Generate with a :class:`BiScaleCell`: the source in subwords, the target in characters.
 
-    c_t by attention from [E y_{t-1}; h2_{t-1}], the paper's decoder that aligns by its slower layer; the readout reads
-    [h1_t; h2_t], E y_{t-1} and c_t. In the paper h1 and h2 start from tanh(W_init mean_i h_i).
+    Attention computes c_t from [E y_{t-1}; h2_{t-1}] (the paper's variant that aligns with the slower layer); the
+    readout reads [h1_t; h2_t], E y_{t-1} and c_t. In the paper h1 and h2 start from tanh(W_init mean_i h_i).
     """
 
     def query_dim(self, embedding_dim: int, hidden_dim: int) -> int:
@@ -67,14 +67,14 @@ class BiScaleDecoder(AttentionalDecoder):
         return 2 * hidden_dim
 
     def make_context_projection(self, memory_dim: int) -> nn.Linear:
-        """Makes the layer that reads the context, with the biases of the slower layer, which no other product has.
+        """Makes the layer that reads the context; it holds the slower layer's biases, which no other product has.
 
         Raises:
             ConfigError: the cell is not a :class:`BiScaleCell`, or there is a second one.
         """
         if not isinstance(self.cell, BiScaleCell) or self.context_cell is not None:
             raise ConfigError(
-                "model.decoder is a BiScaleDecoder, which has one BiScaleCell, found a "
+                "model.decoder is a BiScaleDecoder, which needs one BiScaleCell, found a "
                 f"{type(self.cell).__name__} and context_cell={type(self.context_cell).__name__}; set "
                 "model.decoder.cell._target_=softsearch.models.bi_scale.BiScaleCell and model.decoder.context_cell=null"
             )
@@ -87,7 +87,7 @@ class BiScaleDecoder(AttentionalDecoder):
         return torch.cat((cell_input[..., 2 * self.cell.hidden_dim :], s[1]), dim=-1)
 
     def one_cell(self, cell_input: Tensor, context_part: Tensor, s: State) -> State:
-        """The next state; E y is read by the faster layer alone."""
+        """The next state; only the faster layer reads E y."""
         width = 2 * self.cell.hidden_dim
         return self.cell(context_part + nn.functional.pad(cell_input[..., :width], (0, width)), s)
 

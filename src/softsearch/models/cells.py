@@ -19,7 +19,7 @@ Reset = Literal["before", "after"]
 
 
 class Norm(nn.LayerNorm):
-    """Layer normalisation (Ba et al. 2016, arXiv:1607.06450), also with the weights of several on a leading axis."""
+    """Layer normalisation (Ba et al. 2016, arXiv:1607.06450); weights of several may be stacked on a leading axis."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalises the last axis."""
@@ -31,27 +31,27 @@ class Norm(nn.LayerNorm):
 class Cell(nn.Module):
     """A recurrent cell, whose product with the input is computed for all steps at once.
 
-    x has ``input_dim`` units and h ``hidden_dim``; the products with both hold ``blocks`` vectors of h's width. A cell
-    of your own sets ``blocks``, and ``num_states`` if it has more than h, and defines :meth:`update`; in YAML it is
-    ``cell: {_target_: mypackage.MyCell, _partial_: true}``. All cells have:
+    x has ``input_dim`` units and h ``hidden_dim``; the products with both hold ``blocks`` vectors of h's width. A
+    custom cell sets ``blocks``, sets ``num_states`` if its state is more than h, and defines :meth:`update`; in YAML it
+    is ``cell: {_target_: mypackage.MyCell, _partial_: true}``. All cells have:
 
-    - ``layer_norm``: layer normalisation of W x + b and of U h, each by itself (Ba et al. 2016), ``norm_blocks``
-      vectors together.
-    - ``recurrent_dropout`` of x and h in all products with them (Gal & Ghahramani 2016, arXiv:1512.05287): one mask
-      each for all steps of a sequence and all blocks. In training they are the last tensor of the state.
+    - ``layer_norm``: layer normalisation of W x + b and of U h, separately (Ba et al. 2016), in groups of
+      ``norm_blocks`` vectors.
+    - ``recurrent_dropout``: dropout on x and h in all their products (Gal & Ghahramani 2016, arXiv:1512.05287), with
+      one mask each for all steps of a sequence and all blocks. In training the masks are the last tensor of the state.
     - ``transition_depth``: deep transitions (Pascanu et al. 2014; Miceli Barone et al. 2017, arXiv:1707.07631, section
-      2.3): each step goes through further cells, which read nothing but the state, up to this number of cells. Where
-      W x + b was they have a bias alone (``input_dim`` None).
+      2.3): each step runs this number of cells; those after the first read only the state and have a bias in place of
+      W x + b (``input_dim`` None).
 
     A subclass with options of its own names them in ``own_options``, and sets attributes of these names before it calls
     this constructor.
     """
 
     blocks: ClassVar[int]
-    norm_blocks: ClassVar[tuple[int, ...]] = ()  # by default all together
+    norm_blocks: ClassVar[tuple[int, ...]] = ()  # sizes of the groups; by default one group
     num_states: ClassVar[int] = 1  # tensors in a state, without the mask
     own_options: ClassVar[tuple[str, ...]] = ()
-    input_projection: nn.Linear  # of a cell that reads an input
+    input_projection: nn.Linear  # only if the cell reads an input
     recurrent_weight: nn.Parameter  # U of all blocks, transposed; the GRU has it in two parts
 
     def __init__(
@@ -88,8 +88,8 @@ class Cell(nn.Module):
         """Returns the next state.
 
         Args:
-            x: :attr:`input_projection` of :meth:`drop_input`, ``[..., batch, blocks * hidden_dim]``.
-            state: ``[..., batch, hidden_dim]`` each, from :meth:`start_from` on.
+            x: the result of :attr:`input_projection` after :meth:`drop_input`, ``[..., batch, blocks * hidden_dim]``.
+            state: tensors ``[..., batch, hidden_dim]``; the first comes from :meth:`start_from`.
             real: ``[..., batch, 1]`` bool, False where the state must stay as it is; None: True everywhere.
         """
         return self.advance(self.normalized(x), state, real)
@@ -103,7 +103,7 @@ class Cell(nn.Module):
         return torch.cat([norm(part) for norm, part in zip(norms, parts, strict=True)], dim=-1)
 
     def advance(self, x: Tensor, state: State, real: Tensor | None = None) -> State:
-        """:meth:`forward` from :meth:`normalized` of x."""
+        """:meth:`forward`, given :meth:`normalized` x."""
         previous, mask = state[: self.num_states], state[self.num_states :]
         masks = mask[0].split(self.hidden_dim, dim=-1) if mask else (None,) * (1 + len(self.transitions))
         updated = self.update(x, previous, masks[0])
@@ -145,7 +145,7 @@ class Cell(nn.Module):
 
     @property
     def is_plain(self) -> bool:
-        """Whether other implementations have the same cell: one without norms or further transitions."""
+        """Whether other implementations have the same cell, one without norms or deep transitions."""
         return not (self.state_norms or self.transitions)
 
     def product(self, h: Tensor, keep: Tensor | None) -> Tensor:
@@ -164,8 +164,8 @@ class Cell(nn.Module):
         return [torch.cat([-parts[i] if i in negated else parts[i] for i in blocks]) for parts in split]
 
     def kernel_weights(self) -> list[Tensor]:
-        """The :meth:`weights` as PyTorch's kernel for a layer of these cells takes them."""
-        return [weight.contiguous() for weight in self.weights()]  # cuDNN refuses others
+        """The :meth:`weights` as PyTorch's kernel for a layer of these cells expects them."""
+        return [weight.contiguous() for weight in self.weights()]  # as cuDNN requires
 
 
 class ElmanCell(Cell):
@@ -209,10 +209,10 @@ class LSTMCell(Cell):
 
 
 class InputForgetCell(Cell):
-    """An LSTM whose output is its memory: an input and a forget gate, no output gate, nothing besides h.
+    """An LSTM whose output is its memory: an input and a forget gate, no output gate, no state except h.
 
-    i, f = sigmoid(W x + U h + b) each, g = tanh(W x + U h + b), h' = f * h + i * g. Nothing bounds h, so that the
-    forget gate's bias does not start at 1 as that of :class:`LSTMCell`.
+    i, f = sigmoid(W x + U h + b) each, g = tanh(W x + U h + b), h' = f * h + i * g. Nothing bounds h, so the forget
+    gate's bias does not start at 1 as it does in :class:`LSTMCell`.
     """
 
     blocks = 3  # i, f, g
@@ -232,8 +232,9 @@ class GRUCell(Cell):
     r = sigmoid(W_r x + U_r h), z = sigmoid(W_z x + U_z h), h~ = tanh(W x + b + U (r * h)), h' = (1 - z) * h + z * h~
     (z weights the candidate as in Bahdanau et al. 2015, appendix A.1.1).
 
-    ``reset=after``: h~ = tanh(W x + b + r * (U h + b_U)), so that no product waits for another. So do Sennrich et al.
-    2017 (arXiv:1703.04357), PyTorch and cuDNN; their z weights the old state, the same with z's weights negated.
+    ``reset=after``: h~ = tanh(W x + b + r * (U h + b_U)), so no product waits for another. Sennrich et al. 2017
+    (arXiv:1703.04357), PyTorch and cuDNN use this form; their z weights the old state, which is the same with z's
+    weights negated.
     """
 
     blocks = 3  # z, r, candidate
@@ -305,8 +306,8 @@ def gru(
 
     ``x`` is W x + b for z, r and the candidate, ``[..., batch, 3 * hidden]``; ``h`` ``[..., batch, hidden]``; ``gates``
     U_z and U_r, ``[..., hidden, 2 * hidden]``; ``candidate`` U, ``[..., hidden, hidden]``; ``bias`` b_U of
-    ``reset=after``, and whatever else the reset gate multiplies; ``keep`` a factor of h in the products; ``norms``
-    those of the products for the gates and for the candidate.
+    ``reset=after``, and whatever else the reset gate multiplies; ``keep`` a factor of h in the products; ``norms`` the
+    norms of the products for the gates and for the candidate.
     """
     x_gates, x_candidate = x.split((2 * h.shape[-1], h.shape[-1]), dim=-1)
     read = h if keep is None else h * keep

@@ -19,13 +19,13 @@ class CharacterEncoder(Encoder):
     """Convolutions of several widths, max-pooling, highway layers and a bidirectional GRU (section 4.1 and figure 1).
 
     X = the embeddings; for each width w, Y_w = relu(b + K_w * X) of the same length: token t reads tokens t - w // 2 to
-    t + (w - 1) // 2, zeros outside the sentence; Y = [Y_1; Y_2; ...]. A segment has the maximum of each row of Y over
-    its ``stride`` tokens, the last one over what is left. Highway layers (Srivastava et al. 2015) of the segments:
+    t + (w - 1) // 2, zeros outside the sentence; Y = [Y_1; Y_2; ...]. A segment is the maximum of each row of Y over
+    ``stride`` tokens; the last segment may have fewer. Highway layers (Srivastava et al. 2015) transform the segments:
     y' = g * relu(W_1 y + b_1) + (1 - g) * y, g = sigmoid(W_2 y + b_2). The GRU's states are the annotations, one for
     each segment.
 
-    ``filters`` are the rows of Y_1, Y_2 and so on, from one token wide; each direction of the GRU has ``hidden_dim``
-    units, the paper's form is ``reset=after``. Dropout is on the embeddings and on the annotations.
+    ``filters`` are the numbers of rows of Y_1, Y_2, ...; each direction of the GRU has ``hidden_dim`` units; the
+    paper's form is ``reset=after``. Dropout applies to the embeddings and to the annotations.
     """
 
     def __init__(
@@ -59,9 +59,9 @@ class CharacterEncoder(Encoder):
             convolution(functional.pad(x, (width // 2, (width - 1) // 2)))
             for width, convolution in enumerate(self.convolutions, start=1)
         ]
-        y = torch.relu(torch.cat(rows, dim=1)) * real  # no value is below 0, so that zeros change no maximum
+        y = torch.relu(torch.cat(rows, dim=1)) * real  # no value is below 0, so zeros change no maximum
         y = functional.pad(y, (0, self.stride - 1))
-        # Not max_pool1d, with which the exporter would fix the number of tokens.
+        # Not max_pool1d: the exporter would fix the number of tokens.
         y = functional.max_pool2d(y, (1, self.stride)).transpose(1, 2).contiguous()
         segments = (src_mask.sum(1, keepdim=True) + self.stride - 1) // self.stride
         mask = torch.arange(y.shape[1], device=y.device) < segments

@@ -15,18 +15,18 @@ from softsearch.ranges import Range, Rate
 
 Number = TypeVar("Number", int, Tensor)
 _NGRAM_WIDTHS = (2, 3)
-Longest = Annotated[int, Range(8, 2**20)]  # tokens of a sentence; a bundle's limit is not less
+Longest = Annotated[int, Range(8, 2**20)]  # tokens of a sentence; a bundle's limit is at least the minimum
 
 
 class ConvolutionalEncoder(Encoder):
     """The convolutional sentence model CSM (section 3): a sentence shrinks to one vector, layer by layer.
 
     E_1 has a column for each word, and E_{i+1} = tanh(K^{i+1} * E_i): each row is convolved with its own kernel, i + 1
-    columns wide, which takes away i columns. When m > 1 columns are left and the next kernel is wider, tanh(L^m * E)
-    makes them one. The last column is csm(e). The paper's sigma is tanh here.
+    columns wide, which removes i columns. When m > 1 columns are left and the next kernel is wider, tanh(L^m * E) joins
+    them into one. The last column is csm(e). The paper's sigma is tanh here.
 
     All layers are as wide as the embeddings. ``max_src_len``, the longest sentence with EOS, decides how many kernels
-    there are. Dropout is on the embeddings and on the vector.
+    there are. Dropout applies to the embeddings and to the vector.
     """
 
     def __init__(self, *, embedding: nn.Embedding, max_src_len: Longest = 128, dropout: Rate = 0.0) -> None:
@@ -36,7 +36,7 @@ class ConvolutionalEncoder(Encoder):
         self.dropout = Dropout(dropout)
         self.max_src_len: int = max_src_len
         self.description = EncoderDescription(dim, (LayerShape(dim),), max_src_len)
-        # K^2 to K^n take away n(n - 1)/2 columns, and L^n joins n more: n is the least that is enough.
+        # K^2 to K^n remove n(n - 1)/2 columns, and L^n joins n more; n is the smallest that suffices.
         self.widths = range(2, math.ceil((math.sqrt(8 * max_src_len + 1) - 1) / 2) + 1)
         self.kernels = packed_kernels(dim, self.widths)  # K^2, K^3, ...
         self.last_kernels = packed_kernels(dim, self.widths)  # L^2, L^3, ...
@@ -76,10 +76,10 @@ class ConvolutionalEncoder(Encoder):
         return left, lengths - triangle(layer + 1)
 
     def _join(self, left: Tensor, num_left: Tensor) -> Tensor:
-        """Applies to each sentence the L^m of its number of columns: csm(e), ``[batch, dim]``."""
+        """Applies to each sentence the L^m for its number of columns; returns csm(e), ``[batch, dim]``."""
         position = torch.arange(left.shape[-1], device=left.device)
         real = position < num_left[:, None]
-        begin = triangle(num_left) - 1  # of L^m among its neighbours
+        begin = triangle(num_left) - 1  # where L^m begins among its neighbours
         index = (begin[:, None] + position).clamp(0, self.last_kernels.shape[1] - 1)
         kernels = (self.last_kernels[:, index] * real).transpose(0, 1)  # [batch, dim, n]
         joined = torch.tanh((left * kernels).sum(-1))
@@ -91,9 +91,9 @@ class NgramEncoder(Encoder):
 
     E_1 has a column for each word, E_2 = tanh(K^2 * E_1), cgm(e, 4) = tanh(K^3 * E_2). The paper's sigma is tanh here.
 
-    A state is the 4-gram that begins at its token. The last three reach past the sentence's end, into zeros; the paper
-    has no such 4-grams, and ``span`` tells decoders of them. ``max_src_len``, with EOS, is for decoders that need a
-    limit. Dropout is on the embeddings and on the 4-grams.
+    A state is the 4-gram that begins at its token. The last three extend past the sentence's end into zeros; the paper
+    has no such 4-grams, and ``span`` tells decoders about them. ``max_src_len``, with EOS, is for decoders that need a
+    limit. Dropout applies to the embeddings and to the 4-grams.
     """
 
     def __init__(self, *, embedding: nn.Embedding, max_src_len: Longest = 128, dropout: Rate = 0.0) -> None:

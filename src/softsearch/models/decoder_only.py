@@ -1,8 +1,8 @@
 """Decoder-only translation: one language model reads the source and goes on to write the target.
 
 The pair is one sequence, x_1 .. x_S EOS BOS y_1 .., whose separator is the source's EOS and the target's BOS (as in Liu
-et al. 2018, arXiv:1801.10198, section 4.2.3). Source and target share layers, embeddings and positions, which run on:
-the target's begin behind the real tokens of its own source.
+et al. 2018, arXiv:1801.10198, section 4.2.3). Source and target share layers, embeddings and one count of positions:
+the target's continue after the real tokens of its own source.
 """
 
 from collections.abc import Collection
@@ -59,10 +59,10 @@ class DecoderOnlyLayer(Layer):
         self.self_attention_residual, self.feed_forward_residual = options.residual(), options.residual()
 
     def forward(self, x: Tensor, past: Tensors, mask: Tensor, angles: Tensor | None) -> tuple[Tensor, Tensors]:
-        """The positions ``x`` ``[batch * len, d_model]`` that follow those with the keys and values ``past``, if any.
+        """Runs the positions ``x`` ``[batch * len, d_model]``, after those with the keys and values ``past``, if any.
 
-        ``mask`` ``[batch, 1, len, all positions]`` is True where one is visible. Returns the same as ``x``, and the
-        keys and values of all positions.
+        ``mask`` ``[batch, 1, len, all positions]`` is True where a position is visible. Returns the same shape as
+        ``x``, and the keys and values of all positions.
         """
         y = self.self_attention_residual.before(x)
         queries, keys, values = self.self_attention.extend(y, past, mask.shape[0], angles)
@@ -76,7 +76,7 @@ class DecoderOnlyLayer(Layer):
         return self.feed_forward_residual(self.self_attention_residual.after(x, y), self.feed_forward), weights
 
     def step(self, x: Tensor, past: Tensors, bias: Tensor, angles: Tensor | None) -> tuple[Tensor, Tensors, Tensor]:
-        """One target position, given its past in slots and their bias; also returns the weights of all slots."""
+        """Runs one target position, given its past in slots and their bias; also returns the weights of all slots."""
         y, present, weights = self.self_attention.step(self.self_attention_residual.before(x), past, bias, angles)
         x = self.self_attention_residual.after(x, y)
         return self.feed_forward_residual(x, self.feed_forward), present, weights
@@ -130,7 +130,7 @@ class DecoderOnlyTransformer(MultiHeadDecoder):
         self.positions.check_length(length, "source sentence")
         angles = self.positions.angles(positions)
         x = self.dropout(self.positions(encoded.states, positions)).flatten(0, 1)
-        causal = _causal(positions, batch)  # padding is on the right, where no real token looks
+        causal = _causal(positions, batch)  # padding is on the right, which no real token attends to
         slots: list[Tensor] = []
         for layer in self.layers:
             x, keys_values = layer(x, (), causal, angles)
@@ -198,7 +198,7 @@ class DecoderOnlyRNN(RecurrentDecoder):
         return ()
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
-        """Reads the source; in training with dropout masks of states that the target shares."""
+        """Reads the source; in training, source and target share the dropout masks of states."""
         x = self.dropout(encoded.states)
         cache: State = ()
         for layer, start in self._with_states(super().init_state(encoded._replace(final=())).cache):

@@ -20,7 +20,7 @@ class Embeddings:
         tgt_vocab_size: rows of the target matrix.
         dim: width of both.
         tie: ``none``; ``output``: target = output matrix; ``all``: source = target = output, one joint vocabulary.
-        sparse: gradients hold only the rows that a batch used, for large vocabularies; needs an optimizer that takes
+        sparse: gradients hold only the rows that a batch used, for large vocabularies; needs an optimizer that supports
             them (``lazy_adam``), and where the output matrix is shared, saves memory only with ``sampled_softmax``.
         output_layer: called with the linear layer from features to logits, returns the :class:`OutputLayer` to use
             instead; by default the linear layer itself.
@@ -54,7 +54,7 @@ class Embeddings:
         ``option`` is the name of the decoder's option that sets ``feature_dim``, for messages.
 
         Raises:
-            ConfigError: the weights are tied and the features have another width than the embeddings.
+            ConfigError: the weights are tied, and features and embeddings differ in width.
         """
         output = nn.Linear(feature_dim, self.tgt.num_embeddings)
         nn.init.zeros_(output.bias)

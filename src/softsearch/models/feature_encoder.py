@@ -9,7 +9,7 @@ from softsearch.ranges import Size
 
 
 class FeatureEncoder(Encoder):
-    """The annotation vectors a_1, ..., a_L of section 3.1.1: the features of the data as they are.
+    """The annotation vectors a_1, ..., a_L of section 3.1.1: the data's feature vectors, unchanged.
 
     EOS, the last token of a source, has no vector: nothing attends to it. ``feature_dim`` is the width of the vectors.
     """

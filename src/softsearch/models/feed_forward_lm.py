@@ -16,10 +16,9 @@ class FeedForwardDecoder(Decoder):
     """Predicts a token from the ``order - 1`` tokens before it, and reads no source (section 2, equation 1).
 
     x = [C(w_{t-1}); C(w_{t-2}); ...; C(w_{t-n+1})], y = b + W x + U tanh(d + H x), p(w_t | context) = softmax(y), with
-    n = ``order``. ``direct`` is whether there is W, the direct connections from words to outputs (section 2.1).
-    ``output_projection`` is [U W]. Before a sentence begins there are as many BOS as the context needs.
-
-    H has ``hidden_dim`` rows. Dropout, which the paper does not have, is on the embeddings and before the output layer.
+    n = ``order``. W, the direct connections from words to outputs (section 2.1), is there with ``direct``.
+    ``output_projection`` is [U W]. A sentence is preceded by as many BOS as the context needs. H has ``hidden_dim``
+    rows. Dropout, which the paper does not have, applies to the embeddings and before the output layer.
 
     Raises:
         ConfigError: the encoder reads the source.

@@ -9,7 +9,7 @@ from softsearch.ranges import NotNegative
 
 
 def uniform(model: nn.Module, *, scale: NotNegative) -> None:
-    """Every parameter from [-scale, scale] (Sutskever et al. 2014, Luong et al. 2015); norms stay as they are."""
+    """Uniform in [-scale, scale] (Sutskever et al. 2014, Luong et al. 2015); norms stay unchanged."""
     for _, parameter in _parameters(model):
         nn.init.uniform_(parameter, -scale, scale)
 
@@ -17,8 +17,8 @@ def uniform(model: nn.Module, *, scale: NotNegative) -> None:
 def gaussian(model: nn.Module, *, std: NotNegative, attention_std: NotNegative) -> None:
     """Bahdanau et al. 2015, section B.1: N(0, std^2), except orthogonal recurrent matrices and zero biases.
 
-    Recurrent matrices, orthogonal from the start, and norms stay as they are. The paper's ``std`` is 0.01, and its
-    ``attention_std``, of W_a and U_a, 0.001, with V_a = 0.
+    Recurrent matrices, which are orthogonal already, and norms stay unchanged. In the paper ``std`` is 0.01;
+    ``attention_std``, for W_a and U_a, is 0.001, and V_a is 0.
     """
     recurrent = {p for module in model.modules() if isinstance(module, Cell) for p in module.parameters(recurse=False)}
     for name, parameter in _parameters(model):
@@ -34,11 +34,11 @@ def gaussian(model: nn.Module, *, std: NotNegative, attention_std: NotNegative) 
 
 
 def nematus(model: nn.Module, *, std: NotNegative) -> None:
-    """Nematus and dl4mt (``norm_weight`` in their code): N(0, std^2), except orthogonal square matrices, zero biases.
+    """Nematus and dl4mt (their ``norm_weight``): N(0, std^2), except orthogonal square matrices and zero biases.
 
     Their code has one matrix for each gate and the candidate, except that both gates of the decoder's second GRU share
-    one for the context. The readout is never orthogonal. Recurrent matrices, orthogonal from the start, and norms stay
-    as they are; their ``std`` is 0.01.
+    one for the context. The readout is never orthogonal. Recurrent matrices, which are orthogonal already, and norms
+    stay unchanged; their ``std`` is 0.01.
     """
     gaussian(model, std=std, attention_std=std)
     matrices: list[Tensor] = []

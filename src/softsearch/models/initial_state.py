@@ -12,9 +12,8 @@ from softsearch.ranges import Depth
 class InitialState(nn.Module):
     """The initial state of a decoder: tanh(W x + b), with x taken from the encoder's output by subclasses.
 
-    It is called with the encoder's description and the decoder's ``hidden_dim``. One of your own may be any module
-    that has ``num_states`` and :meth:`forward`; in YAML it is ``initial_state: {_target_: mypackage.MyState, _partial_:
-    true}``.
+    It is built with the encoder's description and the decoder's ``hidden_dim``. A custom one may be any module with
+    ``num_states`` and :meth:`forward`; in YAML it is ``initial_state: {_target_: mypackage.MyState, _partial_: true}``.
     """
 
     def __init__(self, input_dim: int, hidden_dim: int, *, num_states: int = 1, layer_norm: bool = False) -> None:
@@ -36,7 +35,7 @@ class InitialState(nn.Module):
 class BackwardState(InitialState):
     """s_0 = tanh(W_s <-h_1) (Bahdanau et al. 2015, appendix A.2.2).
 
-    <-h_1 is the final state of the encoder's last layer, of its only direction if it is not bidirectional.
+    <-h_1 is the final state of the encoder's last layer, or of its only direction if it is not bidirectional.
 
     Raises:
         ConfigError: the encoder has no final state.
@@ -53,7 +52,7 @@ class BackwardState(InitialState):
 class MeanState(InitialState):
     """s_0 = tanh(W_init mean_j h_j) (Sennrich et al. 2017, arXiv:1703.04357, section 2).
 
-    With ``num_states=2`` an LSTM's c starts from a product of its own, too (Xu et al. 2015, section 3.1.2). With
+    With ``num_states=2`` an LSTM's c starts from its own product (Xu et al. 2015, section 3.1.2). With
     ``layer_norm`` the product is normalised.
     """
 

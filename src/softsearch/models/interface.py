@@ -1,7 +1,7 @@
-"""The one interface of all architectures: an encoder, and a decoder that is a pure function of (token, state).
+"""The interface of all architectures: an encoder, and a decoder that is a pure function of (token, state).
 
-Training (:meth:`Decoder.features`), search and the exported ONNX graphs (:meth:`Decoder.step`) are two views of the
-same equations; the contract tests hold them equal. The state is explicit and immutable, in two parts: :class:`Memory`
+Training (:meth:`Decoder.features`), search and the exported ONNX graphs (:meth:`Decoder.step`) are views of the same
+equations; contract tests check that they agree. The state is explicit and immutable, in two parts: :class:`Memory`
 belongs to a sentence and is never copied per beam, the cache belongs to a row (one hypothesis of a sentence).
 """
 
@@ -22,7 +22,7 @@ Tensors = tuple[Tensor, ...]
 
 
 class FinalState(NamedTuple):
-    """The last state of an encoder's layer, ``[batch, dim]`` each tensor."""
+    """The last state of an encoder's layer; each tensor is ``[batch, dim]``."""
 
     forward: State  # at the last token
     backward: State | None = None  # at the first token, of a bidirectional layer
@@ -37,7 +37,7 @@ class FinalState(NamedTuple):
 class LayerShape(NamedTuple):
     """The shape of a layer's :class:`FinalState`."""
 
-    dim: int  # of h in each direction
+    dim: int  # width of h in each direction
     directions: int = 1
     num_states: int = 1  # tensors of the state: an LSTM has h and c
 
@@ -50,18 +50,18 @@ class LayerShape(NamedTuple):
 class EncoderDescription(NamedTuple):
     """The properties of an encoder that decoders and the export need."""
 
-    output_dim: int  # of the states
-    layers: tuple[LayerShape, ...] = ()  # of the final states
+    output_dim: int  # width of the states
+    layers: tuple[LayerShape, ...] = ()  # shapes of the final states
     max_src_len: int | None = None  # tokens of the longest sentence that it can read, EOS included
-    tokens_per_position: int = 1  # the states have ceil(src_len / it) positions
-    span: int = 1  # tokens, from its own on, that a state represents; the last ones reach beyond the end
-    source_dims: tuple[int, ...] = ()  # shares of output_dim, if a line has several sources
+    tokens_per_position: int = 1  # there are ceil(src_len / tokens_per_position) states
+    span: int = 1  # tokens that a state represents, its own first; the last states extend past the end
+    source_dims: tuple[int, ...] = ()  # output_dim of each source, if a line has several
     feature_dim: int | None = None  # width of the feature vectors that it reads, instead of tokens or with them
-    hides_tokens: bool = False  # the states of some tokens are masked, as of tags
+    hides_tokens: bool = False  # the states of some tokens, such as tags, are masked
 
     @property
     def has_own_mask(self) -> bool:
-        """Whether the mask of the states is not that of the tokens."""
+        """Whether the states have a different mask from the tokens."""
         reads_vectors_only = self.feature_dim is not None and not self.source_dims
         return self.tokens_per_position > 1 or reads_vectors_only or self.hides_tokens
 
@@ -73,7 +73,7 @@ class EncoderDescription(NamedTuple):
         """
         if not self.layers:
             raise ConfigError(
-                "model.decoder starts from the encoder's last state, but model.encoder has none; change one"
+                "model.decoder starts from the encoder's last state, but model.encoder has none; change one of them"
             )
         return self.layers[-1]
 
@@ -91,7 +91,7 @@ class EncoderDescription(NamedTuple):
 
 
 class Sources(NamedTuple):
-    """The places of several sources in their lines."""
+    """Where each source of a line lies."""
 
     begins: Tensor  # [batch, sources] int64, the first token of each
     masks: Tensor  # [batch, sources, src_len] bool, True = real token, counted from the source's own beginning
@@ -102,9 +102,9 @@ class EncoderOutput(NamedTuple):
 
     states: Tensor  # [batch, positions, output_dim]
     mask: Tensor  # [batch, positions] bool, True = has a real token
-    final: tuple[FinalState, ...]  # of each layer, from the first on; may be empty
+    final: tuple[FinalState, ...]  # one for each layer, the first layer first; may be empty
     src_tokens: Tensor | None = None  # [batch, src_len] ids, for decoders that copy; Seq2Seq adds them
-    sources: Sources | None = None  # where several sources are in a line
+    sources: Sources | None = None  # if lines have several sources
 
     def mean_state(self) -> Tensor:
         """The mean of the real states, ``[batch, output_dim]``."""
@@ -117,7 +117,7 @@ class Memory(NamedTuple):
 
     states: Tensor  # [sentences, positions, memory_dim]
     mask: Tensor  # [sentences, positions] bool, True = has a real token
-    projected: Tensors  # whatever the decoder derives from the encoder's output once
+    projected: Tensors  # what the decoder computes once from the encoder's output
 
     def keep(self, sentences: Tensor) -> "Memory":
         """Keeps only these sentences."""
@@ -128,12 +128,12 @@ class DecoderState(NamedTuple):
     """The state of a decoder between two steps. ``rows = sentences * beams``, a sentence's rows side by side.
 
     A decoder that attends to its own past has slots: keys and values of all rows of all steps, which are never moved.
-    ``cache`` is then their bias alone, ``[rows, slots]``: 0 where a row sees a slot, else the lowest number.
+    ``cache`` is then only their bias, ``[rows, slots]``: 0 where a row sees a slot, else the lowest number.
     """
 
     memory: Memory
     cache: Tensors  # axis 0 = rows
-    position: Tensor  # [rows] int64, tokens read so far, the same number for all
+    position: Tensor  # [rows] int64, tokens read so far, the same for all rows
     slots: Tensors = ()  # [sentences, heads, slots, dim]
 
     @classmethod
@@ -147,7 +147,7 @@ class DecoderState(NamedTuple):
         return DecoderState(self.memory, cache, self.position + 1, self.slots if slots is None else slots)
 
     def select(self, rows: Tensor) -> "DecoderState":
-        """Reorders, repeats or drops rows for beam search; every sentence must have equally many afterwards."""
+        """Reorders, repeats or drops rows for beam search; every sentence must then have the same number."""
         return self._replace(cache=tuple(c[rows] for c in self.cache), position=self.position[rows])
 
     def keep(self, sentences: Tensor) -> "DecoderState":
@@ -162,7 +162,7 @@ class StepOutput(NamedTuple):
     """One step of a decoder for every row."""
 
     logits: Tensor  # [rows, vocab], or log probabilities
-    alignments: Tensor | None  # [rows, positions], a distribution over the source, of a decoder with attention
+    alignments: Tensor | None  # [rows, positions], a distribution over the source; None without attention
     state: DecoderState
 
 
@@ -170,7 +170,7 @@ def over_tokens(alignments: Tensor, src_mask: Tensor, tokens_per_position: int) 
     """Alignments over source tokens, ``[rows, src_len]``: the tokens of a position share its weight equally.
 
     Args:
-        alignments: ``[rows, positions]``, of sentences * beams rows.
+        alignments: ``[rows, positions]``, rows = sentences * beams.
         src_mask: ``[sentences, src_len]`` bool, True = real token.
         tokens_per_position: the encoder's, see :class:`EncoderDescription`.
     """
@@ -193,8 +193,8 @@ class Encoder(nn.Module):
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
         """Encodes ``[batch, src_len]`` token ids; True in ``src_mask`` marks real tokens.
 
-        That of an encoder with a ``feature_dim`` takes ``src_features`` too, ``[batch, src_len, feature_dim]``, 0 for
-        tokens without a vector.
+        An encoder with a ``feature_dim`` also takes ``src_features``, ``[batch, src_len, feature_dim]``, 0 for tokens
+        without a vector.
         """
         raise NotImplementedError
 
@@ -202,12 +202,12 @@ class Encoder(nn.Module):
 class Decoder(nn.Module):
     """Predicts the next target token; subclasses set ``output_projection``.
 
-    They are built with ``embeddings=``, ``encoder=``, an :class:`EncoderDescription`, and the options they document.
+    A decoder is built with ``embeddings=``, ``encoder=`` (an :class:`EncoderDescription`) and its own options.
     """
 
     output_projection: nn.Linear | OutputLayer  # features to logits or log probabilities
-    copies_source = False  # whether source ids are target ids to it
-    takes_shortlist = True  # whether its step can compute some words alone
+    copies_source = False  # whether it reads source ids as target ids
+    takes_shortlist = True  # whether a step can compute only some of the words
 
     def __init__(self, embeddings: Embeddings, dropout: float) -> None:
         super().__init__()
@@ -235,7 +235,7 @@ class Decoder(nn.Module):
         return self.output_projection(self.features(tgt_tokens, state))
 
     def source_attention(self) -> list[nn.Module]:
-        """The modules that attend to the source; with any, every step returns alignments."""
+        """The modules that attend to the source; if there are any, every step returns alignments."""
         return []
 
     @property
@@ -248,11 +248,11 @@ class CountedDecoder(Decoder):
     """A decoder estimated by counting training sentences, not by gradients; its tables are buffers."""
 
     def count_ngrams(self, ids: Tensor, lengths: Tensor) -> None:
-        """Counts the n-grams of target sentences: all their ids, without BOS and EOS, and ``[sentences]`` lengths."""
+        """Counts the n-grams of target sentences: ``ids`` of all, without BOS and EOS, and ``[sentences]`` lengths."""
         raise NotImplementedError
 
     def make_room(self, weights: Mapping[str, Tensor]) -> None:
-        """Resizes the tables to those of a file, by their names in the decoder; values are not copied."""
+        """Resizes the tables to fit the weights of a file, which are keyed by name; copies no values."""
         for path, module in self.named_modules():
             for name, table in [*module.named_buffers(recurse=False)]:
                 saved = weights.get(f"{path}.{name}")
@@ -277,7 +277,7 @@ class Seq2Seq(nn.Module):
         embeddings: called with both sizes, returns the :class:`Embeddings`.
         encoder: called with ``embedding=`` of the source, returns the :class:`Encoder`.
         decoder: called with ``embeddings=`` and ``encoder=``, returns the :class:`Decoder`.
-        init: called with the model, sets its parameters (:mod:`softsearch.models.init`); by default as the parts do.
+        init: called with the model, sets its parameters (:mod:`softsearch.models.init`); by default each part does.
     """
 
     def __init__(
@@ -317,7 +317,7 @@ class Seq2Seq(nn.Module):
         found, expected = None if src_features is None else src_features.shape[2], self.encoder.description.feature_dim
         if found != expected:
             raise ConfigError(
-                f"model.encoder is a {type(self.encoder).__name__}, which reads {_kind(expected)} (feature_dim), and "
+                f"model.encoder is a {type(self.encoder).__name__}, which reads {_kind(expected)} (feature_dim), but "
                 f"data has {_kind(found)}; change model or data"
             )
         features = () if src_features is None else (src_features.to(next(self.parameters()).dtype),)
@@ -326,7 +326,7 @@ class Seq2Seq(nn.Module):
         return encoded._replace(src_tokens=src_tokens)
 
     def features(self, src_tokens: Tensor, tgt_tokens: Tensor, src_features: Tensor | None = None) -> Tensor:
-        """Teacher forcing up to, but without, the output layer: ``[batch, tgt_len, features]``."""
+        """Teacher forcing without the output layer: ``[batch, tgt_len, features]``."""
         return self.decoder.features(tgt_tokens, self.encode(src_tokens, src_features))
 
     def forward(self, src_tokens: Tensor, tgt_tokens: Tensor, src_features: Tensor | None = None) -> Tensor:
@@ -339,7 +339,7 @@ class Seq2Seq(nn.Module):
 
     def parts(self) -> dict[str, list[nn.Parameter]]:
         """The parameters by part, each parameter once: a tied output matrix belongs to the embeddings."""
-        parts: dict[str, list[nn.Module]] = {  # a shared parameter belongs to the last of these that has it
+        parts: dict[str, list[nn.Module]] = {  # a shared parameter belongs to the last part that has it
             "decoder": [self.decoder],
             "output": [self.decoder.output_projection],
             "attention": self.decoder.source_attention(),

@@ -20,7 +20,7 @@ class NGrams(NamedTuple):
     contexts: Tensor  # [ngrams] numbers of the first n - 1 words
     words: Tensor  # [ngrams] the last word
     discounted: Tensor  # [ngrams] u(w | h) = (a(hw) - D(a(hw))) / sum_v a(hv), float64
-    backoffs: Tensor  # [contexts] gamma(h), the probability that the discounts leave; 1 if nothing follows h
+    backoffs: Tensor  # [contexts] gamma(h), the probability freed by the discounts; 1 if nothing follows h
 
 
 class _Counts(NamedTuple):
@@ -37,10 +37,11 @@ def kneser_ney(ids: Tensor, lengths: Tensor, *, order: int, vocab_size: int) -> 
     """Estimates an n-gram model.
 
     p(w | h) = u(w | h) + gamma(h) p(w | h'), where h' is h without its first word, down to p(w) = u(w) + gamma / V
-    (Chen & Goodman 1999, section 3). D is D_1, D_2 or D_3+ of the order for n-grams seen once, twice or more often,
-    estimated from the numbers of n-grams seen one to four times. Below the highest order a(g) is the number of
-    different words before g, not of g (Kneser & Ney 1995); where g begins with BOS, before which there is no word, it
-    is that of g (Heafield et al. 2013). BOS itself is never predicted, and has the share gamma / V alone.
+    (Chen & Goodman 1999, section 3). The discount D is the order's D_1, D_2 or D_3+ for n-grams seen once, twice or
+    more often, estimated from the numbers of n-grams seen one to four times. In the highest order a(g) is the count of
+    g; below it, the number of different words before g (Kneser & Ney 1995), except that an n-gram that begins with BOS,
+    which no word precedes, keeps its count (Heafield et al. 2013). BOS itself is never predicted; its probability is
+    only gamma / V.
 
     Args:
         ids: the tokens of all sentences, one after the other, without BOS and EOS.
@@ -49,7 +50,7 @@ def kneser_ney(ids: Tensor, lengths: Tensor, *, order: int, vocab_size: int) -> 
         vocab_size: V.
 
     Returns:
-        The probabilities of words ``[vocab_size]`` without context, and the n-grams of the orders 2 to ``order``.
+        The probabilities of words ``[vocab_size]`` without context, and the n-grams of orders 2 to ``order``.
     """
     levels = _count(ids, lengths, order, vocab_size)
     adjusted = [torch.bincount(levels[0].suffixes, minlength=vocab_size)]
@@ -65,13 +66,13 @@ def kneser_ney(ids: Tensor, lengths: Tensor, *, order: int, vocab_size: int) -> 
 
 
 def _count(ids: Tensor, lengths: Tensor, order: int, vocab_size: int) -> list[_Counts]:
-    """The n-grams of the orders 2 to ``order``; those of order 1 are the words by their ids."""
+    """Counts the n-grams of orders 2 to ``order``; those of order 1 are the words by their ids."""
     ends = (lengths + 2).cumsum(0)  # with BOS and EOS
     tokens = torch.full((int(ends[-1]),), -1)
     tokens[ends - lengths - 2], tokens[ends - 1] = BOS, EOS
     tokens[tokens == -1] = ids
     places = torch.arange(tokens.shape[0]) - (ends - lengths - 2).repeat_interleave(lengths + 2)  # in the sentence
-    numbers, levels = tokens, []  # of the n-gram that ends at each token
+    numbers, levels = tokens, []  # numbers of the n-grams that end at each token
     for length in range(2, order + 1):
         at = (places >= length - 1).nonzero()[:, 0]
         keys = numbers[at - 1] * vocab_size + tokens[at]
@@ -94,7 +95,7 @@ def _discount(order: int, a: Tensor, contexts: Tensor, num_contexts: int) -> tup
 def _discounts(order: int, a: Tensor) -> tuple[float, ...]:
     """D_1, D_2 and D_3+ of an order: D_i = i - (i + 1) Y n_{i+1} / n_i, Y = n_1 / (n_1 + 2 n_2).
 
-    As in KenLM, n_4 may be 0 and a discount, too.
+    As in KenLM, n_4 and the discounts may be 0.
     """
     n = torch.bincount(a.clamp(max=5), minlength=6).tolist()
     if all(n[1:4]):
@@ -102,5 +103,5 @@ def _discounts(order: int, a: Tensor) -> tuple[float, ...]:
         found = tuple(i - (i + 1) * y * n[i + 1] / n[i] for i in (1, 2, 3))
         if all(0 <= discount <= i for i, discount in enumerate(found, start=1)):
             return found
-    log.info("too few %d-grams to estimate their discounts, taken as %g, %g and %g", order, *_FALLBACK)
+    log.info("too few %d-grams to estimate their discounts; using %g, %g and %g", order, *_FALLBACK)
     return _FALLBACK

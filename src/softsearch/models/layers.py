@@ -77,9 +77,9 @@ def maxout(x: Tensor) -> Tensor:
 
 
 def xavier(layer: nn.Linear, blocks: int = 1) -> nn.Linear:
-    """Sets a layer's weight, ``blocks`` matrices on top of each other, by Glorot & Bengio 2010, and its bias to 0.
+    """Initialises a layer's weight, ``blocks`` stacked matrices, as in Glorot & Bengio 2010, and its bias with 0.
 
-    The layer keeps ``blocks``, see :func:`blocks_of`.
+    The layer keeps ``blocks`` for :func:`blocks_of`.
     """
     vars(layer)["blocks"] = blocks
     for weight in layer.weight.data.chunk(blocks):
@@ -90,7 +90,7 @@ def xavier(layer: nn.Linear, blocks: int = 1) -> nn.Linear:
 
 
 def weight_of(layer: nn.Linear) -> Tensor:
-    """The weight that a layer computes with, for code that reads it: an adapter of peft's changes it."""
+    """The weight that a layer applies, for code that reads it: a PEFT adapter changes it."""
     change = getattr(layer, "get_delta_weight", None)
     return layer.weight if change is None else layer.weight + change("default")
 
@@ -101,14 +101,14 @@ class Layer(nn.Module):
     keeps_activations = True
 
     def __call__(self, *inputs: Any) -> Any:
-        """Calls the layer; random numbers are the same the second time."""
+        """Calls the layer; a recomputation draws the same random numbers."""
         if self.keeps_activations or not torch.is_grad_enabled():
             return super().__call__(*inputs)
         return checkpoint(super().__call__, *inputs, use_reentrant=False)
 
 
 def recompute_activations(model: nn.Module) -> bool:
-    """Makes the layers of all stacks of a model compute their activations again; returns whether it has any."""
+    """Makes the layers of all stacks of a model recompute their activations; returns whether there are any."""
     layers = [module for module in model.modules() if isinstance(module, Layer)]
     for layer in layers:
         layer.keeps_activations = False

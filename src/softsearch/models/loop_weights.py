@@ -1,4 +1,4 @@
-"""Matrices that a loop over time multiplies in every step, whose gradients are computed once for all steps."""
+"""Computes the gradients of matrices that a loop over time multiplies in every step once, for all steps."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,7 +29,7 @@ def one_gradient_per_matrix() -> Iterator[None]:
 
 
 class _Uses:
-    """A matrix, and what the backward pass needs of its products."""
+    """A matrix and what the backward pass needs from its products."""
 
     def __init__(self, matrix: Tensor) -> None:
         self.matrix = matrix  # [..., inputs, outputs]
@@ -69,7 +69,7 @@ class _Matrices(TorchFunctionMode):
 
 
 def _is_matrix(x: Tensor, matrix: Tensor) -> bool:
-    """Whether ``matrix`` may wait for its gradient: it is a matrix, or a stack of matrices that is not broadcast."""
+    """Whether the gradient of ``matrix`` can be deferred: it is a matrix, or a stack that is not broadcast."""
     fits = matrix.dim() == 2 or (matrix.dim() > 2 and x.shape[:-2] == matrix.shape[:-2])
     return fits and matrix.requires_grad and matrix.shape[-1] > 1
 

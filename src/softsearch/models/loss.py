@@ -12,8 +12,8 @@ from softsearch.models.output_layers import LOGITS, OutputLayer, accumulation_dt
 from softsearch.ranges import Rate, Size
 
 Per = Literal["token", "sentence"]
-_CHUNKS = 4  # of probabilities, at most, in one product for the weights' gradient, which has as many fewer sums
-_MULTIPLE = 32  # row counts are padded to one: the CPU compiles new kernels for every new row count
+_CHUNKS = 4  # at most, multiplied at once for the weights' gradient, which then sums fewer products
+_MULTIPLE = 32  # row counts are padded to a multiple of it: the CPU compiles new kernels for every new row count
 
 
 class Loss(NamedTuple):
@@ -26,10 +26,10 @@ class Loss(NamedTuple):
 class CrossEntropy(nn.Module):
     """-sum_v q(v) log p(v), q = (1 - smoothing) * target + smoothing / vocab (Szegedy et al. 2016).
 
-    ``per`` says whether training minimises the mean loss of a token or of a sentence, the sum over its tokens. Learning
-    rates, clipping thresholds and Adadelta's eps are for one of the two: recurrent models' papers give them for
-    sentences (ADR 0014). With ``bfloat16`` the products of a linear output layer are in bfloat16 in training, also
-    where the model is in float32; the gradients of its weights are summed in float32.
+    Training minimises the mean loss ``per`` token or per sentence (the sum over its tokens). Learning rates, clipping
+    thresholds and Adadelta's eps are for one of the two: papers on recurrent models give them for sentences (ADR 0014).
+    With ``bfloat16`` a linear output layer is multiplied in bfloat16 in training, even if the model is in float32; the
+    gradients of its weights are summed in float32.
     """
 
     def __init__(self, *, smoothing: Rate = 0.1, per: Per = "token", bfloat16: bool = False) -> None:
@@ -65,18 +65,18 @@ class SampledSoftmax(CrossEntropy):
     Jean, Cho, Memisevic & Bengio 2015 (arXiv:1412.2007), for very large vocabularies.
 
     The gradient of the log normaliser is estimated by importance sampling (section 3.1): sum over V' of w_k / sum_k'
-    w_k' * grad E(y_k), w_k = exp(E(y_k) - log Q(y_k)), where E(y) is a logit. Q is uniform on V', so that log Q cancels
-    and what is left is p(y) = exp E(y) / sum over V' of exp E.
+    w_k' * grad E(y_k), w_k = exp(E(y_k) - log Q(y_k)), where E(y) is a logit. Q is uniform on V', so log Q cancels,
+    which leaves p(y) = exp E(y) / sum over V' of exp E.
 
-    The paper divides the corpus into parts with ``tau`` different target words. Here V' moves with the batches: it is
-    the batch's targets and the words seen last before them, ``tau`` in all; at first, the first ids of the vocabulary,
-    which in SentencePiece are the frequent words. Checkpoints hold V', so a resumed run continues with the same one.
+    The paper divides the corpus into parts with ``tau`` different target words. Here V' changes with each batch: it is
+    the batch's targets and the words seen last before them, ``tau`` in all. At first these are the lowest ids, which in
+    SentencePiece are the frequent words. Checkpoints hold V', so a resumed run continues with the same one.
 
     A batch with more than ``tau`` different targets has a larger V'. Smoothing is spread over V' while training. With
-    ``sparse`` the output matrix gets a gradient of V's rows alone (see :class:`Embeddings`).
+    ``sparse`` only the rows of V' get a gradient in the output matrix (see :class:`Embeddings`).
     """
 
-    recent_words: Tensor  # [tau] different target words, the last seen first
+    recent_words: Tensor  # [tau] different target words, the most recent first
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class SampledSoftmax(CrossEntropy):
         earlier_words = self.recent_words[torch.isin(self.recent_words, batch_words, invert=True)]
         tau = self.recent_words.numel()
         words = torch.cat((batch_words, earlier_words))[: max(tau, batch_words.numel())]
-        self.recent_words.copy_(words[:tau])  # in place: DDP gives every process the words of the first
+        self.recent_words.copy_(words[:tau])  # in place: DDP copies the first process's words to all
         return words.sort().values
 
 
@@ -125,18 +125,18 @@ class NoiseContrastive(CrossEntropy):
     A classifier tells target words from k words of a noise distribution P_n (section 3):
     p(D = 1 | w, h) = P(w | h) / (P(w | h) + k P_n(w)), J = -log p(D = 1 | w) - sum_i log p(D = 0 | w_i).
     P(w | h) = exp(s(w, h)) / Z with one constant Z for all contexts (section 3.1): Z = V here, which is the paper's 1
-    with biases that start at -log V. P_n is the unigram distribution of the target words that training has seen, each
-    counted once more than it was seen. Checkpoints hold the counts.
+    with biases that start at -log V. P_n is the unigram distribution of the target words seen in training, with 1 added
+    to each count. Checkpoints hold the counts.
 
-    The noise words are drawn once for all tokens of a batch, so that a large k costs one product; the paper has k = 25
-    and draws them for each token. Training has no smoothing, and the perplexity that it logs is that of J.
+    The noise words are drawn once for all tokens of a batch, so a large k costs one product; the paper has k = 25 and
+    draws them for each token. Training has no smoothing, and logs the perplexity of J.
 
     Args:
         vocab_size: at least the size of the target vocabulary.
         noise_words: k.
-        smoothing: of the cross-entropy in evaluation.
+        smoothing: label smoothing of the cross-entropy in evaluation.
         per: as in :class:`CrossEntropy`.
-        bfloat16: as there, for the product with the noise words.
+        bfloat16: likewise, for the product with the noise words.
     """
 
     counts: Tensor  # [vocab_size] int64
@@ -191,7 +191,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
     """Forms the gradient in the forward pass, chunk by chunk: d loss / d logits = softmax - q.
 
     The uniform part of q is one vector for all rows, and is added at the end. Features of tokens that are not ``real``
-    are zeros, as those of the rows that are added to reach a multiple. In training -log p is at most 87 in
+    are zeros, as are the rows added to reach a multiple. In training -log p is at most 87 in
     float32 and bfloat16, where p is rounded to zero, and 708 in float64; gradients have no such limit.
     """
 
@@ -218,7 +218,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         d_weight, d_bias = (torch.zeros_like(t) if needs_grad else t for t in (weight, bias))
         nll, log_normalisers = (x.new_zeros((), dtype=accumulator) for _ in range(2))
         chunk = max(1, min(x.shape[0], rows))
-        # Allocated once: memory that is freed and asked for again may come from the system each time.
+        # Allocated once: memory that is freed and allocated again may come from the system each time.
         group = chunk * max(1, min(_CHUNKS, LOGITS // (vocab * chunk))) if needs_grad else 0
         space, all_probs = x.new_empty(chunk, vocab), x.new_empty(min(group, x.shape[0]), vocab)
         row_begins = torch.arange(0, chunk * vocab, vocab, device=x.device)

@@ -18,12 +18,12 @@ from softsearch.ranges import Depth, Rate, Size
 class LuongDecoder(RecurrentDecoder):
     """A :class:`RecurrentDecoder` with attention from its top state h_t.
 
-    c_t by ``attention``, h~_t = tanh(W_c [c_t; h_t]) (equation 5), p(y_t) = softmax(W_s h~_t) (equation 6).
-    With input feeding (section 3.3) the first layer reads [E y_{t-1}; h~_{t-1}], h~ being zero at first; the cache
-    holds it behind the layers' states, and then the attention's state.
+    c_t by ``attention``, h~_t = tanh(W_c [c_t; h_t]) (equation 5), p(y_t) = softmax(W_s h~_t) (equation 6). With input
+    feeding (section 3.3) the first layer reads [E y_{t-1}; h~_{t-1}], where h~_0 = 0; the cache holds h~ after the
+    layers' states, followed by the attention's state.
 
-    All layers and h~ have ``hidden_dim`` units; the paper's cells are LSTMs. Dropout is on the embeddings, between
-    layers and on the h~ that the softmax reads, not on the one that is fed (Zaremba et al. 2014, arXiv:1409.2329).
+    All layers and h~ have ``hidden_dim`` units; the paper's cells are LSTMs. Dropout applies to the embeddings, between
+    layers and to the h~ that the softmax reads, not to the one fed back (Zaremba et al. 2014, arXiv:1409.2329).
 
     Raises:
         ConfigError: the encoder's states or the attention's options do not fit.
@@ -94,7 +94,7 @@ class LuongDecoder(RecurrentDecoder):
         return StepOutput(self.output_projection(self.dropout(attentional)), alignments, after)
 
     def _advance(self, x: Tensor, state: DecoderState) -> tuple[Tensor, Tensor, DecoderState]:
-        """One step, from the first layer's product with E y: h~, the alignments and the next state."""
+        """Runs one step from the first layer's product with E y; returns h~, the alignments and the next state."""
         end = len(state.cache) - self.attention.num_states
         if self.feed_projection is not None:
             x = x + self.feed_projection(state.cache[end - 1])

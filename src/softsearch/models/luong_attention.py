@@ -23,11 +23,11 @@ class LuongAttention(Attention):
 
     Windows (section 3.2): ``global``, all of the source; ``local-m``, the D positions on each side of p_t = t, or of
     the last word where the source is shorter; ``local-p``, those around p_t = S sigmoid(v_p' tanh(W_p h_t)) (equation
-    9), S being the source's length, where a_t is multiplied by exp(-(s - p_t)^2 / (2 sigma^2)), sigma = D / 2 (equation
+    9), where S is the source's length and a_t is multiplied by exp(-(s - p_t)^2 / (2 sigma^2)), sigma = D / 2 (equation
     10). Positions count from 0.
 
-    h_t has ``query_dim`` units, h_s ``memory_dim``. D is ``half_window``, the paper's is 10. ``location`` has weights
-    for ``location_length`` positions; words beyond them get none.
+    h_t has ``query_dim`` units, h_s ``memory_dim``. D is ``half_window``, 10 in the paper. ``location`` has weights for
+    ``location_length`` positions; words beyond them get none.
 
     Raises:
         ConfigError: ``dot`` with unequal widths, or ``location`` with a local window.
@@ -59,7 +59,7 @@ class LuongAttention(Attention):
         self.half_window, self.location_length = half_window, location_length
         if score == "general":
             self.memory_projection = xavier(nn.Linear(memory_dim, query_dim, bias=False))
-        elif score == "concat":  # W_a in two halves, so that the one of the annotations is used once for all steps
+        elif score == "concat":  # W_a in two halves; that of the annotations is used once for all steps
             self.query_projection = xavier(nn.Linear(query_dim, query_dim, bias=False))
             self.memory_projection = xavier(nn.Linear(memory_dim, query_dim, bias=False))
             self.energy_weight = random_vector(query_dim)  # v_a
@@ -70,7 +70,7 @@ class LuongAttention(Attention):
             self.centre_weight = random_vector(query_dim)  # v_p
 
     def project(self, states: Tensor) -> tuple[Tensor, ...]:
-        """The part of the scores that depends on the annotations alone, once for each sentence."""
+        """The part of the scores that depends only on the annotations, computed once per sentence."""
         return (self.memory_projection(states),) if self.score in ("general", "concat") else ()
 
     def forward(

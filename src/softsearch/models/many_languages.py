@@ -1,11 +1,11 @@
 """A Transformer that translates between many languages: M2M-100 (Fan et al. 2021, arXiv:2010.11125, section 2).
 
-The encoder reads the source's language with the source, and the first token of a translation is its language. A source
-line here begins with two tags, ``<2deu_Latn> <from:eng_Latn> A house``. The first one is not read: it makes the decoder
-write that language first, with probability 1, as ``forced_bos_token_id`` does in ``transformers``.
+The encoder reads the source and its language; a translation begins with the token of its language. Here a source line
+begins with two tags, ``<2deu_Latn> <from:eng_Latn> A house``. The encoder does not read the first one: it makes the
+decoder write that language first, with probability 1, as ``forced_bos_token_id`` does in ``transformers``.
 
-The last ids of the vocabulary are, for each language, the token that a translation begins with, the tag ``<2...>`` and
-the tag ``<from:...>``, each in the same order.
+The vocabulary ends with three groups of ids, each with the languages in the same order: the tokens that translations
+begin with, the tags ``<2...>`` and the tags ``<from:...>``.
 """
 
 from collections.abc import Collection
@@ -23,13 +23,13 @@ _FIRST_POSITION = 2  # of sinusoids, as fairseq counts them
 
 
 class ManyLanguagesEncoder(TransformerEncoder):
-    """A :class:`TransformerEncoder` to which the target's tag is not visible.
+    """A :class:`TransformerEncoder` that does not see the target's tag.
 
     Args:
-        num_languages: of the vocabulary's end.
-        source_language: where the source's language stands, ``first`` or, as in the first release of NLLB-200
-            (arXiv:2207.04672), ``last``, behind EOS.
-        options: of the :class:`TransformerEncoder`.
+        num_languages: languages at the end of the vocabulary.
+        source_language: position of the source's language: ``first``, or ``last`` (after EOS), as in the first release
+            of NLLB-200 (arXiv:2207.04672).
+        options: those of :class:`TransformerEncoder`.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class ManyLanguagesEncoder(TransformerEncoder):
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
         self.positions.check_length(src_tokens.shape[1], "source sentence")
         column = torch.arange(src_tokens.shape[1], device=src_tokens.device)
-        tag = src_tokens - self.first_tag  # of a target below num_languages, of a source above
+        tag = src_tokens - self.first_tag  # a target's if below num_languages, else a source's
         mask = src_mask & ~((column == 0) & (tag >= 0) & (tag < self.num_languages))
         position = mask.cumsum(1) - 1  # [batch, src_len]
         if self.source_language == "last":
@@ -57,8 +57,8 @@ class ManyLanguagesEncoder(TransformerEncoder):
 class ManyLanguagesDecoder(TransformerDecoder):
     """A :class:`TransformerDecoder` whose translations begin with the language that the source's tag asks for.
 
-    BOS is read as EOS. Targets to train on have no language: it is read where they begin, and not predicted. Of sources
-    without a tag it is the first one.
+    BOS is read as EOS. Training targets do not contain the language: it is read before their first token, and not
+    predicted. Sources without a tag ask for the first language.
     """
 
     takes_shortlist = False
@@ -79,7 +79,7 @@ class ManyLanguagesDecoder(TransformerDecoder):
     def embed(self, tokens: Tensor, position: Tensor) -> Tensor:
         x = self.embedding(tokens) * self.positions.scale
         encodings = self.positions.encodings(position + _FIRST_POSITION, x.shape[-1]).to(x.dtype)
-        return x + encodings * (tokens != PAD)[..., None].to(x.dtype)  # as fairseq has none for a PAD
+        return x + encodings * (tokens != PAD)[..., None].to(x.dtype)  # fairseq adds none to PAD
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         plain, language = _split(state)

@@ -14,7 +14,7 @@ from softsearch.models.interface import Decoder, DecoderState, Tensors
 from softsearch.models.layers import xavier
 from softsearch.models.positions import rotate
 
-# Without cuDNN's, which makes a plan for every new shape, in half a second on an H200: batches have many shapes.
+# Not cuDNN's: it plans each new shape, in half a second on an H200, and batches have many shapes.
 _KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
@@ -108,9 +108,9 @@ class MultiHeadAttention(nn.Module):
 
 
 class SelfAttention(MultiHeadAttention):
-    """Attention of a sequence to itself. A decoder's past is the keys and values in its slots, :class:`DecoderState`.
+    """Attention of a sequence to itself. A decoder's past is the keys and values in its slots (:class:`DecoderState`).
 
-    ``angles`` are those of :class:`~softsearch.models.positions.Positions`; with them queries and keys are rotated.
+    ``angles``, from :class:`~softsearch.models.positions.Positions`, rotate queries and keys.
     """
 
     def start(self, states: Tensor) -> Tensors:
@@ -143,7 +143,7 @@ class SelfAttention(MultiHeadAttention):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The queries of ``x`` ``[batch * len, d_model]``, and the keys and values of ``past``, if any, and ``x``.
 
-        Those in ``past`` were rotated before.
+        The keys in ``past`` are rotated already.
         """
         queries, *own = self.project(x, batch, angles)
         keys, values = (torch.cat(pair, dim=2) for pair in zip(past, own, strict=True)) if past else own
@@ -158,8 +158,8 @@ class SelfAttention(MultiHeadAttention):
 class MultiHeadDecoder(Decoder):
     """A decoder whose layers attend to the source with several heads.
 
-    Its alignments are those of ``alignment_layer``, from 0 or, as -1, from the last one, and of its ``alignment_head``,
-    from 0, or averaged over its heads.
+    Its alignments are the weights of ``alignment_layer`` (from 0; -1 is the last) and ``alignment_head`` (from 0; None:
+    the mean of all heads).
 
     Raises:
         ConfigError: there is no such layer or head.
@@ -178,14 +178,14 @@ class MultiHeadDecoder(Decoder):
             head = "" if alignment_head is None else f" and model.decoder.alignment_head {alignment_head}"
             raise ConfigError(
                 f"model.decoder.alignment_layer is {alignment_layer}{head}, expected one of {num_layers} layers "
-                f"(from 0, or -1 for the last) and {num_heads} heads (from 0); change them, with "
-                "method=guided_alignment by method.layer and method.head"
+                f"(from 0, or -1 for the last) and {num_heads} heads (from 0); change them (with "
+                "method=guided_alignment: method.layer and method.head)"
             )
         self.alignment_layer, self.alignment_head = alignment_layer % num_layers, alignment_head
 
     @property
     def alignments_name(self) -> str:
-        """Which layer and head the alignments are of."""
+        """The layer and head that the alignments come from."""
         head = "mean of its heads" if self.alignment_head is None else f"head {self.alignment_head}"
         return f"layer {self.alignment_layer}, {head}"
 
@@ -202,7 +202,7 @@ class MultiHeadDecoder(Decoder):
         return features, self.alignments(weights, state.memory.mask)
 
     def alignments(self, weights: Tensor, src_mask: Tensor) -> Tensor:
-        """Those of a layer's weights, ``[batch, heads, queries, ...]`` -> ``[batch, queries, positions]``."""
+        """Alignments from a layer's weights, ``[batch, heads, queries, ...]`` -> ``[batch, queries, positions]``."""
         chosen = weights.mean(1) if self.alignment_head is None else weights[:, self.alignment_head]
         return self.over_source(chosen, src_mask)
 

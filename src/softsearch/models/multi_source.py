@@ -1,8 +1,9 @@
 """Translation from several sources at once (Zoph & Knight 2016, arXiv:1601.00710): an encoder for each, and attention.
 
 The sources are one line, with a tag between them: ``a man <and> un homme``. Each ends with the tag or with EOS. If a
-line has too few sources, the others are EOS alone; further tags are tokens of the last source. The first source may
-be feature vectors, as of an image with its caption (Calixto, Liu & Campbell 2017, P17-1175, attend to both so).
+line has too few sources, the missing ones are just EOS; extra tags are tokens of the last source. The first source may
+be feature vectors, such as an image's with its caption (Calixto, Liu & Campbell 2017, P17-1175, attend to both in this
+way).
 """
 
 from collections.abc import Callable, Sequence
@@ -31,17 +32,17 @@ from softsearch.text.vocabulary import FIRST_TAG, PAD
 
 
 class MultiSourceEncoder(Encoder):
-    """An encoder for each source of a line, and one state from their last ones (section 3.1, "Basic").
+    """An encoder for each source of a line; their last states are combined (section 3.1, "Basic").
 
-    In each layer h = tanh(W_c [h_1; h_2]) and, of LSTMs, c = c_1 + c_2; both directions of a bidirectional layer lie
-    side by side. So do the states of the sources, which are 0 outside of their own part of the line: any decoder with
-    attention can read them, and attends to all sources at once.
+    In each layer h = tanh(W_c [h_1; h_2]) and, for LSTMs, c = c_1 + c_2, with both directions of a bidirectional layer
+    side by side. The states of the sources are also side by side, and 0 outside their own part of the line: any decoder
+    with attention can read them, and attends to all sources at once.
 
     Args:
-        embedding: of all sources.
+        embedding: shared by all sources.
         encoder: called with ``embedding=``, returns the encoder of one source.
         num_sources: 2 in the paper.
-        feature_dim: the first source is feature vectors of this width, attended to as they are.
+        feature_dim: the first source is feature vectors of this width, attended to unchanged.
 
     Raises:
         ConfigError: the encoder of one source has fewer states than tokens, or no source is text.
@@ -68,7 +69,7 @@ class MultiSourceEncoder(Encoder):
         one = texts[-1].description
         if one.tokens_per_position > 1:
             raise ConfigError(
-                f"model.encoder.encoder has a state for every {one.tokens_per_position} tokens, and a "
+                f"model.encoder.encoder has a state for every {one.tokens_per_position} tokens, but a "
                 "MultiSourceEncoder needs one for each token; set model.encoder.encoder to a RecurrentEncoder"
             )
         self.state_projections = nn.ModuleList(  # W_c
@@ -109,7 +110,7 @@ def find_sources(src_tokens: Tensor, src_mask: Tensor, count: int) -> Sources:
     begins, ends = [torch.zeros_like(length)], []
     for index in range(count - 1):
         ends.append((src_mask & (source <= index)).sum(1))
-        begins.append(torch.minimum(ends[-1], length - 1))  # of a source that the line lacks: at EOS
+        begins.append(torch.minimum(ends[-1], length - 1))  # a source that the line lacks begins at EOS
     begin, end = torch.stack(begins, dim=1), torch.stack([*ends, length], dim=1)
     positions = torch.arange(src_tokens.shape[1], device=src_tokens.device)
     return Sources(begin, positions < (end - begin)[..., None])
@@ -128,9 +129,9 @@ def _combine(projection: nn.Module, layers: list[FinalState]) -> FinalState:
 
 
 class MultiSourceDecoder(LuongDecoder):
-    """A :class:`LuongDecoder` with an attention of its own to each source (section 3.4).
+    """A :class:`LuongDecoder` with a separate attention to each source (section 3.4).
 
-    h~_t = tanh(W_c [c_t^1; c_t^2; h_t]). The alignments are the mean of all attentions'.
+    h~_t = tanh(W_c [c_t^1; c_t^2; h_t]). The alignments are the mean over the attentions.
 
     Raises:
         ConfigError: the encoder has one source only, or its states or the attention's options do not fit.
@@ -186,7 +187,7 @@ class MultiSourceAttention(Attention):
     ) -> tuple[Tensor, AttentionOutput]:
         """The contexts side by side, and the combined output of all attentions.
 
-        The arguments are those of :meth:`Attention.forward`; ``memory`` holds the places of the sources before the
+        The arguments are those of :meth:`Attention.forward`; in ``memory`` the places of the sources precede the
         products.
         """
         begins, masks, *projected = memory.projected

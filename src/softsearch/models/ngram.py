@@ -15,10 +15,10 @@ from softsearch.ranges import Range
 
 
 class NGramTable(nn.Module):
-    """The n-grams of one order by context and word, as the nodes of a trie: the number of an n-gram is its place.
+    """The n-grams of one order by context and word, as the nodes of a trie: the number of an n-gram is its index.
 
-    One more n-gram, the last, stands for all that do not occur: as a context nothing follows it, and p stays that of
-    the order below. Before anything is counted it is the only one.
+    An extra n-gram, the last, stands for all that do not occur: as a context it has no successors, and p is that of the
+    order below. Before counting it is the only one.
     """
 
     offsets: Tensor  # [contexts + 1] int32: the n-grams of context c are those from offsets[c] to offsets[c + 1]
@@ -95,7 +95,7 @@ class NGramTables(OutputLayer):
         super().__init__()
         self.out_features = vocab_size
         self.register_buffer("unigrams", torch.full((vocab_size,), 1 / vocab_size))
-        sizes = [vocab_size + 1] + [1] * (order - 2)  # one context more stands for those that do not occur
+        sizes = [vocab_size + 1] + [1] * (order - 2)  # an extra context stands for those that do not occur
         self.tables = nn.ModuleList(NGramTable(size, vocab_size) for size in sizes)
 
     def forward(self, features: Tensor) -> Tensor:
@@ -114,14 +114,14 @@ class NGramDecoder(CountedDecoder):
     """Predicts a token from the ``order - 1`` tokens before it, by counts; it reads no source.
 
     p(w | h) is the interpolated modified Kneser-Ney estimate of :mod:`softsearch.models.kneser_ney` over the pieces of
-    the target vocabulary. Of the embeddings only the vocabulary's size counts.
+    the target vocabulary. Only the vocabulary's size is used from the embeddings.
 
-    The cache holds the numbers of the contexts of 1, ..., n - 2 words that end with the last token read; the context of
-    k words is what follows that of k - 1 words before it, so that each token read costs one look-up for each order. A
-    sentence begins with one BOS, before which there is no context.
+    The cache holds the numbers of the contexts of 1, ..., n - 2 words that end with the last token read. A context of k
+    words is a successor of the one of k - 1 words before it, so each token costs one look-up for each order. A sentence
+    begins with one BOS, before which there is no context.
 
     Raises:
-        ConfigError: the encoder reads the source, or there is another output layer.
+        ConfigError: the encoder reads the source, or an output layer is set.
     """
 
     output_projection: NGramTables

@@ -23,7 +23,7 @@ def rows_at_a_time(vocab: int, device: torch.device) -> int:
 
 
 class OutputLayer(nn.Module):
-    """Turns features ``[..., dim]`` into log probabilities ``[..., vocab]``, every row by itself."""
+    """Turns features ``[..., dim]`` into log probabilities ``[..., vocab]``, each row independently."""
 
     out_features: int  # the vocabulary's size
 
@@ -34,7 +34,7 @@ class OutputLayer(nn.Module):
     def cross_entropy(self, features: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
         """The loss with and without smoothing, summed over features ``[tokens, dim]`` and targets ``[tokens]``.
 
-        Log probabilities are computed some rows at a time, and recomputed in the backward pass.
+        Log probabilities are computed a few rows at a time, and again in the backward pass.
         """
         rows = rows_at_a_time(self.out_features, features.device)
         parts = [
@@ -51,17 +51,16 @@ class OutputLayer(nn.Module):
 class ClassFactored(OutputLayer):
     """p(w | t) = p(class(w) | t) p(w | class(w), t), both linear softmaxes (Goodman 2001, arXiv:cs/0108006).
 
-    Kalchbrenner & Blunsom 2013 train with such an output. As in Mikolov et al. 2011 words are put into classes by
-    frequency, here by ranges of ids: vocabularies have their frequent words first, so that no counts are needed.
-    Classes have the same size, the last one what is left. Training computes the classes and the words of the target's
-    class alone.
+    Kalchbrenner & Blunsom 2013 train with such an output. As in Mikolov et al. 2011 words are grouped by frequency;
+    here the classes are ranges of ids, because vocabularies list their frequent words first. All classes have the same
+    size, but the last one may be smaller. Training computes only the classes and the words of the target's class.
 
-    Label smoothing is of both softmaxes: -log p(w) becomes the smoothed cross-entropy of the class, plus that of the
-    word among those of the target's class.
+    Label smoothing applies to both softmaxes: -log p(w) becomes the smoothed cross-entropy of the class, plus that of
+    the word within the target's class.
 
     Args:
         word_projection: the linear layer from features to logits of all words.
-        num_classes: most classes; by default the square root of the vocabulary's size, which is fastest.
+        num_classes: maximum number of classes; by default the square root of the vocabulary's size, which is fastest.
 
     Raises:
         ConfigError: there are fewer words than classes.
@@ -82,7 +81,7 @@ class ClassFactored(OutputLayer):
     def forward(self, features: Tensor) -> Tensor:
         classes = self.class_projection(features).log_softmax(-1, dtype=accumulation_dtype(features))
         logits = self.word_projection(features)
-        missing = -self.out_features % self.class_size  # words, from the last class
+        missing = -self.out_features % self.class_size  # words that the last class lacks
         words = functional.pad(logits, (0, missing), value=-torch.inf).unflatten(-1, (-1, self.class_size))
         log_probs = classes[..., None] + words.log_softmax(-1, dtype=classes.dtype)
         return log_probs.flatten(-2)[..., : self.out_features]
@@ -94,7 +93,7 @@ class ClassFactored(OutputLayer):
         order = classes.argsort()
         counts = torch.bincount(classes, minlength=self.class_projection.out_features).tolist()
         words = (targets % self.class_size)[order].split(counts)
-        # One split, because a slice for each class would have a gradient of the whole matrix each.
+        # One split: the gradient of a slice for each class would be as large as the whole matrix.
         layers = (p.split(self.class_size) for p in (self.word_projection.weight, self.word_projection.bias))
         for x, within, weight, bias in zip(features[order].split(counts), words, *layers, strict=True):
             if within.shape[0]:
@@ -106,14 +105,14 @@ class ClassFactored(OutputLayer):
 class HierarchicalSoftmax(OutputLayer):
     """p(w | t) = the product of binary decisions from the root of a tree to the word's leaf (Morin & Bengio 2005).
 
-    p(left at n | t) = sigmoid(q_n' t + b_n): the node's vector is outside of the hidden layer as in Mnih & Hinton 2008,
-    inside of it in the paper (section 4), where a search would need a hidden layer for each node. The paper's tree
+    p(left at n | t) = sigmoid(q_n' t + b_n): the node's vector is outside the hidden layer as in Mnih & Hinton 2008; in
+    the paper (section 4) it is inside, where a search would need a hidden layer for each node. The paper's tree
     comes from WordNet. Here it is the complete binary tree whose leaves are the words in the order of their ids:
     node n has the children 2n and 2n + 1, the root is 1, and word w is node V + w. Its depth is log2(V), at most one
     less for the first words, which are the frequent ones. Nodes are not words, so their vectors are never tied to
     embeddings.
 
-    Training computes the decisions of the target's path alone. Label smoothing is of each decision; the paper has none.
+    Training computes only the decisions on the target's path. Label smoothing applies to each; the paper has none.
 
     Args:
         word_projection: the linear layer that it replaces.
@@ -125,9 +124,9 @@ class HierarchicalSoftmax(OutputLayer):
         self.node_projection = xavier(nn.Linear(word_projection.in_features, self.out_features - 1))  # q_n, b_n
 
     def forward(self, features: Tensor) -> Tensor:
-        """The cross-entropy, level by level of the tree."""
+        """The log probabilities, level by level of the tree."""
         logits = self.node_projection(features).to(accumulation_dtype(features))
-        log_probs, first = torch.zeros_like(logits[..., :1]), 1  # of the nodes of a level, and the number of its first
+        log_probs, first = torch.zeros_like(logits[..., :1]), 1  # of the nodes on a level; number of the first one
         leaves: list[Tensor] = []
         while log_probs.shape[-1]:
             inner = min(log_probs.shape[-1], max(0, self.out_features - first))
@@ -144,7 +143,7 @@ class HierarchicalSoftmax(OutputLayer):
         path, is_right = node >> up, (node >> (up - 1)) % 2 == 1  # [tokens, depth]; 0 is above the root
         weight, bias = (parameter[(path - 1).clamp(min=0)] for parameter in self.node_projection.parameters())
         logits = ((weight @ features[..., None])[..., 0] + bias).to(accumulation_dtype(features))
-        right = functional.softplus(logits)  # -log p of it
+        right = functional.softplus(logits)  # -log p(right)
         left = right - logits
         real = path > 0
         nll = (right.where(is_right, left) * real).sum()
@@ -163,7 +162,7 @@ def linear_layer(output: nn.Linear | OutputLayer, user: str, advice: str) -> nn.
 
 
 def check_shortlist(decoder: Any) -> None:
-    """Refuses a shortlist for a decoder whose steps cannot compute some words alone.
+    """Refuses a shortlist for a decoder whose steps cannot compute only some of the words.
 
     Raises:
         ConfigError: they cannot.

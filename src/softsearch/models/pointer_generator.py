@@ -33,7 +33,7 @@ class CopyMixture(OutputLayer):
     def forward(self, features: Tensor) -> Tensor:
         src_len = (features.shape[-1] - self.dim - 1) // 2
         t, gate, alignments, src_tokens = features.split((self.dim, 1, src_len, src_len), dim=-1)
-        # Not next(self.parameters()), which FSDP takes away.
+        # Not next(self.parameters()), which FSDP removes.
         dtype = next(module.weight.dtype for module in self.modules() if isinstance(module, nn.Linear))
         return self.mix(t.to(dtype), gate, alignments, src_tokens.long())
 
@@ -49,11 +49,11 @@ class CopyMixture(OutputLayer):
         dtype = accumulation_dtype(t)
         gate, alignments = gate.to(dtype), alignments.to(dtype)
         generated = self.vocabulary_projection(t).log_softmax(-1, dtype=dtype) - functional.softplus(-gate)
-        # Only the source's words have more than what is generated: log(e^a + e^b) = a + softplus(b - a), [..., src_len]
+        # Only the source's words get more than is generated: log(e^a + e^b) = a + softplus(b - a), [..., src_len]
         copied = torch.zeros_like(generated).scatter_add(-1, src_tokens, alignments).gather(-1, src_tokens)
         safe = copied.where(copied > torch.finfo(dtype).tiny, 1.0)  # its logarithm and its gradient are finite
         more = functional.softplus(safe.log() - functional.softplus(gate) - generated.gather(-1, src_tokens))
-        share = (alignments / safe).detach()  # of the position in its word; 0 where nothing is copied
+        share = (alignments / safe).detach()  # each position's share of its word; 0 where nothing is copied
         return generated.scatter_add(-1, src_tokens, more * share)
 
 
@@ -62,7 +62,7 @@ class PointerGeneratorDecoder(AttentionalDecoder):
 
     p_gen = sigmoid(w_h' c_j + w_s' s_j + w_x' E y_{j-1} + b) (equation 8), and :class:`CopyMixture` over P_vocab, the
     decoder's softmax. Source and target share one vocabulary of pieces, so that every source piece has an id and no
-    extended vocabulary is needed. To copy the source's EOS ends the translation. Without the paper's coverage.
+    extended vocabulary is needed. Copying the source's EOS ends the translation. The paper's coverage is left out.
 
     Raises:
         ConfigError: the vocabularies differ in size, or the encoder's positions are not the source's pieces.
@@ -80,8 +80,8 @@ class PointerGeneratorDecoder(AttentionalDecoder):
         if encoder.has_own_mask:
             found = "reads feature vectors" if encoder.feature_dim else f"has {encoder.tokens_per_position} of them"
             raise ConfigError(
-                "model.decoder copies the source piece of each position of the encoder, but one of model.encoder "
-                f"{found}; change one"
+                "model.decoder copies the source piece of each position of the encoder, but a position of "
+                f"model.encoder {found}; change one of them"
             )
         hidden_dim, memory_dim = self.cell.hidden_dim, encoder.output_dim
         self.gate_projections = Projections(1, state=hidden_dim, embedding=embeddings.dim, context=memory_dim)

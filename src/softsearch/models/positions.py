@@ -15,14 +15,14 @@ class Positions(nn.Module):
     """Position encoding of a Transformer: added to its embeddings, or rotating its queries and keys.
 
     Args:
-        kind: an encoding that is added: ``sinusoidal`` and its other layouts as :func:`sinusoids` has them, or
-            ``learned``, a row for each position (Gehring et al. 2017, arXiv:1705.03122, section 3.1). ``rotary`` adds
-            nothing, but rotates queries and keys of self-attention by angles that grow with the position (Su et al.
-            2021, arXiv:2104.09864, equations 14, 15 and 34).
+        kind: an added encoding, which is ``sinusoidal``, another layout of :func:`sinusoids`, or ``learned``, a row for
+            each position (Gehring et al. 2017, arXiv:1705.03122, section 3.1); or ``rotary``, which adds nothing but
+            rotates queries and keys of self-attention by angles that grow with the position (Su et al. 2021,
+            arXiv:2104.09864, equations 14, 15 and 34).
         d_model: width of the embeddings.
-        num_heads: of self-attention.
-        max_positions: rows of ``learned``: sentences to read are not longer, EOS included; the end of a longer
-            translation reads the last row.
+        num_heads: heads of self-attention.
+        max_positions: rows of ``learned``: the longest sentence that can be read, EOS included; a longer translation
+            reads the last row from there on.
         scale: whether embeddings are multiplied by sqrt(d_model) (Vaswani et al. 2017, section 3.4).
 
     Raises:
@@ -60,7 +60,7 @@ class Positions(nn.Module):
         return position[..., None].float() * _frequencies(position, self.head_dim) if self.kind == "rotary" else None
 
     def check_length(self, length: int, side: str) -> None:
-        """Refuses a sentence to read that is longer than ``learned`` positions.
+        """Refuses a source or target that is longer than ``learned`` positions.
 
         Raises:
             InputError: the sentence is longer.
@@ -77,8 +77,8 @@ def sinusoids(position: Tensor, dim: int, kind: Kind = "sinusoidal") -> Tensor:
 
     ``sinusoidal``: PE(pos, 2i) = sin(pos / 10000^(2i/dim)), PE(pos, 2i+1) = cos(the same) (Vaswani et al. 2017, section
     3.5). ``sinusoidal_halves``: all sines before all cosines, as in Hugging Face's MarianMT.
-    ``sinusoidal_tensor2tensor``: these, of pos / 10000^(i / (dim/2 - 1)), as in Tensor2Tensor, the authors' code, and
-    in Marian and fairseq.
+    ``sinusoidal_tensor2tensor``: the halves with pos / 10000^(i / (dim/2 - 1)), as in Tensor2Tensor (the authors'
+    code), Marian and fairseq.
     """
     if kind == "sinusoidal_tensor2tensor":
         half = dim // 2

@@ -25,7 +25,7 @@ class RCTMDecoder(Decoder):
     s = S csm(e), h_1 = tanh(I v(f_1) + s), h_{i+1} = tanh(R h_i + I v(f_{i+1}) + s), o_{i+1} = O h_i; the paper's sigma
     is tanh here, and h_0 is zero. csm(e) is the final state of the encoder's last layer, its directions side by side.
 
-    h has ``hidden_dim`` units. Dropout is on the embeddings and before the output layer.
+    h has ``hidden_dim`` units. Dropout applies to the embeddings and before the output layer.
 
     Raises:
         ConfigError: the encoder has no final state.
@@ -84,15 +84,15 @@ class RCTM2Decoder(RCTMDecoder):
     h_1 = tanh(I v(f_1) + S F_1), h_{i+1} = tanh(R h_i + I v(f_{i+1}) + S F_{i+1}), o_{i+1} = O h_i. The paper's sigma
     is tanh here, h_0 is zero, and f_1 is BOS. h has ``hidden_dim`` units. Dropout is as in :class:`RCTMDecoder`.
 
-    icgm is the n-gram model upside down. Where K^i takes i - 1 columns away, J^i adds as many: each column writes to i
-    neighbours, through tanh. The layers of a pyramid over m words have m - 1, m - 3, m - 6, ... columns; M^r brings the
-    c columns of F^g to the smallest such layer that is not smaller, adding r - 1 columns, and J^i to J^2 go down from
-    there. So M is to J what L is to K in the sentence model; the paper says that there are kernels J and M, not how
-    they are used.
+    icgm is the n-gram model upside down. Where K^i removes i - 1 columns, J^i adds as many: each column writes to i
+    neighbours, through tanh. The layers of a pyramid over m words have m - 1, m - 3, m - 6, ... columns; M^r extends
+    the c columns of F^g to the smallest of these layers that has at least c, adding r - 1 columns, and J^i to J^2 go
+    down from there. So M is to J what L is to K in the sentence model; the paper says that there are kernels J and M,
+    not how they are used.
 
-    The paper has P(f|e) = P(f|e, m) P(m|e), m being the true length and P(m|e) a Poisson distribution. Here nothing may
-    know the length of what is still to be written: m is ``length_ratio`` times the source's length, rounded up, EOS
-    counted on both sides, but at least c. EOS alone ends a translation; words after the m-th read the last column.
+    The paper has P(f|e) = P(f|e, m) P(m|e), where m is the true length and P(m|e) a Poisson distribution. Here the true
+    length is unknown until the translation ends: m is ``length_ratio`` times the source's length, rounded up, EOS
+    counted on both sides, and at least c. Only EOS ends a translation; words after the m-th read the last column.
 
     Raises:
         ConfigError: the encoder has no n-grams.
@@ -110,13 +110,13 @@ class RCTM2Decoder(RCTMDecoder):
         if encoder.span == 1 or encoder.max_src_len is None:
             raise ConfigError(
                 "model.decoder (RCTM II) unfolds n-grams of the source, but model.encoder has none; "
-                "take the encoder of model=kalchbrenner2013_rctm2, or another decoder"
+                "use the encoder of model=kalchbrenner2013_rctm2, or another decoder"
             )
         super().__init__(embeddings=embeddings, encoder=encoder, hidden_dim=hidden_dim, dropout=dropout)
         dim = encoder.output_dim
         self.translation = xavier(nn.Linear(dim, dim, bias=False))  # T
         num_columns = [max(1, length - encoder.span + 1) for length in range(encoder.max_src_len + 1)]  # c
-        # By the source's length: the words that are expected, and the columns that they have more than F^g.
+        # By source length: the expected number of words, and how many more columns they need than F^g has.
         self.num_words = [max(c, math.ceil(length_ratio * length)) for length, c in enumerate(num_columns)]  # m
         self.missing = [m - c for m, c in zip(self.num_words, num_columns, strict=True)]
         self.widths = range(2, _last_width(max(self.missing)) + 1)
@@ -142,7 +142,7 @@ class RCTM2Decoder(RCTMDecoder):
         return columns[torch.arange(columns.shape[0], device=lengths.device)[:, None], last]
 
     def _unfold(self, columns: Tensor, missing: Tensor, last_width: int) -> Tensor:
-        """Adds ``missing`` columns to the real ones of each sentence, which zeros follow, ``[batch, dim, any]``."""
+        """Adds ``missing`` columns after the real ones of each sentence, before its zeros, ``[batch, dim, any]``."""
         widths = self.widths[: last_width - 1]
         limits = torch.tensor([triangle(width) for width in widths]).to(missing.device, non_blocking=True)
         layer = (missing[:, None] >= limits).sum(1) + 1  # i, the width of the first J
@@ -157,7 +157,7 @@ class RCTM2Decoder(RCTMDecoder):
     def _first(self, columns: Tensor, added: Tensor, last_width: int) -> Tensor:
         """Applies to each sentence the M for its number of columns, if any."""
         offset = torch.arange(last_width, device=added.device)
-        begin = triangle(added + 1) - 1  # of M^(added + 1) among its neighbours
+        begin = triangle(added + 1) - 1  # where M^(added + 1) begins among its neighbours
         index = (begin[:, None] + offset).clamp(0, self.first_kernels.shape[1] - 1)
         kernels = self.first_kernels[:, index] * (offset <= added[:, None])  # [dim, batch, last_width]
         n = last_width - 1

@@ -12,15 +12,15 @@ from softsearch.ranges import Size
 class Readout(nn.Module):
     """A readout t = f(U s + V E y + C c) of state, embedding and context; subclasses define f.
 
-    It is called with the widths of these three: embedding, state and context. One of your own may be any module that
-    has ``output_dim``, the two attributes below and :meth:`forward`; in YAML it is ``readout: {_target_:
-    mypackage.MyReadout, _partial_: true}``.
+    It is built with the widths of embedding, state and context. A custom readout may be any module with ``output_dim``,
+    the two attributes below and :meth:`forward`; in YAML it is ``readout: {_target_: mypackage.MyReadout, _partial_:
+    true}``.
     """
 
     output_dim: int  # of t
     option: str = "readout.dim"  # the decoder's option that sets output_dim, for messages
-    # The linear layer that the readout has for the context and for nothing else; in an exported graph the annotations
-    # go through it, once for a sentence. None: the context is read in another way.
+    # The linear layer that only the context goes through; an exported graph applies it to the annotations, once for
+    # each sentence. None: the context is read in another way.
     context_layer: ClassVar[str | None] = "projections.context"
 
     def __init__(self, dim: int, layer_norm: bool, **input_dims: int) -> None:
@@ -35,7 +35,7 @@ class Readout(nn.Module):
 
 
 class Maxout(Readout):
-    """t = maxout(U_o s + V_o E y + C_o c) (Bahdanau et al. 2015, appendix A.2.2), of ``dim`` units."""
+    """t = maxout(U_o s + V_o E y + C_o c) (Bahdanau et al. 2015, appendix A.2.2), with ``dim`` units."""
 
     def __init__(self, embedding_dim: int, state_dim: int, memory_dim: int, *, dim: Size) -> None:
         super().__init__(2 * dim, False, embedding=embedding_dim, state=state_dim, context=memory_dim)
@@ -46,9 +46,9 @@ class Maxout(Readout):
 
 
 class Tanh(Readout):
-    """t = tanh(W_t1 s + W_t2 E y + W_t3 c) (Sennrich et al. 2017, section 2), of ``dim`` units.
+    """t = tanh(W_t1 s + W_t2 E y + W_t3 c) (Sennrich et al. 2017, section 2), with ``dim`` units.
 
-    With ``layer_norm`` each product is normalised by itself, as Nematus does where its GRUs do.
+    With ``layer_norm`` each product is normalised separately, as in Nematus with layer normalisation.
     """
 
     def __init__(

@@ -13,10 +13,10 @@ from softsearch.models.interface import FinalState
 from softsearch.models.loop_weights import one_gradient_per_matrix
 
 _KERNELS: dict[type[Cell], Any] = {ElmanCell: torch.rnn_tanh, LSTMCell: torch.lstm, GRUCell: torch.gru}
-# What gates get at padding, in the order of the kernel's blocks, so that the state stays: an LSTM's i, f, g, o and a
-# GRU's r, z, candidate. An Elman cell has no gates.
+# Added to the gates at padding, in the order of the kernel's blocks, so that the state stays: an LSTM's i, f, g, o and
+# a GRU's r, z, candidate. An Elman cell has no gates.
 _STAY: dict[type[Cell], tuple[float, ...]] = {LSTMCell: (-1e4, 1e4, 0, 0), GRUCell: (0, 1e4, 0)}
-_ALIGNED = 8  # units that a matrix product on a GPU likes its width to be a multiple of
+_ALIGNED = 8  # matrix products on a GPU are fastest if their width is a multiple of this
 
 
 class RecurrenceOutput(NamedTuple):
@@ -66,8 +66,9 @@ class Recurrence(nn.Module):
     def forward(self, x: Tensor, mask: Tensor | None = None, initial: State | None = None) -> RecurrenceOutput:
         """Reads ``x`` ``[batch, len, input_dim]``.
 
-        The mask is ``[batch, len]``, True = real token, with padding on the right; none: all are real. ``initial`` is
-        the state before the first token of a layer with one direction, see :meth:`Cell.start_from`; zeros by default.
+        ``mask`` is ``[batch, len]``, True = real token, with padding on the right; by default all are real. ``initial``
+        is the state before the first token of a layer with one direction, see :meth:`Cell.start_from`; zeros by
+        default.
         """
         cell = self.forward_cell
         resets_before = isinstance(cell, GRUCell) and cell.reset == "before"
@@ -135,9 +136,9 @@ def _padded(
     options: tuple[Any, ...],
     stay: tuple[float, ...],
 ) -> tuple[Tensor, list[Tensor]]:
-    """Runs a kernel over all tokens: faster than packed sequences, and nothing waits for lengths on a GPU.
+    """Runs a kernel over all tokens: faster than packed sequences, and on a GPU it need not wait for lengths.
 
-    A further input is 1 at padding, where it closes and opens gates, which ``stay`` has the weights of.
+    An extra input, 1 at padding, closes and opens gates with the weights ``stay``.
     """
     hidden_dim = state[0].shape[-1]
     padding = (~mask[..., None]).to(x.dtype)
@@ -147,7 +148,7 @@ def _padded(
     # Four for each direction, those of the input first.
     weights = [w if i % 4 else torch.cat((w, column), dim=1) for i, w in enumerate(weights)]
     states, *last = kernel(x, _one_or_list(state), weights, *options, True)
-    # An LSTM's c stays, but not its output, of which the last one is needed.
+    # At padding an LSTM's c stays, but its output does not: the last real one is taken.
     end = (mask.sum(1) - 1)[:, None, None].expand(-1, 1, hidden_dim)
     h = states[..., :hidden_dim].gather(1, end)[:, 0]
     return states, [torch.stack((h, *last[0][1:].unbind(0))), *last[1:]]

@@ -29,8 +29,8 @@ class RecurrentEncoder(Encoder):
     """A stack of recurrent layers; the states of the last one are the annotations.
 
     With a :class:`GRUCell`, one layer and both directions it is the encoder of Bahdanau et al. 2015 (appendix A.2.1).
-    Each direction has ``hidden_dim`` units; ``cell`` is called with two widths, see :class:`Cell`. Dropout is on the
-    embeddings, between layers and on the annotations (Zaremba et al. 2014, arXiv:1409.2329).
+    Each direction has ``hidden_dim`` units; ``cell`` is called with two widths, see :class:`Cell`. Dropout applies to
+    the embeddings, between layers and to the annotations (Zaremba et al. 2014, arXiv:1409.2329).
     """
 
     def __init__(
@@ -78,11 +78,11 @@ class NoSource(Encoder):
 
 
 class RecurrentDecoder(Decoder):
-    """A stack of recurrent layers that starts from the encoder's final states and reads nothing else of the source.
+    """A stack of recurrent layers that starts from the encoder's final states and reads nothing else from the source.
 
-    Each layer starts from that of the same depth, its directions side by side. An encoder without final states makes
-    it a language model (Mikolov et al. 2010), which starts from zeros. Dropout is on the embeddings, between layers and
-    before the output layer (Zaremba et al. 2014).
+    Each layer starts from the encoder's layer of the same depth, its directions side by side. An encoder without final
+    states makes it a language model (Mikolov et al. 2010), which starts from zeros. Dropout applies to the embeddings,
+    between layers and before the output layer (Zaremba et al. 2014).
 
     Raises:
         ConfigError: the encoder's final states do not fit.
@@ -172,7 +172,7 @@ class EncoderDecoder(Seq2Seq):
     With ``bidirectional`` each direction of the encoder has half of the ``hidden_dim`` units of a layer.
 
     Raises:
-        ConfigError: an odd number of units is to be shared between two directions.
+        ConfigError: two directions cannot share an odd number of units.
     """
 
     def __init__(

@@ -20,17 +20,17 @@ Reach = Literal["start", "cell", "readout"]
 class RNNencdecDecoder(Decoder):
     """The decoder of appendix A.1.2; the primes of its weights are left out.
 
-    c = tanh(V h_N), h_0 = tanh(V' c); h_t = GRU(h_{t-1}; E y_{t-1}, c), where r gates U h_{t-1} + C c together:
-    h~_t = tanh(W E y_{t-1} + r * (U h_{t-1} + C c)); s_t = maxout(O_h h_t + O_y E y_{t-1} + O_c c), p(y_t) =
-    softmax(G s_t). y_0 is BOS, with an embedding like any other, where the paper has zeros. With ``output_rank`` G is a
-    product G_l G_r, and ``output_projection`` is G_l. h_N is the final state of the encoder's last layer, its
-    directions side by side. That GRU is a :class:`GRUCell` with ``reset=after``; its ``layer_norm`` normalises
-    U h_{t-1} + C c as one. Any other ``cell`` reads W E y_{t-1} + C c, and an LSTM's memory starts from 0.
+    c = tanh(V h_N), h_0 = tanh(V' c); h_t = GRU(h_{t-1}; E y_{t-1}, c), where r gates U h_{t-1} + C c together: h~_t =
+    tanh(W E y_{t-1} + r * (U h_{t-1} + C c)); s_t = maxout(O_h h_t + O_y E y_{t-1} + O_c c), p(y_t) = softmax(G s_t).
+    y_0 is BOS with an ordinary embedding, where the paper has zeros. With ``output_rank`` G is a product G_l G_r, and
+    ``output_projection`` is G_l. h_N is the final state of the encoder's last layer, its directions side by side. The
+    GRU is a :class:`GRUCell` with ``reset=after``, whose ``layer_norm`` normalises U h_{t-1} + C c as one. Any other
+    ``cell`` reads W E y_{t-1} + C c, and an LSTM's memory starts from 0.
 
-    ``summary`` says how far c reaches: ``readout``, as above; ``cell``, without O_c c; ``start``, without C c either,
-    so that h_0 alone has it and h_t = GRU(h_{t-1}; E y_{t-1}), as in Sutskever et al. 2014 (arXiv:1409.3215).
+    ``summary`` selects what reads c: ``readout``, all of the above; ``cell``, not the readout (no O_c c); ``start``,
+    h_0 alone (no C c either): h_t = GRU(h_{t-1}; E y_{t-1}), as in Sutskever et al. 2014 (arXiv:1409.3215).
 
-    h and c have ``hidden_dim`` units, s ``maxout_dim``. Dropout is on the embeddings, on c and on s.
+    h and c have ``hidden_dim`` units, s ``maxout_dim``. Dropout applies to the embeddings, to c and to s.
 
     Raises:
         ConfigError: the encoder has no final state.
@@ -54,7 +54,7 @@ class RNNencdecDecoder(Decoder):
         self.initial_state_projection = nn.Linear(hidden_dim, hidden_dim)  # V'
         self.cell = cell(dim, hidden_dim)
         width = self.cell.input_projection.out_features
-        for_cell = None if summary == "start" else nn.Linear(hidden_dim, width, bias=False)  # of a GRU C_z, C_r, C
+        for_cell = None if summary == "start" else nn.Linear(hidden_dim, width, bias=False)  # for a GRU C_z, C_r, C
         self.cell_summary_projection = for_cell
         reads = {"summary": hidden_dim} if summary == "readout" else {}
         self.readout_projections = Projections(
@@ -71,7 +71,7 @@ class RNNencdecDecoder(Decoder):
             xavier(self.output_factor)
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
-        """h_0, and the products with c once for all steps."""
+        """h_0, and the products with c, computed once for all steps."""
         c = self.dropout(torch.tanh(self.summary_projection(encoded.final[-1].joined()[0])))
         h = torch.tanh(self.initial_state_projection(c)).to(self.initial_state_projection.weight.dtype)
         for_cell = () if self.cell_summary_projection is None else (self.cell_summary_projection(c),)
@@ -79,7 +79,7 @@ class RNNencdecDecoder(Decoder):
         return DecoderState.initial(encoded, self.cell.start_from(h), for_cell + for_maxout)
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
-        """Loops over the cell alone; the readouts of all steps are computed at once."""
+        """Loops only over the cell; the readouts of all steps are computed at once."""
         embedded = self.dropout(self.embedding(tgt_tokens))  # [batch, tgt_len, embedding_dim]
         for_cell, for_maxout = _products(state.memory.projected)
         cache, states = state.cache, []
@@ -91,7 +91,7 @@ class RNNencdecDecoder(Decoder):
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         for_cell, for_maxout = _products(tuple(p[:, None] for p in state.memory.projected))
-        # A sentence's beams lie on an axis of their own, [sentences, beams, ...].
+        # Beams are on a separate axis, [sentences, beams, ...].
         sentences = state.memory.mask.shape[0]
         embedded = self.dropout(self.embedding(tokens)).unflatten(0, (sentences, -1))
         cache = tuple(tensor.unflatten(0, (sentences, -1)) for tensor in state.cache)

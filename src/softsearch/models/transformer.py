@@ -55,7 +55,7 @@ class Residual(nn.Module):
 
 
 class LayerOptions(NamedTuple):
-    """The options that layers of an encoder and of a decoder have in common."""
+    """The options that encoder and decoder layers share."""
 
     d_model: int
     d_ff: int
@@ -70,13 +70,13 @@ class LayerOptions(NamedTuple):
         return Residual(self.d_model, self.dropout, pre_norm=self.pre_norm, norm_eps=self.norm_eps)
 
     def final_norm(self) -> nn.Module:
-        """Makes the norm after all layers, which post-norm does not have."""
+        """Makes the norm after the last layer; post-norm has none."""
         return nn.LayerNorm(self.d_model, self.norm_eps) if self.pre_norm else nn.Identity()
 
     def feed_forward(self) -> nn.Sequential:
         """f(x W_1 + b_1) W_2 + b_2 (section 3.3).
 
-        f is max(0, x) there; ``gelu`` is x Phi(x) (Hendrycks & Gimpel 2016, arXiv:1606.08415), ``swish`` is
+        f is max(0, x) in the paper; ``gelu`` is x Phi(x) (Hendrycks & Gimpel 2016, arXiv:1606.08415), ``swish`` is
         x sigmoid(x) (Ramachandran et al. 2017, arXiv:1710.05941).
         """
         hidden, output = nn.Linear(self.d_model, self.d_ff), nn.Linear(self.d_ff, self.d_model)
@@ -89,8 +89,8 @@ class LayerOptions(NamedTuple):
 class ConvolutionalBlock(nn.Module):
     """M + C'_3([C_3(M); C_5(M); C_7(M)]) (Gao et al. 2020, arXiv:2004.14788, section 3.2), before self-attention.
 
-    Each C_w is a convolution over w positions with d_model filters, zeros outside of the sentence, and a leaky ReLU, as
-    in the authors' code, whose filters are also separable. ``widths`` are those of the parallel convolutions.
+    Each C_w is a convolution over w positions with d_model filters, zeros outside the sentence, and a leaky ReLU, as in
+    the authors' code, where the filters are also separable. ``widths`` are those of the parallel convolutions.
     """
 
     def __init__(self, d_model: int, widths: Sequence[int]) -> None:
@@ -145,7 +145,7 @@ class DecoderLayer(Layer):
     def with_weights(
         self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor, angles: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """:meth:`forward`, and the weights of the source, ``[batch, heads, tgt_len, src_len]``."""
+        """:meth:`forward`; also returns the weights on the source, ``[batch, heads, tgt_len, src_len]``."""
         x = self.self_attention_residual(x, lambda y: self.self_attention.sequence(y, angles))
         queries = self.cross_attention.queries(self.cross_attention_residual.before(x), keys.shape[0])
         y, weights = self.cross_attention.with_weights(queries, keys, values, mask)
@@ -155,7 +155,7 @@ class DecoderLayer(Layer):
     def step(
         self, x: Tensor, past: Tensors, bias: Tensor | None, source: Tensors, src_bias: Tensor, angles: Tensor | None
     ) -> tuple[Tensor, Tensors, Tensor]:
-        """Runs one position: ``x`` ``[rows, d_model]`` -> the same, the new past, the weights of the source.
+        """Runs one position: ``x`` ``[rows, d_model]`` -> the same, the new past, the weights on the source.
 
         The beams of a sentence are side by side on the axis of queries; ``src_bias`` is ``[sentences, 1, 1, src_len]``,
         the weights are ``[sentences, heads, beams, src_len]``.
@@ -171,14 +171,14 @@ class DecoderLayer(Layer):
 class TransformerEncoder(Encoder):
     """A stack of :class:`EncoderLayer`; the width of the embeddings is d_model.
 
-    Dropout is on the embeddings and on each sublayer's output (section 5.4). With ``pre_norm`` norms come before each
-    sublayer instead of after, and once more at the end; ``norm_eps`` is what they add to variances. ``activation`` is
-    that of :func:`feed_forward`; ``positions``, ``max_positions`` and ``scale_embeddings`` are options of
-    :class:`~softsearch.models.positions.Positions`. ``convolution_widths`` are those of a :class:`ConvolutionalBlock`
-    in each layer, for characters; without any there is none.
+    Dropout applies to the embeddings and to each sublayer's output (section 5.4). With ``pre_norm`` norms come before
+    each sublayer instead of after, and once more at the end; they add ``norm_eps`` to variances. ``activation`` is the
+    f of :meth:`LayerOptions.feed_forward`; ``positions``, ``max_positions`` and ``scale_embeddings`` are options of
+    :class:`~softsearch.models.positions.Positions`. ``convolution_widths`` puts a :class:`ConvolutionalBlock` with
+    these widths into each layer, for characters.
 
     Raises:
-        ConfigError: the width does not divide into heads of even width, or a convolution is even.
+        ConfigError: the width does not divide into heads of even width, or a convolution's width is even.
     """
 
     def __init__(
@@ -215,7 +215,7 @@ class TransformerEncoder(Encoder):
         """Encodes all positions at once.
 
         Raises:
-            InputError: a sentence is longer than learned positions.
+            InputError: a sentence is longer than the learned positions.
         """
         self.positions.check_length(src_tokens.shape[1], "source sentence")
         return self.encode(src_tokens, src_mask, torch.arange(src_tokens.shape[1], device=src_tokens.device))
@@ -236,8 +236,8 @@ class TransformerDecoder(MultiHeadDecoder):
     ``[rows, d_model]``. Options are the encoder's, and those of :class:`MultiHeadDecoder` for alignments.
 
     Raises:
-        ConfigError: the encoder's states or the heads do not fit the width of the embeddings, an SSRU is to be rotated,
-            or there is no such layer or head.
+        ConfigError: the encoder's states or the heads do not fit the width of the embeddings, ``rotary`` positions are
+            combined with an SSRU, or there is no such layer or head.
     """
 
     def __init__(
@@ -268,8 +268,8 @@ class TransformerDecoder(MultiHeadDecoder):
             )
         if self_attention == "ssru" and positions == "rotary":
             raise ConfigError(
-                "model.decoder.positions=rotary rotates queries and keys, which model.decoder.self_attention=ssru has "
-                "none of; set other positions"
+                "model.decoder.positions=rotary rotates queries and keys, which model.decoder.self_attention=ssru does "
+                "not have; set other positions"
             )
         self.positions = Positions(positions, d_model, num_heads, max_positions, scale=scale_embeddings)
         options = LayerOptions(d_model, d_ff, num_heads, dropout, pre_norm, activation, norm_eps)

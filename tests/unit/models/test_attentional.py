@@ -45,7 +45,7 @@ LSTM_AFTER = "+model.decoder.context_cell={_target_: softsearch.models.cells.LST
     [
         ("rnnsearch", [MEAN, "+model.decoder.initial_state.num_states=2"], "GRUCell, has 1; set"),
         ("rnnsearch", [LSTM_AFTER], "GRUCell, has 1 .*LSTMCell, 2;"),
-        ("chung2016", [LSTM_AFTER], "has one BiScaleCell, found a BiScaleCell and context_cell=LSTMCell; set"),
+        ("chung2016", [LSTM_AFTER], "needs one BiScaleCell, found a BiScaleCell and context_cell=LSTMCell; set"),
         ("chung2016", ["+model.decoder.cell.layer_norm=true"], "layer_norm is not an option of BiScaleCell"),
     ],
 )

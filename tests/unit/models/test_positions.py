@@ -59,7 +59,7 @@ def test_a_sentence_that_is_longer_than_the_table_is_refused_and_a_translation_r
 
 def test_an_ssru_has_nothing_to_rotate() -> None:
     embeddings = Embeddings(src_vocab_size=9, tgt_vocab_size=9, dim=8)
-    with pytest.raises(ConfigError, match=r"rotates queries and keys, which .*=ssru has none of"):
+    with pytest.raises(ConfigError, match=r"rotates queries and keys, which .*=ssru does not have"):
         TransformerDecoder(
             embeddings=embeddings,
             encoder=EncoderDescription(8),

@@ -46,7 +46,7 @@ def test_words_after_the_expected_ones_read_the_last_column() -> None:
 def test_it_needs_n_grams(name: str) -> None:
     embeddings = Embeddings(src_vocab_size=9, tgt_vocab_size=9, dim=8)
     encoder = small_model(name).encoder.description
-    with pytest.raises(ConfigError, match=r"unfolds n-grams of the source, but model\.encoder has none; take"):
+    with pytest.raises(ConfigError, match=r"unfolds n-grams of the source, but model\.encoder has none; use"):
         RCTM2Decoder(embeddings=embeddings, encoder=encoder, hidden_dim=8)
 
 
