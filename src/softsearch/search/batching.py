@@ -25,18 +25,18 @@ def translate_ids(
     """Translates any number of sentences; returns their n-best lists in the same order.
 
     Args:
-        step_fn: the model; with ``workers > 1`` it must allow calls from several threads.
+        step_fn: the model; with ``workers > 1`` it must be thread-safe.
         strategy: the search.
         sources: token ids.
-        batch_tokens: the most source tokens of a batch, padding included; a longer sentence is a batch of its own.
+        batch_tokens: the most source tokens in a batch, padding included; a longer sentence gets its own batch.
         prefixes: see :class:`PrefixStrategy`.
-        terms: of each source, which translations must contain.
+        terms: for each source, the terms that its translations must contain.
         workers: threads that search batches in parallel; does not change the batches.
         on_done: called after each batch with its number of sentences.
 
     Raises:
         ConfigError: ``batch_tokens`` or ``workers`` is below 1, or the strategy takes no prefixes.
-        InputError: the model returned NaN, a prefix cannot be written, or there are not as many as sources.
+        InputError: the model returned NaN, a prefix cannot be written, or the number of prefixes is wrong.
     """
     for name, value in (("batch_tokens", batch_tokens), ("workers", workers)):
         if value < 1:
@@ -80,10 +80,10 @@ def _in_batches(
     workers: int,
     on_done: Callable[[int], None] | None = None,
 ) -> None:
-    """Puts the n-best lists of batches of sentences into their places, in threads if there are several of both."""
+    """Puts the n-best lists of batches into their places, in threads if there are several threads and batches."""
     pool = ThreadPoolExecutor(workers)
     try:
-        # Another thread has memory of its own, which costs a single batch more than a tenth of its time.
+        # A new thread has its own memory arena, which costs a single batch more than a tenth of its time.
         done = pool.map(translate, batches) if workers > 1 and len(batches) > 1 else map(translate, batches)
         for batch, hypotheses in zip(batches, done, strict=True):
             for index, n_best in zip(batch, hypotheses, strict=True):
@@ -98,10 +98,10 @@ def _in_batches(
 def plan_batches(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
     """Cuts sentences of these lengths, longest first, into batches with ``sentences * longest <= batch_tokens``.
 
-    A longer sentence is a batch of its own. Batches hold indices into ``lengths``.
+    A longer sentence gets its own batch. Batches hold indices into ``lengths``.
     """
     batches: list[list[int]] = []
-    # Longest first: a batch that does not fit into memory fails at once, and threads end together.
+    # Longest first: a batch that does not fit into memory fails at once, and threads finish together.
     for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         longest = lengths[batches[-1][0]] if batches else 0
         if batches and (len(batches[-1]) + 1) * longest <= batch_tokens:

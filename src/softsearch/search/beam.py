@@ -23,16 +23,15 @@ class BeamSearch(SearchOptions, PrefixStrategy):
 
     EOS ends a hypothesis only if it is among the ``beam`` best continuations of the sentence, and never uses up a slot
     of the beam. A sentence is done when ``beam`` hypotheses have ended (unless ``exact_stop``), when no live one can
-    still enter its n-best list (:meth:`SearchOptions.bound`), or at the length limit; only then, and only if fewer than
-    ``n_best`` have ended, live ones are returned behind them, flagged ``truncated``. Live hypotheses are compared by
-    log probability, ended ones by score. Ties go to the lower row, then to the model's order. ``beam=1`` is greedy
-    search.
+    still enter its n-best list (:meth:`SearchOptions.bound`), or at the length limit. If fewer than ``n_best`` have
+    ended by then, live ones follow them, flagged ``truncated``. Live hypotheses are compared by log probability, ended
+    ones by score. Ties go to the lower row, then to the model's order. ``beam=1`` is greedy search.
 
     With ``groups`` it is diverse beam search (Vijayakumar et al. 2016, arXiv:1610.02424, section 3, algorithm 1): the
-    groups choose one after the other, each ranks its continuations by log probability minus ``diversity`` for each
-    earlier group's hypothesis that has just taken the same token (Hamming diversity; EOS is free), and is done when its
-    share of ``beam`` has ended. Log probabilities and scores do not contain that term. A translation that
-    several groups find is returned once.
+    groups choose in turn. A group ranks its continuations by log probability minus ``diversity`` for each earlier
+    group's hypothesis that has just taken the same token (Hamming diversity; EOS is free), and is done when its share
+    of ``beam`` has ended. Log probabilities and scores do not contain that term. A translation that several groups find
+    is returned once.
 
     ``n_best`` lists are shorter where fewer translations exist.
     """
@@ -68,27 +67,27 @@ Observer = Callable[["Batch", Candidates, Candidates, Choice, bool], None]
 class Batch:
     """The state of the search of one batch."""
 
-    # Told of each step of a sentence that is searched alone: the candidates before and after the constraints, what
-    # survives, and whether the search goes on.
+    # Called with each step of a sentence that is searched alone: the candidates before and after the constraints, the
+    # survivors, and whether the search goes on.
     observer: Observer | None = None
     offers: tuple[Choice, NDArray[np.float64]] | None = None  # continuations, and the nats by which they rank higher
 
     def __init__(self, src: Sentences, options: SearchOptions, constraints: Constraints) -> None:
         self.options, self.constraints = options, constraints
         self.group_size = options.beam // options.groups
-        self.src_lengths = [len(ids) + 1 for ids in src]  # with EOS, as attention has them
+        self.src_lengths = [len(ids) + 1 for ids in src]  # with EOS, which attention covers
         self.length = 0
         self.live = np.arange(len(src))
         self.log_probs = np.zeros((len(src), 1))  # [live sentences, beams]
         self.attended = np.zeros((len(src), 1, max(self.src_lengths)))  # [live sentences, beams, src_len]
         self.history = History(self.src_lengths, alignments=options.alignments)
         self.ended: list[list[Ending]] = [[] for _ in src]
-        self.distinct: list[set[tuple[int, ...]]] = [set() for _ in src]  # ended ones, with several groups
+        self.distinct: list[set[tuple[int, ...]]] = [set() for _ in src]  # ended hypotheses, with several groups
         self.ended_count = np.zeros((len(src), options.groups), dtype=np.int64)
-        self.to_beat = np.full(len(src), -np.inf)  # score of the last of a sentence's full n-best list
+        self.to_beat = np.full(len(src), -np.inf)  # the lowest score in a sentence's n-best list, if it is full
 
     def search(self, step_fn: StepFunction, src: Sentences) -> list[list[Hypothesis]]:
-        """Steps until all sentences are done; returns their n-best lists, empty where the constraints left no token.
+        """Steps until all sentences are done; returns their n-best lists, empty if the constraints left no token.
 
         Raises:
             InputError: see PrefixStrategy.
@@ -106,18 +105,18 @@ class Batch:
             state = step_fn.select(state, rows)
 
     def width(self) -> int:
-        """How many candidates the next step needs of each row.
+        """The number of candidates that the next step needs for each row.
 
-        One more than the beam: at most one is EOS, so `beam` others are always among them. Groups need no more: they
-        avoid the tokens of earlier groups, which are fewer than `beam` by a group's size.
+        It is the beam plus one: at most one candidate is EOS, so ``beam`` others remain. Groups need no more: they
+        avoid the tokens of earlier groups, of which there are at least a group's size fewer than ``beam``.
         """
         return self.constraints.width(self.options.beam + 1, self.live, self.length)
 
     def advance(self, candidates: Candidates) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Takes one step's candidates.
 
-        Returns the sentences that go on, as indices into those that were stepped; the rows to select once only these
-        are kept; and the tokens of the selected rows.
+        Returns the sentences that go on, as indices into those stepped; the rows to select once only these are kept;
+        and the tokens of the selected rows.
         """
         given, candidates = candidates, self.constraints.apply(candidates, self.live, self.length)
         self.length += 1
@@ -128,7 +127,7 @@ class Batch:
         limits = self.constraints.limits[self.live]
         at_limit = self.length >= limits
         self._truncate(survivors, at_limit)
-        # Nothing live, not even -inf, beats the -inf of a list that is not full.
+        # A list that is not full has -inf, which any live hypothesis reaches, even with -inf.
         hopeless = self.options.bound(self.at_best(survivors), limits) <= self.to_beat[self.live]
 
         beams = self.log_probs.shape[1]
@@ -144,7 +143,7 @@ class Batch:
         return going, rows.reshape(-1), tokens.reshape(-1)
 
     def at_best(self, survivors: Choice) -> NDArray[np.float64]:
-        """The greatest log probability that each sentence's live hypotheses may end with, ``[sentences]``."""
+        """The greatest log probability that the live hypotheses of each sentence may end with, ``[sentences]``."""
         return np.asarray(survivors.log_probs.max(axis=1))
 
     def _attend(self, alignments: NDArray[np.float32] | None) -> None:
@@ -166,10 +165,10 @@ class Batch:
         return Choice(*(np.concatenate(parts, axis=1) for parts in zip(*groups, strict=True)))
 
     def _best(self, candidates: Candidates, group: int, earlier: list[Choice]) -> Choice:
-        """The ``2 * group_size`` best continuations of each sentence in a group: half of them at most are EOS."""
+        """The ``2 * group_size`` best continuations of each sentence in a group; at most half of them are EOS."""
         sentences, beams = self.log_probs.shape
         k = candidates.tokens.shape[1]
-        # At first there is one row, which all groups continue.
+        # The first step has one row, which all groups continue.
         first = min(group * self.group_size, beams - 1)
         rows = slice(first, first + self.group_size)
         tokens = candidates.tokens.reshape(sentences, beams, k)[:, rows].reshape(sentences, -1)
@@ -179,7 +178,7 @@ class Batch:
         for other in earlier:
             for taken, alive in zip(other.tokens.T, np.isfinite(other.log_probs).T, strict=True):
                 ranking = ranking - self.options.diversity * ((tokens == taken[:, None]) & alive[:, None])
-        # Stable, so that equal ones stay in the order of their rows and then of their rank.
+        # Stable, so that ties keep the order of their rows and then of their rank.
         order = np.argsort(-ranking, axis=1, kind="stable")[:, : 2 * self.group_size]
         sentence = np.arange(sentences)[:, None]
         return Choice(totals[sentence, order], first + order // k, tokens[sentence, order])
@@ -192,7 +191,7 @@ class Batch:
             self.add_end(index, int(best.parents[index, rank]), float(best.log_probs[index, rank]), group)
 
     def add_end(self, index: int, row: int, log_prob: float, group: int = 0, bonus: float = 0.0) -> None:
-        """Stores the hypothesis of the live sentence ``index`` that ends after ``row``; it is ranked with a bonus."""
+        """Stores the hypothesis of the live sentence ``index`` that ends after ``row``; its rank includes a bonus."""
         sentence, n_best = int(self.live[index]), self.options.n_best
         score = self.score(index, row, log_prob + bonus)
         self._store(sentence, Ending(score, log_prob, self.length, row, False))
@@ -208,7 +207,7 @@ class Batch:
         return self.options.score(log_prob, self.length, self.attended[index, row, :src_length])
 
     def _store(self, sentence: int, end: Ending) -> None:
-        """Adds a hypothesis to those of the sentence, unless it has it already."""
+        """Adds a hypothesis to those of the sentence, unless it is there already."""
         if self.options.groups > 1:
             tokens, _ = self.history.trace(sentence, end.length, end.row, ended=not end.truncated)
             if tokens in self.distinct[sentence]:
@@ -217,7 +216,7 @@ class Batch:
         self.ended[sentence].append(end)
 
     def _survivors(self, best: Choice, group: int) -> Choice:
-        """The ``group_size`` best continuations other than EOS; rows of -inf fill up where there are fewer."""
+        """The ``group_size`` best continuations other than EOS, filled up with rows of -inf."""
         is_eos = best.tokens == EOS
         order = np.argsort(is_eos, axis=1, kind="stable")[:, : self.group_size]  # False first, order kept
         log_probs = np.where(is_eos, -np.inf, best.log_probs)
@@ -231,7 +230,7 @@ class Batch:
         return survivors
 
     def _truncate(self, survivors: Choice, at_limit: NDArray[np.bool_]) -> None:
-        """Fills the n-best lists of sentences at their limit from the hypotheses that are still live."""
+        """Fills the n-best lists of sentences at their limit from the live hypotheses."""
         for index in np.flatnonzero(at_limit).tolist():
             sentence, ends = int(self.live[index]), []
             for row in np.flatnonzero(np.isfinite(survivors.log_probs[index])):
@@ -243,7 +242,7 @@ class Batch:
                     self._store(sentence, end)
 
     def results(self) -> list[list[Hypothesis]]:
-        """The n-best lists: ended hypotheses by score, then truncated ones, whose scores lack EOS's share."""
+        """The n-best lists: ended hypotheses by score, then truncated ones, whose scores exclude EOS."""
         best = [sorted(ends, key=lambda e: (e.truncated, -e.score))[: self.options.n_best] for ends in self.ended]
         return [[self._read(sentence, end) for end in n_best] for sentence, n_best in enumerate(best)]
 

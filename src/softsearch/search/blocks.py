@@ -1,7 +1,7 @@
-"""Beam search whose steps run in blocks: the model makes a beam's choices too, and Python sees some steps at a time.
+"""Beam search in blocks of steps: the model makes a beam's choices too, and Python sees several steps at a time.
 
-A call from Python to a graph costs as much as a small model's step. What a block's steps chose is written down here as
-:class:`~softsearch.search.beam.BeamSearch` does, of which this is a part: the same hypotheses, scores and ties.
+A call from Python to a graph costs as much as a step of a small model. This module, a part of
+:class:`~softsearch.search.beam.BeamSearch`, turns a block's choices into the same hypotheses, scores and ties.
 """
 
 from typing import Any, NamedTuple
@@ -14,10 +14,10 @@ from softsearch.search.interface import Hypothesis, Sentences, StepFunction
 from softsearch.search.options import SearchOptions, length_norm
 from softsearch.text.vocabulary import BOS
 
-# Sentences; more at once are faster in single steps, which drop those that have ended. Of so few, a state copies those
-# that stay as soon as one ends (runtime.onnx_state), so that its sentences are those of the search.
+# Sentences; larger batches are faster in single steps, which drop sentences that have ended. At this size a state
+# copies the sentences that stay as soon as one ends (runtime.onnx_state), so its sentences are those of the search.
 MAX_SENTENCES = 4
-_STEPS = 32  # of one sentence; of several as many fewer
+_STEPS = 32  # for one sentence; fewer for several
 
 
 class Ending(NamedTuple):
@@ -25,13 +25,13 @@ class Ending(NamedTuple):
 
     score: float
     log_prob: float
-    length: int  # tokens, EOS included unless truncated
-    row: int  # of an ended one: the row that predicted EOS; of a truncated one: the row itself
+    length: int  # number of tokens, EOS included unless truncated
+    row: int  # the row that predicted EOS, or the hypothesis's own row if truncated
     truncated: bool
 
 
 def in_blocks(step_fn: StepFunction, src: Sentences, options: SearchOptions) -> list[list[Hypothesis]] | None:
-    """The n-best lists, best first; None where only single steps do the search, or say what is wrong with the model."""
+    """The n-best lists, best first; None if single steps must search, or report what is wrong with the model."""
     extra = options.alignments or options.exact_stop or options.coverage_penalty or options.groups > 1
     if (
         not getattr(step_fn, "has_block", False)
@@ -58,7 +58,7 @@ def in_blocks(step_fn: StepFunction, src: Sentences, options: SearchOptions) -> 
     while True:
         steps = min(_STEPS // live.size, int(by_sentence["limits"].max()) - length)
         chosen, state = model.run_block(settings | by_sentence, state, steps)
-        if not (chosen["checked"] < np.inf).all():  # NaN or +inf, of which single steps say where
+        if not (chosen["checked"] < np.inf).all():  # NaN or +inf: single steps report the position
             return None
         found.add(chosen, live, by_sentence["limits"][:, 0], length)
         length += len(chosen["checked"])
@@ -73,7 +73,7 @@ def in_blocks(step_fn: StepFunction, src: Sentences, options: SearchOptions) -> 
 
 
 class _Results:
-    """What the steps of a batch have chosen."""
+    """The choices made in the steps of a batch."""
 
     def __init__(self, options: SearchOptions, sentences: int) -> None:
         self.options = options
@@ -83,7 +83,7 @@ class _Results:
     def add(
         self, chosen: dict[str, NDArray[Any]], live: NDArray[np.int64], limits: NDArray[np.int64], length: int
     ) -> None:
-        """Writes down the steps of a block of the sentences ``live``, which had ``length`` tokens before it."""
+        """Records the steps of a block for the sentences ``live``, which had ``length`` tokens before it."""
         end_log_probs, end_rows, survivors = (chosen[name] for name in ("end_log_probs", "end_rows", "survivors"))
         for parents, tokens in zip(chosen["all_parents"], chosen["all_tokens"], strict=True):
             self.history.add_choices(live, parents, tokens)
@@ -100,7 +100,7 @@ class _Results:
         self.endings[sentence].append(Ending(score, float(log_prob), int(length), int(row), truncated))
 
     def n_best(self) -> list[list[Hypothesis]] | None:
-        """The hypotheses that ended by score, then those that were cut off; None if a sentence has none."""
+        """The hypotheses that ended, by score, then those that were cut off; None if a sentence has none."""
         best = [sorted(ends, key=lambda end: (end.truncated, -end.score)) for ends in self.endings]
         lists = [
             [self._read(sentence, end) for end in ends[: self.options.n_best]] for sentence, ends in enumerate(best)

@@ -11,7 +11,7 @@ from softsearch.search.interface import Candidates, Sentences, State, StepFuncti
 from softsearch.search.options import OutputOptions
 from softsearch.text.vocabulary import EOS
 
-_UNCONSTRAINED = -1  # stands for no token: a prefix has ended, or nothing repeats
+_UNCONSTRAINED = -1  # no token: a prefix has ended, or nothing repeats
 
 
 class Constraints:
@@ -41,12 +41,12 @@ class Constraints:
         self.lengths_only = not (self._ngram or self._banned.size or has_prefixes)
         self.none = self.lengths_only and not (self._least > 1).any()
         self._written = np.zeros((len(src), 1, 0), dtype=np.int64)  # [live sentences, rows, tokens]
-        self._repeats = self._written  # [live sentences, rows, n-grams so far] tokens that would repeat one
+        self._repeats = self._written  # [live sentences, rows, n-grams so far] tokens that would repeat an n-gram
 
     def width(self, k: int, live: NDArray[np.int64], step: int) -> int:
-        """The number of candidates to ask for so that the ``k`` best allowed ones of each row are among them.
+        """The number of candidates to request so that the ``k`` best allowed ones of each row are among them.
 
-        ``live`` are the indices of the sentences that are being stepped, ``step`` counts the tokens written so far.
+        ``live`` holds the indices of the sentences being stepped, ``step`` the number of tokens written so far.
         """
         if self.none:
             return min(k, self.vocab_size)
@@ -57,10 +57,10 @@ class Constraints:
         return min(k + too_short + self._banned.size + repeats, self.vocab_size)
 
     def apply(self, candidates: Candidates, live: NDArray[np.int64], step: int) -> Candidates:
-        """The candidates of all rows, checked, with -inf for those that are forbidden.
+        """The candidates of all rows, checked, with -inf for forbidden ones.
 
         Raises:
-            InputError: there are NaN, or the model gives the next token of a prefix no probability.
+            InputError: a log probability is NaN, or the next token of a prefix has no probability.
         """
         check_candidates(candidates, step)
         if self.none:
@@ -97,7 +97,7 @@ class Constraints:
     def advance(self, going: NDArray[np.int64], parents: NDArray[np.int64], tokens: NDArray[np.int64]) -> None:
         """Records the chosen tokens ``[going, rows]`` and the rows that they continue, ``parents [going, rows]``.
 
-        ``going`` are the sentences that go on, as indices into those that were stepped.
+        ``going`` holds the sentences that go on, as indices into those stepped.
         """
         if not self._ngram:
             return
@@ -110,9 +110,9 @@ class Constraints:
 
 
 class BannedTokens(StepFunctionWrapper):
-    """A StepFunction that never generates some tokens, whatever the search; the others keep their probabilities.
+    """A StepFunction that never generates certain tokens, in any search; the others keep their probabilities.
 
-    It does what the option ``banned`` does, which exact search and reranking lack.
+    It replaces the option ``banned``, which exact search and reranking do not have.
     """
 
     def __init__(self, step_fn: StepFunction, tokens: Sequence[int]) -> None:
@@ -131,7 +131,7 @@ def check_candidates(candidates: Candidates, step: int) -> None:
     """Checks that search can rank the candidates.
 
     Raises:
-        InputError: a row has NaN or no candidate of finite log probability.
+        InputError: a row has NaN, or no candidate with a finite log probability.
     """
     bad = ~np.isfinite(candidates.log_probs.max(axis=1))  # NaN where one is NaN
     if bad.any():
@@ -144,21 +144,21 @@ def check_candidates(candidates: Candidates, step: int) -> None:
 
 
 def no_token_left() -> InputError:
-    """The error of a sentence whose every possible next token is forbidden."""
+    """The error for a sentence without an allowed next token."""
     return InputError(
-        "the constraints forbid all tokens that may come next before the sentence may end; "
+        "the constraints forbid every next token before the sentence may end; "
         "ban fewer tokens, or lower search.min_length_factor, min_length_offset or no_repeat_ngram"
     )
 
 
 def _repeats(written: NDArray[np.int64], ngram: int) -> NDArray[np.int64]:
-    """Tokens that would complete an n-gram of a row a second time, ``[sentences, rows, n-grams]``; else -1."""
+    """Tokens that would repeat an n-gram of a row, ``[sentences, rows, n-grams]``; -1 where none would."""
     length = written.shape[2]
     if length < ngram:
         return written[:, :, :0]
     ngrams = sliding_window_view(written, ngram, axis=2)  # [sentences, rows, length - ngram + 1, ngram]
     last = written[:, :, None, length - ngram + 1 :]
-    again = (ngrams[..., :-1] == last).all(axis=3) & (ngrams[..., -1] != EOS)  # only rows that have ended hold EOS
+    again = (ngrams[..., :-1] == last).all(axis=3) & (ngrams[..., -1] != EOS)  # only ended rows hold EOS
     return np.where(again, ngrams[..., -1], _UNCONSTRAINED)
 
 
@@ -166,7 +166,7 @@ def _padded(prefixes: Sentences, sentences: int, vocab_size: int) -> NDArray[np.
     """The prefixes ``[sentences, longest + 1]``, _UNCONSTRAINED after their ends.
 
     Raises:
-        InputError: a prefix holds EOS or an id of no token.
+        InputError: a prefix holds EOS or an id outside the vocabulary.
     """
     padded = np.full((sentences, max(map(len, prefixes)) + 1), _UNCONSTRAINED)
     for row, prefix in zip(padded, prefixes, strict=True):

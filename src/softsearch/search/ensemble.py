@@ -1,4 +1,4 @@
-"""Ensembles of models with optional shallow fusion of a language model."""
+"""Ensembles of models, with optional shallow fusion of a language model."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -21,27 +21,27 @@ from softsearch.search.interface import (
 )
 from softsearch.search.options import Average
 
-_ROWS = 16  # averaged together: few enough to stay in the processor's cache from one pass to the next
+_ROWS = 16  # averaged at once: few enough to stay in the processor's cache between passes
 AVERAGES: tuple[Average, ...] = get_args(Average)
 
 
 class Ensemble(StepFunction):
     """A StepFunction that averages the next token's distributions of several models, in PyTorch, ONNX or mixed.
 
-    There are three means; weights are divided by their sum, and equal by default.
+    There are three kinds of mean; weights are divided by their sum, and equal by default.
 
     - ``probs``: ``log sum_i w_i p_i``, a mixture.
-    - ``unnormalised_log_probs``: ``sum_i w_i log p_i``, over a translation a product of experts (Hinton 2002). It is a
-      score, not a log probability: the less the members agree, the lower it is.
+    - ``unnormalised_log_probs``: ``sum_i w_i log p_i``, which over a translation is a product of experts (Hinton 2002).
+      It is a score, not a log probability: it falls as the members disagree.
     - ``log_probs``, the default: the same, normalised at each step. A translation has a probability, as with one model,
       and therefore a loss and a perplexity; disagreement alone costs nothing.
 
     Shallow fusion (Gulcehre et al. 2015, arXiv:1503.03535, section 4.1) then adds ``language_model_weight * log p_lm``
-    of a model that reads no source (``model=rnnlm``), which makes the result a score in any case.
+    of a model that reads no source (``model=rnnlm``); the result is then always a score.
 
     The members share the target vocabulary and read the same source ids (otherwise wrap them in
     :class:`WithMappedIds`). Models of weight 0 are not run, and a single member is passed through. Alignments are the
-    weighted mean over the members that have any.
+    weighted mean over the members that have them.
 
     Raises:
         ConfigError: there are no members, their vocabularies differ, or a weight is wrong.
@@ -98,7 +98,7 @@ class Ensemble(StepFunction):
         return tuple(m.start(src if i < len(self.members) else nothing) for i, m in enumerate(self.models))
 
     def step(self, tokens: NDArray[np.int64], state: tuple[State, ...], k: int) -> tuple[Candidates, tuple[State, ...]]:
-        """Averages the members' distributions; ties are in the order of their ids."""
+        """Averages the members' distributions; ties are ordered by id."""
         if len(self.models) == 1:
             candidates, after = self.members[0].step(tokens, state[0], k)
             return candidates, (after,)
@@ -132,7 +132,7 @@ class Ensemble(StepFunction):
 class WithMappedIds(StepFunctionWrapper):
     """A model whose source vocabulary, or order of source ids, differs from the caller's.
 
-    ``map_ids`` maps the caller's source ids to the model's. There are no alignments: they would be over other tokens.
+    ``map_ids`` maps the caller's source ids to the model's. It returns no alignments: they would refer to other tokens.
     """
 
     def __init__(self, step_fn: StepFunction, map_ids: Callable[[Sequence[int]], list[int]]) -> None:
@@ -150,12 +150,12 @@ class WithMappedIds(StepFunctionWrapper):
 def mean_log_probs(
     log_probs: Sequence[NDArray[np.float32]], weights: NDArray[np.float64], average: Average
 ) -> NDArray[np.float32]:
-    """The weighted mean of distributions ``[rows, vocab]``, see :class:`Ensemble`; all -inf where no token is possible.
+    """The weighted mean of distributions ``[rows, vocab]``, see :class:`Ensemble`; all -inf if no token is possible.
 
-    ``weights`` are positive and sum to 1. The arithmetic is in float32, as the members' own: it adds an error of some
-    1e-7 of a log probability, less than the members' sums have, and takes half the time of float64.
+    ``weights`` are positive and sum to 1. The arithmetic is in float32, like the members': it adds an error of about
+    1e-7 to a log probability, less than the members' own sums, and takes half the time of float64.
     """
-    shares = weights.tolist()  # plain numbers, with which float32 stays float32
+    shares = weights.tolist()  # plain numbers keep float32 arrays in float32
     if average == "probs":
         parts = [part + math.log(share) for part, share in zip(log_probs, shares, strict=True)]
         return log_sum_exp(np.stack(parts), axis=0)[0]

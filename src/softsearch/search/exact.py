@@ -1,4 +1,4 @@
-"""Exact search: the translation of the highest log probability under the model (Stahlberg & Byrne 2019)."""
+"""Exact search: the translation with the highest log probability under the model (Stahlberg & Byrne 2019)."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated, NamedTuple
@@ -13,32 +13,32 @@ from softsearch.search.interface import Hypothesis, Sentences, State, StepFuncti
 from softsearch.search.options import Beam, Lengths, Option
 from softsearch.text.vocabulary import BOS, EOS
 
-_BLOCK = 16  # nodes of a sentence that are expanded together
-_SENTENCES = 16  # sentences that are searched side by side
-_FIRST_K = 64  # children of a node that are fetched at first; more if the last one is still above the bound
+_BLOCK = 16  # nodes of a sentence expanded together
+_SENTENCES = 16  # sentences searched side by side
+_FIRST_K = 64  # children of a node fetched at first; more if the last is still above the bound
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExactSearch(Lengths):
-    """Depth-first branch and bound (arXiv:1908.10090, section 2, algorithm 2), by blocks of nodes.
+    """Depth-first branch and bound (arXiv:1908.10090, section 2, algorithm 2), in blocks of nodes.
 
-    A node is a prefix of a translation. Log probabilities only fall along a path, so a prefix is not expanded unless it
-    is more probable than the best translation so far, at first beam search's. Of a block's children the most probable
-    are expanded next, as a block.
+    A node is a prefix of a translation. Log probabilities only fall along a path, so a prefix is expanded only if it is
+    more probable than the best translation so far, which at first comes from beam search. The most probable children of
+    a block are expanded next, as a block.
 
-    The log probability is compared without length penalty: with one, the paper's bound excludes almost nothing at a
+    Log probabilities are compared without a length penalty: with one, the paper's bound excludes almost nothing at a
     limit of twice the source's length.
 
-    If no translation ends within the length limit, beam search's answer comes back, flagged ``truncated``. If
-    ``max_nodes`` are reached, the best translation so far is returned with ``optimal`` False. Minimum lengths are the
-    paper's search under length constraints.
+    If no translation ends within the length limit, beam search's result is returned, flagged ``truncated``. If the
+    limit ``max_nodes`` is reached, the best translation so far is returned with ``optimal`` False. Minimum lengths are
+    as in the paper's search under length constraints.
 
     Raises:
         ConfigError: a value is of the wrong type or out of range.
     """
 
-    beam: Beam = 5  # of the search that gives the first bound
-    max_nodes: Annotated[int, Range(1), Option("exact search: most prefixes expanded per sentence", 1_000_000)] = 20_000
+    beam: Beam = 5  # of the beam search that gives the first bound
+    max_nodes: Annotated[int, Range(1), Option("exact search: maximum prefixes per sentence", 1_000_000)] = 20_000
 
     @property
     def options(self) -> BeamSearch:
@@ -63,9 +63,9 @@ class ExactSearch(Lengths):
 class _OpenNodes(NamedTuple):
     """Nodes of one sentence that have not been expanded yet, best first."""
 
-    parents: NDArray[np.int64]  # rows of the level
+    parents: NDArray[np.int64]  # rows in the level
     tokens: NDArray[np.int64]
-    log_probs: NDArray[np.float64]  # of the node's prefix
+    log_probs: NDArray[np.float64]  # of the nodes' prefixes
 
     def at(self, index: slice | NDArray[np.int64]) -> "_OpenNodes":
         return _OpenNodes(self.parents[index], self.tokens[index], self.log_probs[index])
@@ -73,16 +73,16 @@ class _OpenNodes(NamedTuple):
 
 @dataclass
 class _Level:
-    """The children of one block of nodes of each sentence; every sentence has the same number of rows."""
+    """The children of one block of nodes per sentence; every sentence has the same number of rows."""
 
     state: State  # after the block was read
     sentences: NDArray[np.int64]
-    prefixes: NDArray[np.int64]  # [sentences, rows, tokens] what the block's rows have read, without BOS
+    prefixes: NDArray[np.int64]  # [sentences, rows, tokens] read by the block's rows, without BOS
     waiting: list[_OpenNodes]
 
 
 class _Tree:
-    """The search of a few sentences side by side; none depends on the others."""
+    """The independent searches of a few sentences, side by side."""
 
     def __init__(self, step_fn: StepFunction, src: Sentences, search: ExactSearch) -> None:
         options = search.options
@@ -90,14 +90,14 @@ class _Tree:
         self.limits = [options.max_length(len(ids)) for ids in src]
         self.least = [options.min_length(len(ids)) for ids in src]
         self.best = [n_best[0] for n_best in options(step_fn, src)]
-        # A truncated answer of beam search is not a translation and gives no bound.
+        # A truncated result of beam search is not a translation and gives no bound.
         self.bounds = np.array([-np.inf if best.truncated else best.log_prob for best in self.best])
-        self.skipped = np.full(len(src), -np.inf)  # the most probable node that the limit left out
-        self.nodes = np.ones(len(src), dtype=np.int64)  # the root
+        self.skipped = np.full(len(src), -np.inf)  # the most probable node dropped by the limit
+        self.nodes = np.ones(len(src), dtype=np.int64)  # the root counts
         self.levels: list[_Level] = []
 
     def search(self) -> list[Hypothesis]:
-        """Expands nodes, always of the deepest level that has any, until none is left; returns the best results."""
+        """Expands nodes, always on the deepest level that has any, until none is left; returns the best results."""
         count = len(self.src)
         begin, prefixes = np.full((count, 1), BOS, dtype=np.int64), np.zeros((count, 1, 0), dtype=np.int64)
         self._expand(np.arange(count), self.step_fn.start(self.src), begin, np.zeros((count, 1)), prefixes)
@@ -105,7 +105,7 @@ class _Tree:
             level = self.levels[-1]
             blocks = [self._take(level, index) for index in range(level.sentences.size)]
             if not any(waiting.tokens.size for waiting in level.waiting):
-                self.levels.pop()  # before going deeper: its state may be large
+                self.levels.pop()  # before descending: its state may be large
             active = np.flatnonzero([block.tokens.size for block in blocks])
             if active.size:
                 self._descend(level, active, [blocks[index] for index in active])
@@ -113,7 +113,7 @@ class _Tree:
         return [replace(h, optimal=bool(p) and not h.truncated) for h, p in zip(self.best, proven, strict=True)]
 
     def _take(self, level: _Level, index: int) -> _OpenNodes:
-        """Removes a sentence's next block of nodes from those that wait, and all that its bound excludes."""
+        """Removes a sentence's next block of nodes from the open ones, and drops those that its bound excludes."""
         sentence, waiting = level.sentences[index], level.waiting[index]
         worth = int(np.searchsorted(-waiting.log_probs, -self.bounds[sentence]))
         size = min(_BLOCK, worth, self.max_nodes - int(self.nodes[sentence]))
@@ -124,7 +124,7 @@ class _Tree:
         return waiting.at(slice(size))
 
     def _descend(self, level: _Level, active: NDArray[np.int64], blocks: list[_OpenNodes]) -> None:
-        """Expands a block of nodes of each of the sentences at the indices ``active`` of a level."""
+        """Expands a block of nodes for each sentence in ``active``, which holds indices into a level."""
         sizes = np.array([block.tokens.size for block in blocks])[:, None]
         columns = np.arange(sizes.max())
         # A sentence with fewer nodes than others repeats its last one, with probability 0.
@@ -152,7 +152,7 @@ class _Tree:
         """Reads ``tokens [sentences, rows]``, records translations that end, and makes a level of the children."""
         vocab_size = self.step_fn.vocab_size
         k = min(_FIRST_K, vocab_size)
-        while True:  # until all children above the bounds are among the candidates
+        while True:  # until the candidates include all children above the bounds
             candidates, after = self.step_fn.step(tokens.reshape(-1), state, k)
             check_candidates(candidates, prefixes.shape[2])
             totals = log_probs[:, :, None] + candidates.log_probs.reshape(*tokens.shape, -1)
@@ -171,7 +171,7 @@ class _Tree:
         self, sentence: int, prefixes: NDArray[np.int64], tokens: NDArray[np.int64], totals: NDArray[np.float64]
     ) -> _OpenNodes:
         """Records where a sentence's rows ``[rows, k]`` end, and returns the children that may become the best."""
-        length = prefixes.shape[1] + 1  # of the children
+        length = prefixes.shape[1] + 1  # of the children's prefixes
         is_eos = tokens == EOS
         ended = np.where(is_eos & (length >= self.least[sentence]), totals, -np.inf).max(axis=1)
         row = int(ended.argmax())
@@ -184,7 +184,7 @@ class _Tree:
         best_first = worth[np.argsort(-totals.reshape(-1)[worth], kind="stable")]
         log_probs = totals.reshape(-1)[best_first]
         room = self.max_nodes - int(self.nodes[sentence])
-        if best_first.size > room:  # no more of them can be expanded
+        if best_first.size > room:  # more cannot be expanded
             self.skipped[sentence] = max(self.skipped[sentence], log_probs[room])
         best_first = best_first[:room]
         return _OpenNodes(best_first // tokens.shape[1], tokens.reshape(-1)[best_first], log_probs[:room])

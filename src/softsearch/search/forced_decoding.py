@@ -11,7 +11,7 @@ from softsearch.search.batching import plan_batches
 from softsearch.search.interface import Candidates, Sentences, State, StepFunction, full_log_probs
 from softsearch.text.vocabulary import BOS, EOS
 
-_FIRST_K = 64  # candidates fetched for every row; most tokens are among them, and sorting all is ten times as slow
+_FIRST_K = 64  # candidates fetched for every row: they contain most tokens, and sorting all takes ten times as long
 
 
 class PairScore(NamedTuple):
@@ -19,7 +19,7 @@ class PairScore(NamedTuple):
 
     Attributes:
         log_prob: the natural log of p(tgt, EOS | src).
-        token_log_probs: those of each token of the target, then of EOS; they sum to ``log_prob``.
+        token_log_probs: log probabilities of the target's tokens, then of EOS; they sum to ``log_prob``.
     """
 
     log_prob: float
@@ -29,15 +29,15 @@ class PairScore(NamedTuple):
 def score_pairs(step_fn: StepFunction, src: Sentences, tgt: Sentences, *, batch_tokens: int) -> list[PairScore]:
     """Scores translations of any number and length, given as token ids.
 
-    A batch has at most ``batch_tokens`` tokens on either side, padding included; a longer pair is a batch of its
-    own. Scores do not depend on the batches.
+    A batch has at most ``batch_tokens`` tokens on either side, padding included; a longer pair gets its own batch.
+    Scores do not depend on the batches.
 
     Raises:
         InputError: the numbers of sources and translations differ, a token is outside the vocabulary, or the model
             returned NaN.
     """
     if len(src) != len(tgt):
-        raise InputError(f"{len(src)} sources and {len(tgt)} translations to score; expected as many of each")
+        raise InputError(f"{len(src)} sources and {len(tgt)} translations to score; expected equal numbers")
     for index, tokens in enumerate(tgt):
         outside = [token for token in tokens if not 0 <= token < step_fn.vocab_size]
         if outside:
@@ -62,9 +62,9 @@ def score_pairs(step_fn: StepFunction, src: Sentences, tgt: Sentences, *, batch_
 def forced_alignments(
     step_fn: StepFunction, src: Sentences, tgt: Sentences, *, batch_tokens: int
 ) -> list[NDArray[np.float32]] | None:
-    """The attention of a model that is made to write given translations; batches as in :func:`score_pairs`.
+    """The attention of a model that is forced to write given translations; batches as in :func:`score_pairs`.
 
-    Returns for each sentence ``[len(tgt) + 1, src_len]``, the last row EOS's, each row a distribution over the source;
+    Returns for each sentence ``[len(tgt) + 1, src_len]``, one distribution over the source for each token and for EOS;
     None if the model has no alignments.
     """
     rows: list[list[NDArray[np.float32]]] = [[] for _ in tgt]
@@ -77,10 +77,10 @@ def forced_alignments(
 
 
 class ForcedStep(NamedTuple):
-    """One step of the sentences of a batch that are not at their end; axis 0 = these sentences."""
+    """One step for the unfinished sentences of a batch; axis 0 = these sentences."""
 
-    pairs: NDArray[np.int64]  # their indices
-    position: int  # of the token that is to be written
+    pairs: NDArray[np.int64]  # indices of the sentences
+    position: int  # of the token to be written
     read: NDArray[np.int64]  # the token before it
     state: State  # before reading
     candidates: Candidates
@@ -90,7 +90,7 @@ class ForcedStep(NamedTuple):
 def forced_steps(
     step_fn: StepFunction, src: Sentences, tgt: Sentences, batch_tokens: int, *, k: int
 ) -> Iterator[ForcedStep]:
-    """Makes the model write ``tgt`` and EOS; a sentence that has been written is not stepped again."""
+    """Forces the model to write ``tgt`` and EOS; a finished sentence is not stepped again."""
     for batch in plan_batches([max(map(len, pair)) + 1 for pair in zip(src, tgt, strict=True)], batch_tokens):
         live, lengths = np.array(batch), np.array([len(tgt[index]) for index in batch])
         state, read = step_fn.start([src[index] for index in batch]), np.full(len(batch), BOS, dtype=np.int64)
@@ -104,7 +104,7 @@ def forced_steps(
 
 
 def _log_probs(step_fn: StepFunction, step: ForcedStep) -> NDArray[np.float32]:
-    """The log probabilities of the wanted tokens, which may not be among the candidates."""
+    """The log probabilities of the wanted tokens, whether or not they are among the candidates."""
     candidates = step.candidates
     is_wanted = candidates.tokens == step.wanted[:, None]  # [sentences, k]
     log_probs = np.take_along_axis(candidates.log_probs, is_wanted.argmax(axis=1)[:, None], axis=1)[:, 0]

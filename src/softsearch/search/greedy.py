@@ -1,4 +1,4 @@
-"""Greedy search: the most probable token at each step; and the loop that it shares with sampling."""
+"""Greedy search: the most probable token at each step, and the loop that it shares with sampling."""
 
 import itertools
 from collections.abc import Callable
@@ -51,9 +51,9 @@ def write(
 ) -> list[list[Hypothesis]]:
     """Writes ``copies`` independent translations of each source, token by token.
 
-    ``choose`` gets the candidates of all rows (-inf where forbidden) and the indices of the live ones, those of a
-    source side by side, and returns which candidate comes next in each row, ``[rows]``; it needs ``k`` candidates that
-    are not forbidden. Scores are mean log probabilities per token. The translations of a source come in the order in
+    ``choose`` gets the candidates of all rows (-inf where forbidden) and the indices of the live rows, those of a
+    source side by side, and returns the index of each row's next candidate, ``[rows]``. It needs ``k`` candidates that
+    are not forbidden. Scores are mean log probabilities per token. The translations of a source are in the order in
     which they ended.
 
     Raises:
@@ -63,7 +63,7 @@ def write(
         return []
     state = step_fn.start(src)
     if copies > 1:
-        # Not select: each is a sentence of its own, so that it shares no slots with others and is dropped when it ends.
+        # Not select: as a separate sentence each copy shares no slots with others and is dropped when it ends.
         state = step_fn.keep(state, np.repeat(np.arange(len(src)), copies))
     sources, given = ([ids for ids in side for _ in range(copies)] for side in (src, prefixes or ()))
     constraints = Constraints(options, sources, given or None, step_fn.vocab_size)
@@ -71,7 +71,7 @@ def write(
     results: list[list[Hypothesis]] = [[] for _ in src]
     live = np.arange(len(sources))
     log_probs, tokens = np.zeros(len(live)), np.full(len(live), BOS, dtype=np.int64)
-    for length in itertools.count():  # before the step
+    for length in itertools.count():  # tokens before the step
         candidates, state = step_fn.step(tokens, state, constraints.width(k, live, length))
         candidates = constraints.apply(candidates, live, length)
         choices = choose(candidates, live)[:, None]

@@ -11,13 +11,13 @@ from softsearch.errors import InputError
 class History:
     """The choices of every row at every step, for all sentences of a batch, finished ones included.
 
-    With ``alignments`` it keeps the attention too, cut to ``src_lengths``: tokens of each source, EOS included.
+    With ``alignments`` it also keeps the attention, cut to ``src_lengths`` (tokens of each source, EOS included).
     """
 
     def __init__(self, src_lengths: list[int], *, alignments: bool) -> None:
         self._src_lengths = src_lengths
         self._keep_alignments = alignments
-        self._parents: list[NDArray[np.int64]] = []  # per step [sentences, beams]: row of the step before
+        self._parents: list[NDArray[np.int64]] = []  # per step [sentences, beams]: row in the previous step
         self._tokens: list[NDArray[np.int64]] = []  # per step [sentences, beams]
         self._alignments: list[NDArray[np.float32]] = []  # per step [sentences, rows that predicted, src_len]
 
@@ -30,7 +30,7 @@ class History:
         """Records the attention of the live sentences' rows, ``[rows, src_len]``, before they are reordered.
 
         Raises:
-            InputError: alignments were asked for and the model has none.
+            InputError: alignments were requested but the model has none.
         """
         if not self._keep_alignments:
             return
@@ -44,7 +44,7 @@ class History:
     ) -> tuple[tuple[int, ...], NDArray[np.float32] | None]:
         """The tokens of a hypothesis without EOS, and the alignments ``[length, src_len]`` if they are kept.
 
-        ``length`` counts EOS if the hypothesis ``ended``; ``row`` then is the one that predicted EOS, else the
+        ``length`` counts EOS if the hypothesis ``ended``. ``row`` is then the one that predicted EOS, else the
         hypothesis's own after ``length`` steps.
         """
         tokens: list[int] = []
@@ -58,7 +58,7 @@ class History:
         return tuple(reversed(tokens)), np.stack(alignments[::-1]) if alignments else None
 
     def for_all(self, live: NDArray[np.int64], values: NDArray[Any]) -> NDArray[Any]:
-        """The values of all sentences: those of the live ones, and 0."""
+        """The values of the live sentences, with 0 for all others."""
         if len(live) == len(self._src_lengths):
             return values
         everyone = np.zeros((len(self._src_lengths), *values.shape[1:]), dtype=values.dtype)

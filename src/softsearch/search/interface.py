@@ -27,7 +27,7 @@ Sentences = Sequence[Sequence[int]]  # token ids without BOS and EOS
 class Candidates(NamedTuple):
     """The k most probable next tokens of each row and the attention of the step.
 
-    They come best first, except that the whole vocabulary (``k = vocab_size``) comes in the order of the ids, unsorted.
+    They are sorted, best first, except that the whole vocabulary (``k = vocab_size``) is in the order of the ids.
     """
 
     log_probs: NDArray[np.float32]  # [rows, k] natural log
@@ -39,7 +39,7 @@ class StepFunction(Protocol):
     """A model (or several) as search sees it: a PyTorch module, an ONNX bundle or an ensemble of either."""
 
     vocab_size: int
-    has_attention: bool  # whether its steps can give alignments
+    has_attention: bool  # whether its steps can return alignments
 
     def start(self, src: Sentences) -> State:
         """Encodes the sentences, with EOS added, and returns a state with one row for each."""
@@ -47,7 +47,7 @@ class StepFunction(Protocol):
     def step(self, tokens: NDArray[np.int64], state: State, k: int) -> tuple[Candidates, State]:
         """Reads one token per row ``[rows]`` and returns the ``k`` best continuations and the next state.
 
-        With ``k = vocab_size`` these are all tokens in the order of their ids, see :func:`whole_vocabulary`.
+        With ``k = vocab_size`` all tokens are returned in the order of their ids, see :func:`whole_vocabulary`.
         """
 
     def select(self, state: State, rows: NDArray[np.int64]) -> State:
@@ -79,7 +79,7 @@ class Hypothesis:
     """One translation."""
 
     tokens: tuple[int, ...]  # without EOS
-    log_prob: float  # natural log of p(tokens, EOS | source); without EOS's share when truncated
+    log_prob: float  # natural log of p(tokens, EOS | source); without EOS when truncated
     score: float  # log_prob after the length penalty; higher is better
     alignments: NDArray[np.float32] | None  # [len(tokens) + 1, src_len] (last row is EOS's; absent when truncated)
     truncated: bool  # the length limit was reached before EOS
@@ -112,8 +112,8 @@ class PrefixStrategy(ABC):
     ) -> list[list[Hypothesis]]:
         """Translates one batch of sources given as token ids; returns one n-best list for each, best first.
 
-        The translation of each source begins with the token ids in ``prefixes``, whatever the model and the constraints
-        say; a prefix that is longer than the length limit raises it.
+        The translation of each source begins with the token ids in ``prefixes``, regardless of the model and the
+        constraints; a prefix longer than the length limit raises the limit.
 
         Raises:
             InputError: the model returned NaN, a prefix cannot be written, or the constraints leave no token.
@@ -123,9 +123,9 @@ class PrefixStrategy(ABC):
 def full_log_probs(
     step_fn: StepFunction, tokens: NDArray[np.int64], state: State
 ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None, State]:
-    """One step over the whole vocabulary: each row reads one of ``tokens [rows]``.
+    """Runs one step over the whole vocabulary: each row reads one of ``tokens [rows]``.
 
-    Returns natural log probabilities ``[rows, vocab_size]`` by token id (-inf for what a shortlist forbids), the
+    Returns natural log probabilities ``[rows, vocab_size]`` by token id (-inf for tokens that a shortlist forbids), the
     alignments ``[rows, src_len]`` if the model has any, and the next state.
     """
     candidates, state = step_fn.step(tokens, state, step_fn.vocab_size)
@@ -133,7 +133,7 @@ def full_log_probs(
 
 
 def whole_vocabulary(log_probs: NDArray[np.float32], alignments: NDArray[np.float32] | None) -> Candidates:
-    """The candidates of a step that was asked for all tokens, from their log probabilities ``[rows, vocab_size]``."""
+    """The candidates of a step that requested all tokens, from their log probabilities ``[rows, vocab_size]``."""
     return Candidates(log_probs, np.broadcast_to(np.arange(log_probs.shape[1]), log_probs.shape), alignments)
 
 
@@ -142,7 +142,7 @@ def best_candidates(
 ) -> Candidates:
     """The ``k`` most probable tokens of each row (or all, if there are fewer), best first.
 
-    ``log_probs`` are ``[rows, choices]``, ``tokens`` the same or ``[choices]``. Equal ones stay in order.
+    ``log_probs`` are ``[rows, choices]``, ``tokens`` the same or ``[choices]``. Ties keep their order.
     """
     rows, size = log_probs.shape
     starts = np.arange(0, size, _BLOCK)
@@ -159,19 +159,19 @@ def best_candidates(
 
 
 def _greatest(values: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-    """The places of the ``k`` greatest values of each row, the greatest first; equal ones stay in order.
+    """The indices of the ``k`` greatest values of each row, the greatest first; ties keep their order.
 
-    A float's bits, negative ones flipped, are in the order of the floats. With the place below them they are whole
-    numbers of which no two are equal: NumPy sorts these several times as fast as it sorts floats stably.
+    A float's bits, inverted if negative, sort as the floats do. With the index in the bits below, they are distinct
+    integers, which NumPy sorts several times as fast as it sorts floats stably.
     """
-    bits = (values + np.float32(0)).view(np.int32).astype(np.int64)  # + 0 because -0 is equal to 0
+    bits = (values + np.float32(0)).view(np.int32).astype(np.int64)  # + 0 turns -0 into 0
     behind = values.shape[1] - 1 - np.arange(values.shape[1])
     keys = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits) << 32 | behind
     return values.shape[1] - 1 - (np.sort(keys, axis=1)[:, : -k - 1 : -1] & 0xFFFFFFFF)
 
 
 def log_sum_exp(log_probs: NDArray[np.floating], axis: int) -> NDArray[np.floating]:
-    """The log of the sum of probabilities along an axis, which stays with size 1; -inf where all are 0."""
+    """The log of the sum of probabilities along an axis, which is kept with size 1; -inf where all are 0."""
     top = log_probs.max(axis=axis, keepdims=True)
     top[np.isneginf(top)] = 0.0  # because -inf - -inf is NaN
     with np.errstate(divide="ignore"):

@@ -23,18 +23,18 @@ class MinimumBayesRisk:
     (arXiv:2108.04718, section 3).
 
     References stand for the model's distribution. Samples count equally (the Monte Carlo estimate of Eikema & Aziz);
-    the n-best list of another search has each translation once, so that each counts by its probability, normalised over
-    the list (Kumar & Byrne). A translation that comes several times is scored once. Truncated translations are neither
-    candidates nor references, unless all are.
+    the n-best list of another search contains each translation once, so each counts by its probability, normalised over
+    the list (Kumar & Byrne). A repeated translation is scored once. Truncated translations are neither candidates nor
+    references, unless all are truncated.
 
     Args:
-        candidates: finds what to choose from.
-        utility: of all pairs of candidates and references.
-        references: finds the references; None: they are the candidates.
-        n_best: candidates to return, by their expected utility.
+        candidates: the search that finds the candidates.
+        utility: a function of all pairs of candidates and references.
+        references: the search that finds the references; None: the candidates are the references.
+        n_best: number of candidates to return, ranked by expected utility.
 
     Raises:
-        ConfigError: there would be one candidate only, or an option is out of range.
+        ConfigError: there would be only one candidate, or an option is out of range.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class MinimumBayesRisk:
         n_best: NBest = 1,
     ) -> None:
         found = getattr(candidates, "n_best", 1)
-        expect(found > 1, "candidates.n_best", found, "at least 2 to choose from, as samples or a beam's n-best list")
+        expect(found > 1, "candidates.n_best", found, "at least 2, such as samples or a beam's n-best list")
         check_option("n_best", n_best, NBest)
         self.candidates, self.references, self.utility, self.n_best = candidates, references, utility, n_best
 
@@ -63,7 +63,7 @@ class MinimumBayesRisk:
 
     def _best(self, candidates: list[Hypothesis], references: list[Hypothesis], sampled: bool) -> list[Hypothesis]:
         different = {hypothesis.tokens: hypothesis for hypothesis in reversed(_ended(candidates))}
-        choices = list(different.values())[::-1]  # the first of equals, in the order in which they were found
+        choices = list(different.values())[::-1]  # the first of equals, in the order of discovery
         shares = reference_shares(_ended(references), sampled=sampled)
         utilities = self.utility([hypothesis.tokens for hypothesis in choices], list(shares))
         expected = utilities @ np.array(list(shares.values()))
@@ -72,11 +72,11 @@ class MinimumBayesRisk:
 
 
 def reference_shares(references: Sequence[Hypothesis], *, sampled: bool) -> dict[Tokens, float]:
-    """The different references with their shares of the probability, which sum to 1."""
+    """The distinct references with their shares of the probability, which sum to 1."""
     if sampled:
         counts = Counter(hypothesis.tokens for hypothesis in references)
         return {tokens: count / counts.total() for tokens, count in counts.items()}
-    log_probs = {hypothesis.tokens: hypothesis.log_prob for hypothesis in references}  # twice in the list is one event
+    log_probs = {hypothesis.tokens: hypothesis.log_prob for hypothesis in references}  # repetitions count once
     weights = np.exp(np.array(list(log_probs.values())) - max(log_probs.values()))
     return dict(zip(log_probs, (weights / weights.sum()).tolist(), strict=True))
 

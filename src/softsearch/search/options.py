@@ -1,7 +1,7 @@
-"""Search options in one table of types, ranges and descriptions; length limits, length and coverage penalties.
+"""Search options with their types, ranges and descriptions; length limits, length and coverage penalties.
 
 A strategy's options are the fields of its dataclass, with :class:`Option` in their annotations. YAML, the command line,
-the HTTP interface, bundles and docs/search.md have the same names, and take what they say of an option from here.
+the HTTP interface, bundles and docs/search.md use the same names, and take their descriptions from here.
 """
 
 import math
@@ -15,7 +15,7 @@ from softsearch.errors import ConfigError
 from softsearch.ranges import Range, fits, in_words
 from softsearch.text.vocabulary import EOS
 
-# Attention may be exactly 0 (outside a window, or by underflow), and no score may be -inf because of it.
+# Attention may be exactly 0 (outside a window, or by underflow), which must not make a score -inf.
 _MIN_ATTENTION = 1e-10
 
 
@@ -23,18 +23,18 @@ class Option(NamedTuple):
     """The description of an option for users; its type and range are in the same annotation."""
 
     help: str
-    recommended: float = math.inf  # the maximum in a bundle: a stranger's must not make a host do any amount of work
+    recommended: float = math.inf  # the maximum in a bundle: an untrusted one must not cost a host unlimited time
 
 
 LengthNorm = Literal["power", "gnmt"]
 Average = Literal["log_probs", "unnormalised_log_probs", "probs"]  # of the models of an ensemble
-MAX_BEAM = 1000  # hypotheses of a sentence; each has caches of its own
+MAX_BEAM = 1000  # hypotheses per sentence; each has its own caches
 Beam = Annotated[int, Range(1, MAX_BEAM), Option("beam size: hypotheses per sentence", 100)]
 NBest = Annotated[int, Range(1, 2**20), Option("translations of each sentence")]
-LengthPenalty = Annotated[  # any length to this power fits into a float
-    float, Range(0, 10), Option("divide log probabilities by length ** X; 0: do not")
+LengthPenalty = Annotated[  # any length to such a power fits into a float
+    float, Range(0, 10), Option("divide log probabilities by length ** X; 0: off")
 ]
-_Factor = Annotated[float, Range(0, 1000)]  # such limits fit into arrays of lengths
+_Factor = Annotated[float, Range(0, 1000)]  # such limits fit into integer arrays
 _Tokens = Annotated[int, Range(0, 2**20)]
 
 
@@ -49,7 +49,7 @@ class _CheckedOptions:
 
     def __post_init__(self) -> None:
         for name, hint in self.hints.items():
-            if (value := getattr(self, name)) is not getattr(type(self), name):  # the default, which fits
+            if (value := getattr(self, name)) is not getattr(type(self), name):  # not the default, which is valid
                 check_option(name, value, hint)
 
 
@@ -57,23 +57,23 @@ class _CheckedOptions:
 class Lengths(_CheckedOptions):
     """Limits on the lengths of translations, EOS included, for all searches.
 
-    At the maximum a translation may end below the minimum.
+    A translation that reaches the maximum may end below the minimum.
 
     Raises:
         ConfigError: a value is of the wrong type or out of range.
     """
 
-    max_length_factor: Annotated[_Factor, Option("most target tokens for each source token, plus the offset", 10)] = 2.0
-    max_length_offset: Annotated[int, Range(1, 2**20), Option("most target tokens for an empty source", 1000)] = 10
-    min_length_factor: Annotated[_Factor, Option("fewest target tokens for each source token", 100)] = 0.0
-    min_length_offset: Annotated[_Tokens, Option("fewest target tokens for an empty source")] = 0
+    max_length_factor: Annotated[_Factor, Option("maximum target tokens per source token, plus the offset", 10)] = 2.0
+    max_length_offset: Annotated[int, Range(1, 2**20), Option("maximum target tokens for an empty source", 1000)] = 10
+    min_length_factor: Annotated[_Factor, Option("minimum target tokens per source token", 100)] = 0.0
+    min_length_offset: Annotated[_Tokens, Option("minimum target tokens for an empty source")] = 0
 
     def max_length(self, src_len: int) -> int:
-        """The most tokens, EOS included, of a translation of ``src_len`` source tokens (EOS excluded)."""
+        """The maximum tokens, EOS included, of a translation of ``src_len`` source tokens (EOS excluded)."""
         return int(self.max_length_factor * src_len) + self.max_length_offset
 
     def min_length(self, src_len: int) -> int:
-        """The fewest tokens, EOS included, of a translation of ``src_len`` source tokens (EOS excluded)."""
+        """The minimum tokens, EOS included, of a translation of ``src_len`` source tokens (EOS excluded)."""
         return min(int(self.min_length_factor * src_len) + self.min_length_offset, self.max_length(src_len))
 
     def score(self, log_prob: float, length: int) -> float:
@@ -85,7 +85,7 @@ class Lengths(_CheckedOptions):
 class OutputOptions(Lengths):
     """Constraints on translations, the same for all searches that write from left to right.
 
-    Constraints cost candidates: a step asks for as many more as they may forbid.
+    A step requests as many extra candidates as the constraints may forbid.
 
     Raises:
         ConfigError: a value is of the wrong type or out of range.
@@ -93,20 +93,21 @@ class OutputOptions(Lengths):
 
     banned: Annotated[tuple[_Tokens, ...], Option("tokens that are never generated")] = ()
     no_repeat_ngram: Annotated[int, Range(0, 100), Option("never repeat a sequence of N tokens; 0: no limit")] = 0
-    alignments: Annotated[bool, Option("with the attention weights of each translation")] = False
+    alignments: Annotated[bool, Option("return the attention weights of each translation")] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        expect(EOS not in self.banned, "banned", self.banned, f"no EOS ({EOS}), without which no translation can end")
+        expect(EOS not in self.banned, "banned", self.banned, f"no EOS ({EOS}), because no translation could end")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions(OutputOptions):
-    """Options of beam search, besides the :class:`OutputOptions`.
+    """Options of beam search, in addition to :class:`OutputOptions`.
 
-    The score of a translation of ``length`` tokens, EOS included, is ``log_prob / length_norm(length) +
-    coverage_penalty * coverage``. Search stops when ``beam`` hypotheses have ended; with ``exact_stop`` it goes on
-    until no unfinished one can enter the n-best list. Each of the ``groups`` has ``beam / groups`` hypotheses.
+    The score of a translation of ``length`` tokens, EOS included, is
+    ``log_prob / length_norm(length) + coverage_penalty * coverage``. Search stops when ``beam`` hypotheses have ended;
+    with ``exact_stop``, only when no unfinished one can enter the n-best list. Each of the ``groups`` has
+    ``beam / groups`` hypotheses.
 
     Raises:
         ConfigError: a value is of the wrong type or out of range.
@@ -119,10 +120,10 @@ class SearchOptions(OutputOptions):
     coverage_penalty: Annotated[
         float, Range(0, 100), Option("weight of GNMT's coverage penalty, for unattended source words")
     ] = 0.0
-    exact_stop: Annotated[bool, Option("stop only when nothing better can follow, not when `beam` have ended")] = False
+    exact_stop: Annotated[bool, Option("stop only when nothing better is possible, not once `beam` have ended")] = False
     groups: Annotated[int, Range(1, MAX_BEAM), Option("diverse beam search in N groups, a divisor of `beam`")] = 1
     diversity: Annotated[
-        float, Range(0, 1000), Option("penalty in nats of a token for each earlier group that took it", 100)
+        float, Range(0, 1000), Option("penalty in nats on a token for each earlier group that took it", 100)
     ] = 0.5
 
     def __post_init__(self) -> None:
@@ -136,8 +137,8 @@ class SearchOptions(OutputOptions):
     def score(self, log_prob: float, length: int, attended: NDArray[np.floating] | None = None) -> float:
         """The score of a hypothesis of ``length`` tokens, EOS included; higher is better.
 
-        ``attended`` is the attention that each source token got from all of them, ``[src_len]``; without it the
-        coverage penalty is left out.
+        ``attended`` is the total attention that each source token received, ``[src_len]``; without it the coverage
+        penalty is left out.
         """
         score = float(log_prob / length_norm(length, self.length_penalty, self.length_norm))
         if attended is None or not self.coverage_penalty:
@@ -145,33 +146,33 @@ class SearchOptions(OutputOptions):
         return score + self.coverage_penalty * coverage(attended)
 
     def bound(self, log_probs: NDArray[np.float64], limits: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Upper bounds on the scores of what unfinished hypotheses become within ``limits`` tokens.
+        """Upper bounds on the scores that unfinished hypotheses can reach within ``limits`` tokens.
 
         Log probabilities only fall, no norm is greater than the one at the length limit, and the coverage penalty is
-        never above 0.
+        never positive.
         """
         return np.asarray(log_probs / length_norm(limits, self.length_penalty, self.length_norm))
 
 
 def length_norm(length: int | NDArray[np.int64], alpha: float, form: LengthNorm) -> float | NDArray[np.floating]:
-    """The divisor of a log probability, without which search prefers short translations; never falls with the length.
+    """The divisor of a log probability, which keeps search from preferring short translations; grows with the length.
 
     ``gnmt`` is lp(Y) of Wu et al. 2016 (arXiv:1609.08144, section 7, equation 14), which Vaswani et al. 2017 use too.
-    ``power`` is the same without its constant: 1 for ``alpha`` 0, so that ``alpha`` 1 gives the mean per token.
+    ``power`` is the same without its constants: ``alpha`` 0 divides by 1, ``alpha`` 1 gives the mean per token.
     """
     return length**alpha if form == "power" else ((5 + length) / 6) ** alpha
 
 
 def coverage(attended: NDArray[np.floating]) -> float:
-    """cp(X; Y) of Wu et al. 2016 (section 7, equation 14) for a ``beta`` of 1: 0 or less.
+    """cp(X; Y) of Wu et al. 2016 (section 7, equation 14) with ``beta`` 1; at most 0.
 
-    ``attended`` is the attention that each source token, EOS included, got from all target tokens, ``[src_len]``.
+    ``attended`` is the total attention that each source token, EOS included, received, ``[src_len]``.
     """
     return float(np.log(np.clip(attended, _MIN_ATTENTION, 1.0)).sum())
 
 
 def kind_of(hint: Any) -> tuple[Any, Range | None]:
-    """The type or the choices in the annotation of an option, without None, and its range."""
+    """The type or the choices in an option's annotation, without None, and the range."""
     limits = None
     while get_origin(hint) not in (None, Literal):
         limits = next((each for each in getattr(hint, "__metadata__", ()) if isinstance(each, Range)), limits)
@@ -180,7 +181,7 @@ def kind_of(hint: Any) -> tuple[Any, Range | None]:
 
 
 def option(hint: Any) -> Option:
-    """The description in the annotation of an option."""
+    """The description in an option's annotation."""
     return next((each for each in getattr(hint, "__metadata__", ()) if isinstance(each, Option)), Option(""))
 
 
@@ -188,7 +189,7 @@ def check_option(name: str, value: object, hint: Any) -> None:
     """Refuses a value that does not fit the annotation of its option.
 
     Raises:
-        ConfigError: names the option, its value and what was expected.
+        ConfigError: the value does not fit.
     """
     if not fits(value, hint):
         expect(False, name, value, in_words(hint, value))
@@ -198,7 +199,7 @@ def expect(holds: bool, name: str, value: object, expected: str) -> None:
     """Refuses the value of an option unless a condition holds.
 
     Raises:
-        ConfigError: names the option, its value and what was expected.
+        ConfigError: the condition does not hold.
     """
     if not holds:
         shown = "missing" if value is None else repr(list(value) if isinstance(value, tuple) else value)[:80]

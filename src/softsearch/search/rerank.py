@@ -17,7 +17,7 @@ IdMapping = Callable[[Sequence[int]], list[int]]
 
 @dataclass(frozen=True)
 class RescoringModel:
-    """A model that scores or proposes translations in addition to the searching model, with its own token ids."""
+    """An additional model that scores or proposes translations, with its own token ids."""
 
     step_fn: StepFunction
     src: IdMapping | None = None  # from the searching model's source ids to this model's; None: they are the same
@@ -43,7 +43,7 @@ class RescoringModel:
 class ScoredHypothesis(NamedTuple):
     """One translation with each model's log probability."""
 
-    hypothesis: Hypothesis  # with the searching model's log probability
+    hypothesis: Hypothesis  # its log_prob is the searching model's
     log_probs: tuple[float, ...]  # of the searching model, then of each scorer
 
 
@@ -53,11 +53,11 @@ class Rerank:
     The score of a translation is ``sum_i w_i log p_i / length ** length_penalty``, where p_1 is the searching model's
     probability and the length is counted in its tokens, EOS included. Weights are equal by default and may be negative.
     Scorers may be models that write from right to left (Liu et al. 2016, N16-1046; Sennrich et al. 2016,
-    arXiv:1606.02891, section 4), language models and any others. Proposers run the same search, and their translations
-    are scored with the rest. Truncated translations stay behind those that ended.
+    arXiv:1606.02891, section 4), language models and any others. Proposers run the same search; their translations are
+    scored with the rest. Truncated translations rank below those that ended.
 
     Raises:
-        ConfigError: there are not as many weights as models, or an option is out of range.
+        ConfigError: the number of weights differs from that of the models, or an option is out of range.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Rerank:
     def __call__(self, step_fn: StepFunction, src: Sentences) -> list[list[Hypothesis]]:
         """Translates one batch; see :class:`softsearch.search.interface.SearchStrategy`.
 
-        A hypothesis keeps the searching model's log probability, and has the weighted score; one that another model
+        A hypothesis keeps the searching model's log probability and gets the weighted score; one that another model
         proposed has no alignments. InputError if a model returned NaN.
         """
         return [
@@ -97,7 +97,7 @@ class Rerank:
         ]
 
     def candidates(self, step_fn: StepFunction, src: Sentences) -> list[list[ScoredHypothesis]]:
-        """All models' translations of each source with all their scores; the searching model's come first."""
+        """All models' translations of each source with all scores; the searching model's come first."""
         lists = [list(n_best) for n_best in self.search(step_fn, src)]
         self._join(step_fn, src, lists)
         repeated = [ids for ids, n_best in zip(src, lists, strict=True) for _ in n_best]
@@ -107,7 +107,7 @@ class Rerank:
         return [[ScoredHypothesis(h, (h.log_prob, *next(columns))) for h in n_best] for n_best in lists]
 
     def _join(self, step_fn: StepFunction, src: Sentences, lists: list[list[Hypothesis]]) -> None:
-        """Adds to ``lists`` the translations of the proposers alone, scored by the searching model."""
+        """Adds to ``lists`` the translations that only proposers found, scored by the searching model."""
         new: list[tuple[int, tuple[int, ...]]] = []
         seen = [{h.tokens for h in n_best} for n_best in lists]
         for proposer in self.proposers:

@@ -12,18 +12,18 @@ from softsearch.search.interface import Candidates, Hypothesis, PrefixStrategy, 
 from softsearch.search.options import NBest, Option, OutputOptions
 from softsearch.text.vocabulary import with_eos
 
-_PROBABILITIES = 2**24  # most that are drawn from at a time, 128 MB; a sentence may have more
+_PROBABILITIES = 2**24  # number to draw from at a time, 128 MB; a single sentence may exceed it
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling(OutputOptions, PrefixStrategy):
     """Ancestral sampling: each token is drawn given those before it.
 
-    A token is drawn from p ** (1 / temperature), from its ``top_k`` best tokens if that is set, and of these from the
-    nucleus: the fewest that have ``top_p`` of the probability together (Holtzman et al. 2020, arXiv:1904.09751,
+    A token is drawn from p ** (1 / temperature), restricted to the ``top_k`` best tokens if that is set, then to the
+    nucleus: the fewest tokens that together have ``top_p`` of the probability (Holtzman et al. 2020, arXiv:1904.09751,
     sections 3.1 to 3.3). Log probabilities and scores are those of the unchanged model.
 
-    A sample depends on ``seed``, the source ids and the sample's number alone: not on the batch, its order or threads,
+    A sample depends only on ``seed``, the source ids and the sample's number: not on the batch, its order or threads,
     nor on how many samples are drawn. Equal sources get equal samples.
 
     Samples come back best first, and may be equal.
@@ -33,19 +33,19 @@ class Sampling(OutputOptions, PrefixStrategy):
     """
 
     n_best: NBest = 1
-    temperature: Annotated[  # log probabilities divided by the least one are finite
+    temperature: Annotated[  # log probabilities divided by the minimum are finite
         float, Range(1e-9, 100), Option("below 1: more probable tokens")
     ] = 1.0
-    top_k: Annotated[Annotated[int, Range(1, 2**20)] | None, Option("draw from the N most probable tokens only")] = None
+    top_k: Annotated[Annotated[int, Range(1, 2**20)] | None, Option("draw only from the N most probable tokens")] = None
     top_p: Annotated[
-        float, Range(0, 1, open_low=True), Option("draw from the most probable tokens with this share together")
+        float, Range(0, 1, open_low=True), Option("draw from the most probable tokens that together have this share")
     ] = 1.0
     seed: Annotated[Seed, Option("the same seed gives the same samples")] = 1
 
     def __call__(
         self, step_fn: StepFunction, src: Sentences, *, prefixes: Sentences | None = None
     ) -> list[list[Hypothesis]]:
-        # Samples do not depend on the batch, so that it is cut where all tokens of all rows would take much memory.
+        # Samples do not depend on the batch, so it can be cut where all tokens of all rows would take much memory.
         size = max(1, _PROBABILITIES // (step_fn.vocab_size * self.n_best))
         parts = [slice(start, start + size) for start in range(0, len(src), size)]
         return [
@@ -67,7 +67,7 @@ class Sampling(OutputOptions, PrefixStrategy):
         return [sorted(samples, key=lambda h: (h.truncated, -h.score)) for samples in lists]
 
     def weights(self, log_probs: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Unnormalised probabilities by which candidates ``[rows, k]`` are drawn; 0 where forbidden or left out."""
+        """Unnormalised probabilities for drawing candidates ``[rows, k]``; 0 if forbidden or excluded."""
         scaled = log_probs.astype(np.float64) / self.temperature
         best = scaled.max(axis=1, keepdims=True)
         weights = np.exp(scaled - np.where(np.isfinite(best), best, 0.0))
@@ -84,12 +84,12 @@ class Sampling(OutputOptions, PrefixStrategy):
 
 
 def _draw(tokens: NDArray[np.int64], weights: NDArray[np.float64], draws: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The candidates ``[rows]`` that ``draws`` from 0 to 1 stand for; ``tokens`` and ``weights`` are ``[rows, k]``.
+    """The candidates ``[rows]`` that ``draws`` from 0 to 1 select; ``tokens`` and ``weights`` are ``[rows, k]``.
 
-    Candidates are laid side by side in the order of their ids, which is the same in every backend.
+    Candidates are laid out in the order of their ids, which is the same in every backend.
     """
     order = np.argsort(tokens, axis=1, kind="stable")
     ends = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)
     index = (ends <= draws[:, None] * ends[:, -1:]).sum(axis=1)
-    index = np.minimum(index, tokens.shape[1] - 1)  # beyond the last where everything is forbidden
+    index = np.minimum(index, tokens.shape[1] - 1)  # past the end if everything is forbidden
     return order[np.arange(len(order)), index]

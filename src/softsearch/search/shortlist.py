@@ -28,7 +28,7 @@ class AllowedTokens(NamedTuple):
 
 
 def spread(log_probs: NDArray[np.float32], tokens: NDArray[np.int64], vocab_size: int) -> NDArray[np.float32]:
-    """Log probabilities ``[rows, words]`` of some tokens ``[words]`` as ``[rows, vocab_size]``, -inf for the others."""
+    """Log probabilities ``[rows, words]`` of some tokens ``[words]``, as ``[rows, vocab_size]`` with -inf elsewhere."""
     whole = np.full((len(log_probs), vocab_size), -np.inf, dtype=np.float32)
     whole[:, tokens] = log_probs
     return whole
@@ -38,7 +38,7 @@ class Shortlist:
     """The candidate lists of Jean et al. 2015 (arXiv:1412.2007, section 3.3).
 
     A sentence may use the most frequent target words (``frequent [K]`` and EOS) and the likely translations of each of
-    its source words (``translations [src_vocab, K']``, -1 where there are fewer), whatever else is in its batch.
+    its source words (``translations [src_vocab, K']``, padded with -1), regardless of its batch.
 
     Raises:
         ConfigError: there are no frequent words.
@@ -64,8 +64,8 @@ ShortlistState = tuple[State, AllowedTokens]  # of the model, and the words of i
 class ShortlistStep(StepFunctionWrapper):
     """A StepFunction over the words of each sentence's shortlist, whose probabilities sum to 1.
 
-    The result is that of a model that leaves the other words out of its softmax, but no time is saved, as the model
-    still computes them all. Bundles with a shortlist and PyTorch models have ways of their own that do not.
+    The result is that of a model whose softmax leaves the other words out, but no time is saved, because the model
+    still computes them all. Bundles with a shortlist and PyTorch models compute only the listed words.
     """
 
     def __init__(self, step_fn: StepFunction, shortlist: Shortlist) -> None:
@@ -76,7 +76,7 @@ class ShortlistStep(StepFunctionWrapper):
         return self.step_fn.start(src), self.shortlist(src)
 
     def step(self, tokens: NDArray[np.int64], state: ShortlistState, k: int) -> tuple[Candidates, ShortlistState]:
-        """Reads one token per row; returns at most as many candidates as the sentences have words together."""
+        """Reads one token per row; returns at most as many candidates as the shortlists have words in total."""
         before, words = state
         all_log_probs, alignments, after = full_log_probs(self.step_fn, tokens, before)
         mask = np.repeat(words.mask, len(tokens) // len(words.mask), axis=0)  # [rows, words]

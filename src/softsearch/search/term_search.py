@@ -1,7 +1,8 @@
 """Beam search for translations that contain given terms, by dynamic beam allocation.
 
-Post & Vilar 2018 (arXiv:1804.06609) divide the beam among hypotheses by how much of the terms they hold, Hu et al. 2019
-(naacl-main N19-1090) do it for a batch. Here what they hold is read from their text (:mod:`softsearch.search.terms`).
+Post & Vilar 2018 (arXiv:1804.06609) divide the beam among hypotheses by how much of the terms they contain; Hu et al.
+2019 (naacl-main N19-1090) do it for a batch. Here terms are found in the hypotheses' text
+(:mod:`softsearch.search.terms`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,26 +22,26 @@ from softsearch.search.options import MAX_BEAM
 from softsearch.search.terms import Terms
 from softsearch.text.vocabulary import EOS
 
-_SLOTS = 4  # hypotheses of a sentence for each step of writing terms
-_MAX_WORK = 16_384  # hypotheses of a sentence in all steps up to its length limit; at a millisecond each they take 16 s
-_MAX_ROWS = 1024  # of a batch, for which the probabilities of all tokens are in memory
-_WRITING = 4  # of the tokens that write a term, how many are tried for each hypothesis
-_BLOCK = 64  # tokens, of which the greatest probability is compared first
+_SLOTS = 4  # hypotheses of a sentence for each step of writing its terms
+_MAX_WORK = 16_384  # hypotheses of a sentence in all steps to its length limit; 16 s at a millisecond each
+_MAX_ROWS = 1024  # of a batch; the probabilities of all their tokens are in memory
+_WRITING = 4  # tokens that write a term, tried for each hypothesis
+_BLOCK = 64  # tokens whose maximum is compared first
 
 
 @dataclass(frozen=True)
 class TermSearch:
-    """Searches once more for sentences whose translations lack terms.
+    """Searches again for sentences whose translations lack terms.
 
-    Only translations that contain all terms may end, except those with a bonus: a hypothesis ranks by its nats higher
-    once it has the term, and by a share of them while it writes it. Log probabilities and scores are the model's. The
-    beam has at least four hypotheses for each step of writing the terms that are lacking. If that finds nothing, or
-    would take too long, a hasty search has four for each term, and always keeps those that have written most: it finds
-    a translation unless the terms do not fit into the length limit.
+    Only translations that contain all terms may end, except for terms with a bonus: a hypothesis ranks higher by the
+    bonus, in nats, once it contains the term, and by a part of it while writing the term. Log probabilities and scores
+    are the model's. The beam has at least four hypotheses for each step of writing the missing terms. If that finds
+    nothing, or would take too long, a hasty search has four for each term, and always keeps those that have written
+    most: it finds a translation unless the terms do not fit into the length limit.
 
     Args:
-        search: the search that found the translations so far.
-        observer: told of each step, of a sentence that is searched alone.
+        search: the search that found the first translations.
+        observer: called with each step of a sentence that is searched alone.
 
     Raises:
         ConfigError: the search is neither greedy nor a beam search.
@@ -63,7 +64,7 @@ class TermSearch:
         *,
         prefixes: Sentences | None = None,
     ) -> list[list[Hypothesis]]:
-        """Returns the n-best lists of sources; those of ``lists`` where the terms do not fit into the length limit.
+        """Returns the sources' n-best lists; those in ``lists`` if the terms do not fit into the length limit.
 
         Raises:
             InputError: see PrefixStrategy.
@@ -91,9 +92,10 @@ class TermSearch:
 
 
 def _beam_size(options: BeamSearch, terms: Terms, watched: NDArray[np.bool_] | None, src_length: int) -> int:
-    """The hypotheses of a sentence: of its own terms alone, so that translations do not depend on the batch.
+    """The number of hypotheses of a sentence: it depends on its own terms alone, not on the batch.
 
-    0 if there are too many terms to be ``watched`` step by step; those of a hasty search, with None, are limited.
+    It is 0 if there are too many terms to be ``watched`` step by step; with ``watched`` None, in a hasty search, it is
+    limited.
     """
     steps = int(terms.needed[terms.must].sum()) if watched is None else terms.steps(watched)
     size, most = _SLOTS << steps.bit_length(), min(_MAX_WORK // options.max_length(src_length), MAX_BEAM)
@@ -103,7 +105,7 @@ def _beam_size(options: BeamSearch, terms: Terms, watched: NDArray[np.bool_] | N
 
 
 def _batches(sizes: Sequence[tuple[int, int]]) -> Iterator[tuple[int, list[int]]]:
-    """Sentences that are searched together, with the size of their beams; given with these, and sorted."""
+    """Batches of sentences to be searched together, with the size of their beams, from sorted ``sizes``."""
     for size, group in groupby(sizes, lambda each: each[0]):
         numbers = [number for _, number in group]
         most = max(1, _MAX_ROWS // size)
@@ -111,7 +113,7 @@ def _batches(sizes: Sequence[tuple[int, int]]) -> Iterator[tuple[int, list[int]]
 
 
 def _merged(found: list[Hypothesis], earlier: Sequence[Hypothesis], terms: Terms) -> list[Hypothesis]:
-    """The translations found, and the earlier ones that contain all terms too, the best first."""
+    """The translations found, and the earlier ones that contain all terms too, best first."""
     if not terms.must.all():  # ranked with their bonus
         return found
     every = [*found, *(each for each in earlier if not terms.missing_in(each.tokens).any())]
@@ -119,7 +121,7 @@ def _merged(found: list[Hypothesis], earlier: Sequence[Hypothesis], terms: Terms
 
 
 def lacking(lists: Sequence[Sequence[Hypothesis]], terms: Sequence[Terms | None]) -> dict[int, Terms]:
-    """The sentences of which a translation lacks terms, with these."""
+    """The sentences with a translation that lacks terms, and those terms."""
     return {
         number: each
         for number, (n_best, each) in enumerate(zip(lists, terms, strict=True))
@@ -128,7 +130,7 @@ def lacking(lists: Sequence[Sequence[Hypothesis]], terms: Sequence[Terms | None]
 
 
 class _TermBatch(Batch):
-    """The state of the search of sentences that have terms and take beams of one size.
+    """The state of the search of sentences that have terms and need beams of the same size.
 
     Hypotheses that have written equally much of the watched terms share a part of the beam. A ``hasty`` search counts
     whole terms, and keeps the hypothesis that has written most of the next one.
@@ -145,12 +147,12 @@ class _TermBatch(Batch):
     ) -> None:
         self.terms, self.watched = [each for each, _ in terms], [each.must & watched for each, watched in terms]
         super().__init__(src, options, constraints)
-        self.enough = options.beam  # ended hypotheses
-        self.places = [np.zeros(1, dtype=np.int32) for _ in terms]  # of each sentence [rows]
+        self.enough = options.beam  # number of ended hypotheses
+        self.places = [np.zeros(1, dtype=np.int32) for _ in terms]  # for each sentence [rows]
         self.counts = [np.zeros((1, len(each.needed)), dtype=np.int64) for each in self.terms]  # [rows, terms]
 
     def width(self) -> int:
-        """All tokens: those that write terms may be the least probable ones."""
+        """All tokens, because those that write terms may be the least probable ones."""
         return self.constraints.vocab_size
 
     def at_best(self, survivors: Choice) -> NDArray[np.float64]:
@@ -186,7 +188,7 @@ class _TermBatch(Batch):
     def _continuations(
         self, index: int, log_probs: NDArray[np.float32], rows: NDArray[np.int64], tokens: NDArray[np.int64]
     ) -> tuple[Choice, NDArray[np.int32], NDArray[np.int64]]:
-        """What may follow in a sentence: these tokens of its rows, and those that write more of a term."""
+        """The possible continuations of a sentence: these tokens of its rows, and those that write more of a term."""
         sentence = self.live[index]
         terms, places, counts = self.terms[sentence], self.places[sentence], self.counts[sentence]
         automaton, alive = terms.automaton, np.isfinite(self.log_probs[index])
@@ -212,7 +214,7 @@ class _TermBatch(Batch):
     def _rank(
         self, index: int, best: Choice, places: NDArray[np.int32], counts: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.float64]]:
-        """The continuations that end or go on, the best first; which of all are ends; their bonus."""
+        """The continuations that end or go on, best first; which of all are ends; their bonus."""
         sentence = int(self.live[index])
         terms, watched, is_end = self.terms[sentence], self.watched[sentence], best.tokens == EOS
         missing, shares = terms.automaton.missing(places, counts), terms.automaton.shares(places, counts)
@@ -226,12 +228,12 @@ class _TermBatch(Batch):
         bonus = np.where(is_end, at_end @ terms.bonus, by_now)
         order = np.argsort(-best.log_probs - bonus, kind="stable")
         order = order[(np.isfinite(best.log_probs) & (met | ~is_end))[order]]
-        ranks = np.zeros(is_end.size, dtype=np.int64)  # among those that hold as much
+        ranks = np.zeros(is_end.size, dtype=np.int64)  # among those that contain as much
         present = set(amounts[order].tolist())
         for amount in present:
             same = order[amounts[order] == amount]
             ranks[same] = np.arange(same.size)
-            if self.hasty:  # the more has been written, the earlier: better hypotheses that have just begun oust it
+            if self.hasty:  # most written first, or better hypotheses that have just begun displace it
                 ranks[same[share_of_one[same].argmax()]] = -1 - amount
         share = self.group_size // max(1, len(present))
         order = order[~is_end[order] | (ranks[order] < max(share, self.enough))]
@@ -253,9 +255,9 @@ class _TermBatch(Batch):
 
 
 def _likely(log_probs: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows and tokens of at least the ``k`` most probable tokens of each row, of ``[rows, vocab]``, by row.
+    """Rows and tokens of at least the ``k`` most probable tokens in each row of ``[rows, vocab]``, by row.
 
-    The k blocks with the greatest maxima have tokens that are at least as probable as the least of these.
+    The k blocks with the greatest maxima contain tokens that are at least as probable as the smallest of these maxima.
     """
     highest = np.maximum.reduceat(log_probs, np.arange(0, log_probs.shape[1], _BLOCK), axis=1)
     if k >= highest.shape[1]:

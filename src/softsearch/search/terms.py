@@ -1,7 +1,7 @@
-"""Terms that a translation must contain, found in its text whatever the tokens that spell it.
+"""Terms that a translation must contain, found in its text, whichever tokens spell it.
 
-An automaton of Aho & Corasick (1975) reads hypotheses character by character, so that every segmentation of a term
-counts. The edge of a word is a symbol of its own between a letter and anything else.
+An Aho-Corasick automaton (1975) reads hypotheses character by character, so every segmentation of a term counts. A word
+edge is a separate symbol between a letter and anything else.
 """
 
 import unicodedata
@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 _EDGE = "\0"
-# Words of these scripts have no space between them, so that any place in them may be the edge of a term.
+# Words of these scripts are not separated by spaces, so a term may begin or end anywhere in them.
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "IDEOGRAPHIC", "BOPOMOFO")
 
 
 class Term(NamedTuple):
-    """A term of a sentence, whose translation must contain one of the alternatives as often as ``times`` says.
+    """A term of a sentence, whose translation must contain one of the alternatives ``times`` times.
 
     With a bonus the term is only preferred: each occurrence ranks a translation higher by this many nats.
     """
@@ -31,29 +31,29 @@ class Term(NamedTuple):
 
 
 class Spelling:
-    """The text of every token, in arrays that are read one character of all tokens at a time.
+    """The text of every token, in arrays that hold one character of all tokens each.
 
     Args:
-        texts: what each token writes, U+0020 included, by id; "" for special tokens.
+        texts: the text of each token by id, U+0020 included; "" for special tokens.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
         lengths = np.array([len(text) for text in texts])
         self.texts, self.vocab_size, self._known = texts, len(texts), frozenset(texts) - {""}
-        self.order = np.argsort(-lengths, kind="stable")  # so that tokens that have ended are the last ones
+        self.order = np.argsort(-lengths, kind="stable")  # shorter tokens last
         self.characters = sorted(set().union(*texts))
         codes = {character: code for code, character in enumerate(self.characters)}
-        self.columns = [  # the codes of the first, the second ... character of the tokens that have one
+        self.columns = [  # codes of the first, the second ... character of the tokens that have one
             np.array([codes[texts[token][place]] for token in self.order[: (lengths > place).sum()]])
             for place in range(lengths.max(initial=0))
         ]
 
     def fewest_tokens(self, text: str) -> int:
-        """The number of tokens that write a text, with a space before or behind it or without; at most its length."""
+        """The minimum number of tokens that write a text, with or without spaces around it; at most its length."""
         return min(self._fewest(each) for each in (text, f" {text}", f"{text} "))
 
     def _fewest(self, text: str) -> int:
-        fewest = [0] + [len(text)] * len(text)  # of the first characters
+        fewest = [0] + [len(text)] * len(text)  # fewest[i] tokens write the first i characters
         for end in range(1, len(text) + 1):
             for begin in range(max(0, end - len(self.columns)), end):
                 if text[begin:end] in self._known:
@@ -64,7 +64,7 @@ class Spelling:
 class Terms:
     """The required terms of one sentence.
 
-    A term that stands inside another term's translation is needed in addition to it.
+    A term that is part of another term's translation is needed in addition to it.
     """
 
     def __init__(self, required: Sequence[Term], spelling: Spelling) -> None:
@@ -75,15 +75,15 @@ class Terms:
 
     @cached_property
     def automaton(self) -> "TermAutomaton":
-        """What reads hypotheses token by token."""
+        """The automaton that reads hypotheses token by token."""
         return TermAutomaton(self.required, self.needed, self._spelling)
 
     def steps(self, watched: NDArray[np.bool_]) -> int:
-        """How many steps it takes to write the watched terms that must be written; the edge of a word is one."""
+        """The number of steps that write the watched terms that must be written; a word edge is one step."""
         return int(self.needed[self.must & watched].sum()) * self.automaton.term_steps
 
     def missing_in(self, tokens: Sequence[int]) -> NDArray[np.int64]:
-        """How often each term is missing in a translation, given as tokens without EOS, ``[terms]``."""
+        """How often each term is still missing in a translation, given as tokens without EOS, ``[terms]``."""
         text = "".join(self._spelling.texts[token] for token in tokens)
         return np.maximum(self.needed - [count_in(text, term) for term in self.required], 0)
 
@@ -92,7 +92,7 @@ class Terms:
         return float((self.needed - self.missing_in(tokens)) @ self.bonus)
 
     def _contained(self) -> NDArray[np.int64]:
-        """How often each term stands in the others that are required."""
+        """How often each term occurs inside the other required terms."""
         more = np.zeros(len(self.required), dtype=np.int64)
         for number, term in enumerate(self.required):
             for other in (*self.required[:number], *self.required[number + 1 :]):
@@ -101,10 +101,10 @@ class Terms:
 
 
 class TermAutomaton:
-    """Reads hypotheses for the terms of one sentence.
+    """Reads hypotheses and finds the terms of one sentence.
 
-    A place of the automaton is an int, 0 at first: twice a node, plus one after a character that joins its neighbours.
-    What a hypothesis has written is its place and how often it has each term, ``counts [terms]``, at most ``needed``.
+    A place in the automaton is an int, 0 at first: twice a node, plus one after a character that joins its neighbours.
+    A hypothesis is described by its place and how often it contains each term, ``counts [terms]``, at most ``needed``.
     """
 
     def __init__(self, required: Sequence[Term], needed: NDArray[np.int64], spelling: Spelling) -> None:
@@ -123,7 +123,7 @@ class TermAutomaton:
         ], dtype=np.int32)  # fmt: skip
         self._columns = [of_characters[column] for column in spelling.columns]
         nodes, bits = np.divmod(np.arange(2 * len(follow)), 2)
-        edges = follow[:, symbols.get(_EDGE, -1)][nodes]  # the nodes after the edge of a word
+        edges = follow[:, symbols.get(_EDGE, -1)][nodes]  # the nodes after a word edge
         is_edge = bits[:, None] != joining
         after = follow[np.where(is_edge, edges[:, None], nodes[:, None]), codes]
         self._next = (2 * after + joining).astype(np.int32)  # [places, classes]
@@ -134,12 +134,12 @@ class TermAutomaton:
         self._advancing: dict[tuple[int, bytes], NDArray[np.int64]] = {}
 
     def after(self, place: int) -> tuple[NDArray[np.int32], NDArray[np.int8] | None]:
-        """The place after each token ``[vocab]``, and which terms it completed, ``[vocab, terms]``, or None if none."""
+        """The place after each token ``[vocab]``, and the terms it completed, ``[vocab, terms]``, or None if none."""
         if place not in self._reached:
             size, terms, start = self._spelling.vocab_size, len(self.needed), place & 1
             places, counts = np.full(size, place, dtype=np.int32), np.zeros((size, terms), dtype=np.int8)
             chosen = np.arange(size)
-            if place > 1 and self._columns:  # tokens whose first character is of no use here go on as from the start
+            if place > 1 and self._columns:  # tokens whose first character continues no term go on as from 0
                 other, completed = self.after(start)
                 counts = counts if completed is None else completed.copy()
                 differs = self._next[place] != self._next[start]
@@ -154,7 +154,7 @@ class TermAutomaton:
         return self._reached[place]
 
     def _walk(self, chosen: NDArray[np.int64], places: NDArray[np.int32], counts: NDArray[np.int8]) -> None:
-        """Reads the tokens at these places of the order, and changes their places and counts, which are by id."""
+        """Reads the tokens at these indices of the order, and updates their places and counts, which are by id."""
         ids = self._spelling.order[chosen]
         here = places[ids]
         for column in self._columns:
@@ -177,7 +177,7 @@ class TermAutomaton:
         return np.where(counts < self.needed, self._share[places], 0.0)
 
     def advancing(self, place: int, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The tokens that write more of a term that is needed still."""
+        """The tokens that write more of a term that is still needed."""
         needed = counts < self.needed
         key = place, needed.tobytes()
         if key not in self._advancing:
@@ -193,12 +193,12 @@ class TermAutomaton:
 def _build(
     patterns: Sequence[tuple[int, str]], symbols: Mapping[str, int], terms: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int8], NDArray[np.float64]]:
-    """The nodes after each node and symbol, of which the last is any other; the terms that end in each; their shares.
+    """The nodes after each node and symbol (the last is any other symbol); the terms that end in each; their shares.
 
-    ``patterns`` are the symbols of the alternatives, with the numbers of their terms.
+    ``patterns`` holds the symbols of the alternatives, with the indices of their terms.
     """
     children: list[dict[int, int]] = [{}]
-    shares: list[dict[int, float]] = [{}]  # of each node: how much of which terms is written
+    shares: list[dict[int, float]] = [{}]  # for each node: how much of which terms is written
     ends: list[set[int]] = [set()]
     for term, pattern in patterns:
         node, written, length = 0, 0, len(pattern.replace(_EDGE, ""))
@@ -219,7 +219,7 @@ def _build(
         found[node, list(ends[node])] = 1
         for term, share in shares[node].items():
             share_of[node, term] = share
-        if node:  # what ends or begins behind a part of this one does so here too
+        if node:  # a suffix of this node's text ends or begins terms here too
             found[node] |= found[back[node]]
             share_of[node] = np.maximum(share_of[node], share_of[back[node]])
             follow[node] = follow[back[node]]
@@ -231,13 +231,13 @@ def _build(
 
 
 def shortest(term: Term) -> list[str]:
-    """The alternatives, without those that contain another."""
+    """The alternatives, without those that contain another one."""
     every = {_symbols(text, term): text for text in term.alternatives}
     return [text for one, text in sorted(every.items()) if not any(other in one for other in every.keys() - {one})]
 
 
 def count_in(text: str, term: Term) -> int:
-    """At how many places of a text an alternative of a term ends."""
+    """The number of places in a text where an alternative of a term ends."""
     ends = set()
     for each in shortest(term) if len(term.alternatives) > 1 else term.alternatives:
         begin = text.find(each)
@@ -254,14 +254,14 @@ def count_in(text: str, term: Term) -> int:
 
 @lru_cache(10_000)
 def joins(character: str) -> bool:
-    """Whether a character forms one word with a neighbour that does too."""
+    """Whether a character forms one word with a neighbour that also does."""
     if not (character.isalnum() or character == "_" or unicodedata.category(character).startswith("M")):
         return False
     return not unicodedata.name(character, "").startswith(_UNSPACED)
 
 
 def _symbols(text: str, term: Term) -> str:
-    """The characters of an alternative and the edges of its words; those at its ends only of whole words."""
+    """The characters of an alternative and its word edges; those at its ends only for whole words."""
     inner = "".join(
         character if joins(character) == joins(previous) else _EDGE + character
         for previous, character in zip(text[0] + text, text, strict=False)

@@ -1,6 +1,6 @@
-"""What a beam search did with a sentence, step by step, as plain data; docs/search.md describes the format.
+"""A record of a beam search for one sentence, step by step, as plain data; docs/search.md describes the format.
 
-The beam calls a recorder after each step with what it has, so that a search that nobody records costs no more.
+The beam calls a recorder after each step with data that it has anyway, so a search without a recorder costs no more.
 """
 
 from collections.abc import Sequence
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 VERSION = 1
 KEPT, ENDED, FELL_OUT, FORBIDDEN, CUT_OFF, STOPPED = "kept", "ended", "fell out", "forbidden", "cut off", "stopped"
 _STAYED = (KEPT, CUT_OFF, STOPPED)
-_MOST = 10  # candidates of a step that fell out or were forbidden
-_EXACT = 2_000  # nodes of exact search, for models of at most as many words
+_MOST = 10  # candidates per step that fell out or were forbidden
+_EXACT = 2_000  # nodes of exact search, for models with at most as many words
 _DIGITS = 6
 _SETTINGS = ("n_best", "length_penalty", "length_norm", "coverage_penalty", "exact_stop", "groups", "diversity")
 Trace = dict[str, Any]
@@ -41,18 +41,18 @@ def trace_search(
     prefix: Sequence[int] = (),
     terms: "Terms | None" = None,
 ) -> Trace:
-    """Searches for the translation of one source in single steps, and returns what happened.
+    """Searches for the translation of one source in single steps, and returns a record of the search.
 
     Args:
         step_fn: the model.
         search: beam or greedy search.
         src: token ids.
-        names: of the target tokens.
-        prefix: with which the translation begins.
-        terms: that it must contain. If the search is repeated for them, the last one is recorded.
+        names: names of the target tokens.
+        prefix: the beginning of the translation.
+        terms: terms that it must contain. If the search is repeated for them, the last one is recorded.
 
     Raises:
-        ConfigError: it is another search.
+        ConfigError: the search is of another kind.
         InputError: see PrefixStrategy.
     """
     beam, prefixes = traceable(search), [prefix] if prefix else None
@@ -83,7 +83,7 @@ def trace_search(
 
 
 def traceable(search: SearchStrategy) -> BeamSearch:
-    """The beam search that does what this search does.
+    """The beam search that is equivalent to this search.
 
     Raises:
         ConfigError: there is none.
@@ -97,7 +97,7 @@ def traceable(search: SearchStrategy) -> BeamSearch:
 
 
 def _exact(step_fn: StepFunction, beam: BeamSearch, src: Sequence[int]) -> Hypothesis | None:
-    """The model's best translation, if it is found and proven soon."""
+    """The model's best translation, if exact search proves it within its limits."""
     if step_fn.vocab_size > _EXACT:
         return None
     lengths = {name: getattr(beam, name) for name in Lengths.hints}
@@ -106,17 +106,17 @@ def _exact(step_fn: StepFunction, beam: BeamSearch, src: Sequence[int]) -> Hypot
 
 
 class _Recorder:
-    """Writes down the steps of a search of one sentence."""
+    """Records the steps of a search for one sentence."""
 
     def __init__(self, names: Sequence[str], path: Sequence[int], terms: "Terms | None") -> None:
         self.names, self.path, self.terms = names, tuple(path), terms
         self.begin()
 
     def begin(self) -> None:
-        """Forgets an earlier search."""
+        """Discards an earlier search."""
         self.beam, self.stopped = 0, ""
         self.steps: list[dict[str, Any]] = []
-        self.written: list[tuple[int, ...]] = [()]  # the tokens of each candidate by its number
+        self.written: list[tuple[int, ...]] = [()]  # the tokens of each candidate, by number
         self.rows = [0]  # the candidates that are expanded
         self.ended = 0
 
@@ -185,7 +185,7 @@ class _Recorder:
         return self.names[token] if token < len(self.names) else f"<{token}>"
 
     def ranked(self, hypothesis: Hypothesis) -> dict[str, Any]:
-        """A translation, with the number of the candidate that completed it; None if an earlier search found it."""
+        """A translation, with the number of the candidate that completed it (None if an earlier search found it)."""
         written = hypothesis.written
         return {
             "id": self.written.index(written) if written in self.written else None,
@@ -196,7 +196,7 @@ class _Recorder:
         }
 
     def compared(self, exact: Hypothesis, beam: BeamSearch) -> dict[str, Any]:
-        """The model's best translation, and the step in which the beam lost it; None if it did not."""
+        """The model's best translation, and the step in which the beam lost it, or None."""
         on = [any(c["exact"] and c["fate"] in (KEPT, ENDED) for c in step["candidates"]) for step in self.steps]
         left = next((number for number, is_on in enumerate(on[: exact.length], 1) if not is_on), None)
         if left is None and len(on) < exact.length:
@@ -205,7 +205,7 @@ class _Recorder:
 
 
 class _Step:
-    """The continuations of a step of the search of one sentence, in arrays ``[rows * candidates]``."""
+    """The continuations in one step of a sentence's search, in arrays ``[rows * candidates]``."""
 
     def __init__(self, batch: Batch, candidates: Candidates, allowed: Candidates, survivors: Choice) -> None:
         self.batch, self._tokens = batch, candidates.tokens
@@ -221,7 +221,7 @@ class _Step:
             for row in np.flatnonzero(np.isfinite(survivors.log_probs[0])).tolist()
         }
         size = batch.options.beam // batch.options.groups
-        self._size = size if rows > 1 else batch.options.beam  # at first one row is continued by all groups
+        self._size = size if rows > 1 else batch.options.beam  # in the first step all groups continue one row
         self._groups = self.rows // self._size
         self.bonus = self._bonus(survivors, size)
         self.ranking = self.totals + self.bonus
@@ -229,11 +229,11 @@ class _Step:
         self.best: list[int] = order[np.isfinite(self.ranking[order])].tolist()
 
     def index(self, row: int, token: int) -> int:
-        """Where the continuation of a row by a token is."""
+        """The index of the continuation of a row by a token."""
         return row * self._k + int(np.flatnonzero(self._tokens[row] == token)[0])
 
     def _bonus(self, survivors: Choice, size: int) -> NDArray[np.float64]:
-        """The nats by which continuations rank higher: for terms, or less for a token that earlier groups took."""
+        """The nats by which continuations rank higher (for terms) or lower (for a token that earlier groups took)."""
         bonus = np.zeros(self.totals.shape)
         if self.batch.offers is not None:
             offers, nats = self.batch.offers
@@ -245,20 +245,20 @@ class _Step:
         return bonus
 
     def fill(self, fates: dict[int, str]) -> None:
-        """Adds what would have gone on in groups that are done, as enough of their hypotheses have ended."""
+        """Adds the continuations that groups with enough ended hypotheses would have kept."""
         going = {int(self._groups[index]) for index in self.survivors.values()}
         for group in {int(self._groups[index]) for index in self.best} - going:
             fates |= dict.fromkeys([i for i in self._of(group) if self.tokens[i] != EOS][: self._size], STOPPED)
 
     def better_forbidden(self, fates: dict[int, str]) -> list[int]:
-        """What would have gone on if it were not forbidden."""
+        """The forbidden continuations that would otherwise have survived."""
         least = min((self.ranking[i] for i, fate in fates.items() if fate in _STAYED), default=-np.inf)
         return [i for i in self.best if not self.allowed[i] and self.ranking[i] > least][:_MOST]
 
     def behind(self, index: int, fates: dict[int, str]) -> float:
-        """The nats by which a continuation ranks below the last one of its group that stayed.
+        """The nats by which a continuation ranks below the last one of its group that survived.
 
-        An end stays if it is among as many of the best as the group has hypotheses.
+        An end survives if it is among the group's best, of which there are as many as hypotheses.
         """
         group = int(self._groups[index])
         if self.tokens[index] == EOS:

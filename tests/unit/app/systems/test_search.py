@@ -55,7 +55,7 @@ def test_without_a_system_they_are_refused(name: str) -> None:
 
 
 def test_a_beam_of_one_translation_is_refused_where_it_is_set() -> None:
-    with pytest.raises(ConfigError, match=r"search\.candidates\.n_best is 1, expected at least 2 to choose from"):
+    with pytest.raises(ConfigError, match=r"search\.candidates\.n_best is 1, expected at least 2, such as samples"):
         search_maker(search("search=mbr", "search@search.candidates=beam", "search.candidates.n_best=1"))(
             (TOKENIZER,) * 2
         )
