@@ -9,6 +9,8 @@ VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.setup-done
 ARGS ?=
+# Where the site's pages install from: a clone (.), another path, git+https://..., or softsearch (a package index).
+SOFTSEARCH_SOURCE ?= .
 # Some tests start processes of their own: more threads than cores only fight each other. What one process has compiled,
 # the others read.
 PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(PY) -m pytest -n auto --maxprocesses 4 --dist worksteal
@@ -96,6 +98,7 @@ docs: $(STAMP) ## the documentation and the API reference as one site, site/inde
 	@$(PY) -m tests.options_page
 	@$(PY) -m tests.reliability_page
 	@$(VENV)/bin/zensical build --strict --clean
+	@$(PY) -m tests.install_source "$(SOFTSEARCH_SOURCE)"
 	@echo "site/index.html"
 
 pictures: $(STAMP) ## the documentation's pictures of the demo, after make demo (needs Chromium)
@@ -107,7 +110,8 @@ gallery: $(STAMP) ## the pictures of docs/gallery, after make history ARGS="budg
 web: ## the page of `softsearch web` anew, with npm (Node.js 20 or newer)
 	@cd src/web && npm ci --ignore-scripts --no-audit --no-fund --silent && npm run --silent build
 
-release: $(STAMP) ## sdist and wheel, checked in fresh environments, with notes and an SBOM, in dist/
+release: SOFTSEARCH_SOURCE := softsearch
+release: $(STAMP) docs ## sdist and wheel, checked in fresh environments, with notes and an SBOM, in dist/, and the site that installs from an index
 	@$(PY) -m pip install --no-input --disable-pip-version-check --quiet -c constraints.txt -e '.[release]'
 	@$(PY) -m tests.release $(ARGS)
 

@@ -1,6 +1,6 @@
 """Translates a corpus on all machines of a Ray cluster, or on all cores of one machine: each actor has a translator.
 
-    pip install 'softsearch[cpu,ray]'
+    pip install '.[cpu,ray]'
     python examples/ray_data.py exports/NAME corpus.txt translated.txt --actors 8
     python examples/ray_data.py exports/NAME corpus/*.parquet translated --column text --actors 8
 

@@ -1,6 +1,6 @@
 """Translates over HTTP on all machines of a Ray cluster, or on all cores of one: each replica has a translator.
 
-    pip install 'softsearch[cpu,serve,ray]'
+    pip install '.[cpu,serve,ray]'
     serve run --app-dir examples --working-dir examples ray_serve:application bundle=exports/NAME replicas=4
     curl 127.0.0.1:8000/translate -H 'Content-Type: application/json' -d '{"text": ["one two three", "ten"]}'
 

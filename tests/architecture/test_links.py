@@ -8,6 +8,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from tests.install_source import installing_from
+
 GENERATED = {"options.md", "reliability.md", "LICENSES.txt"}  # by `make docs` and by the build of the page
 LINK = re.compile(r"\]\(<?([^)\s>]+)>?(?: \"[^\"]*\")?\)")
 CODE = re.compile(r"^```.*?^```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
@@ -51,3 +53,20 @@ def test_links_lead_somewhere(repo_root: Path) -> None:
     bad = ("docs/nope.md", "docs/search.md#nope", "#nope", "https://nope", "htps://example.com")
     assert all(problem(repo_root / "README.md", link) for link in bad)
     assert problem(repo_root / "docs/data.md", "../README.md")
+
+
+def test_pages_install_from_the_source_of_the_build(repo_root: Path) -> None:
+    pages = [repo_root / "README.md", *(repo_root / "docs").glob("*.md")]
+    texts = [text for page in pages if page.name not in GENERATED for text in page.read_text("utf-8").splitlines()]
+    typed = [text for text in texts if "pip install" in text and re.search(r"softsearch|\[", text)]
+    assert len(typed) > 8
+    assert not [text for text in typed if re.search(r"pip install [\"']?softsearch", text)]
+    for source, name in (
+        ("softsearch", "softsearch[cpu,serve]"),
+        ("/a/clone", "/a/clone[cpu,serve]"),
+        ("git+https://a.example/b", "softsearch[cpu,serve] @ git+https://a.example/b"),
+    ):
+        for quote in ('"', "'", '\\"'):  # of HTML and JSON
+            typed = f"pip install {quote}.[cpu,serve]{quote}"
+            assert installing_from(source, typed) == f"pip install {quote}{name}{quote}"
+    assert installing_from("softsearch", "data.train=[a.en,a.de] '.[0-9]'") == "data.train=[a.en,a.de] '.[0-9]'"
