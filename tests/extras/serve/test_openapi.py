@@ -1,5 +1,6 @@
 """The server keeps what its own OpenAPI document promises, whatever a client sends."""
 
+import re
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import schemathesis
 from hypothesis import HealthCheck, given, settings
 from schemathesis import Case, checks
 
+from softsearch.extras.serve.schema import REQUESTS, LibreRequest, TranslateRequest
 from tests.serving import Served
 
 pytestmark = pytest.mark.slow
@@ -39,6 +41,18 @@ def api(served: Served) -> Any:
 def test_the_document_has_all_operations(api: Any) -> None:
     found = {(result.ok().method.upper(), result.ok().path) for result in api.get_all_operations()}
     assert found == OPERATIONS.keys()
+
+
+def test_every_field_has_a_sentence_and_requests_have_values_that_fit(api: Any) -> None:
+    schemas = api.raw_schema["components"]["schemas"]
+    fields = {f"{title}.{name}": field for title, each in schemas.items() for name, field in each["properties"].items()}
+    assert len(fields) > 100
+    assert not [name for name, field in fields.items() if not re.match(r"[A-Z\".l].* .*\.$", field["description"])]
+    for model in (*REQUESTS.values(), TranslateRequest, LibreRequest):
+        given = {
+            name: field.get("examples", [None])[0] for name, field in schemas[model.__name__]["properties"].items()
+        }
+        assert model.model_validate(given).model_dump() == given
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)

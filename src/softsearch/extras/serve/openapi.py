@@ -7,12 +7,14 @@ from fastapi.openapi.utils import get_openapi
 
 from softsearch.extras.serve.access import Service
 from softsearch.extras.serve.admission import WORK
+from softsearch.extras.serve.fields import describe
 
 
 def document(app: FastAPI, service: Service) -> dict[str, Any]:
     """FastAPI's document with the limits that the command line sets; made once."""
     if app.openapi_schema is None:
         found = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+        describe(found["components"]["schemas"])
         _set_limits(found["components"]["schemas"], service)
         _set_keys(found, asked=service.asks_for_keys)
         app.openapi_schema = found

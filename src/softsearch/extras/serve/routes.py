@@ -48,6 +48,9 @@ _EXAMPLES: dict[str, Example] = {
     "several, with alternatives": {"value": {"text": ["one two three", "ten"], "beam": 5, "n_best": 3}},
     "LibreTranslate": {"value": {"q": "one two three", "source": "auto", "target": "de"}},
 }
+_ONE = _EXAMPLES["one sentence"]
+_PAIR: dict[str, Example] = {"a translation": {"value": {"src": ["ten"], "tgt": ["zehn"]}}}
+_DETECT: dict[str, Example] = {"a text": {"value": {"q": "one two three"}}}
 _TEXT: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
 _T = TypeVar("_T")
 router = APIRouter()
@@ -111,13 +114,19 @@ async def _translate_libre(request: Request, body: schema.LibreRequest, service:
 
 
 @router.post("/detect", response_model=list[schema.DetectedLanguage], responses=_FAILURES)
-async def detect(service: Served, body: schema.DetectRequest) -> list[dict[str, Any]]:
+async def detect(
+    service: Served, body: Annotated[schema.DetectRequest, Body(openapi_examples=_DETECT)]
+) -> list[dict[str, Any]]:
     """Which of the models' languages a text is in, the most probable one first: by its letters and its words."""
     return [found._asdict() for found in service.detect(_list(body.q))]
 
 
 @router.post("/translate/stream", response_class=StreamingResponse, responses=_FAILURES | _EVENTS)
-async def stream(request: Request, service: Served, body: schema.StreamRequest) -> StreamingResponse:
+async def stream(
+    request: Request,
+    service: Served,
+    body: Annotated[schema.StreamRequest, Body(openapi_examples={"one sentence": _ONE})],
+) -> StreamingResponse:
     """Translates one sentence and streams the search's progress as server-sent events."""
     facts = service.model(body.model)
     prefixes = None if body.prefix is None else [body.prefix]
@@ -141,7 +150,9 @@ async def stream(request: Request, service: Served, body: schema.StreamRequest) 
 
 
 @router.post("/score", response_model=schema.ScoreResponse, responses=_FAILURES)
-async def score(request: Request, service: Served, body: schema.ScoreRequest) -> JSONResponse:
+async def score(
+    request: Request, service: Served, body: Annotated[schema.ScoreRequest, Body(openapi_examples=_PAIR)]
+) -> JSONResponse:
     """Scores translations: log p(tgt | src)."""
     facts = service.model(body.model)
     service.check_texts(src=body.src, tgt=body.tgt)

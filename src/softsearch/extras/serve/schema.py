@@ -19,10 +19,10 @@ from pydantic import (
     model_validator,
 )
 
-from softsearch.runtime.options import LENGTHS, option_of
+from softsearch.runtime.options import option_of
 from softsearch.runtime.translation import Translation
 from softsearch.search.beam import BeamSearch
-from softsearch.search.options import MAX_BEAM, kind_of, option
+from softsearch.search.options import MAX_BEAM, kind_of
 from softsearch.search.sampling import Sampling
 
 ALIGNMENT_DIGITS = 4  # after the point
@@ -85,8 +85,7 @@ def _fields() -> dict[str, Any]:
     hints = BeamSearch.hints | Sampling.hints
     limit = {"max_length": hints["max_length_offset"], "min_length": hints["min_length_offset"]}
     shown = limit | {name: hint for name, hint in hints.items() if option_of(name) not in (*limit, "banned")}
-    help_of = LENGTHS | {name: option(hint).help for name, hint in hints.items()}
-    return {name: (_validated(hint), Field(None, description=help_of[name])) for name, hint in shown.items()}
+    return {name: (_validated(hint), None) for name, hint in shown.items()}
 
 
 def _validated(hint: Any) -> Any:
@@ -105,24 +104,14 @@ _SearchFields = create_model("_SearchFields", __base__=_Request, **_fields())
 class Options(_SearchFields):  # type: ignore[valid-type,misc]  # made from the table of options
     """Options of a translation; those left out, or null, are as the bundle recommends."""
 
-    model: Text | None = Field(None, description="a name of GET /models; may be left out where there is one model")
-    target: Text | None = Field(None, description="the language to translate into, of a model with several")
-    source: Text | None = Field(None, description="the language of the text, likewise")
+    model: Text | None = None
+    target: Text | None = None
+    source: Text | None = None
     search: Literal["greedy", "beam", "sample"] | None = None
-    glossary: GlossaryOrName | None = Field(
-        None,
-        examples=[{"ten": "zehn|zehner"}],
-        description="translations that terms must have, with | between several; or the name of a server's glossary",
-    )
-    glossary_bonus: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] | None = Field(
-        None, description="nats for each term by which translations are preferred, which need not have them then"
-    )
-    keep: Annotated[list[Text], Field(max_length=MAX_PATTERNS)] | None = Field(
-        None, examples=[[r"\bACME \w+"]], description="regular expressions; what they match is copied"
-    )
-    keep_usual: bool = Field(
-        False, description="copy URLs, e-mail addresses, numbers with digits, `code`, {name}, %s, %(n)d and <0x0A>"
-    )
+    glossary: GlossaryOrName | None = None
+    glossary_bonus: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] | None = None
+    keep: Annotated[list[Text], Field(max_length=MAX_PATTERNS)] | None = None
+    keep_usual: bool = False
 
     def search_options(self) -> dict[str, Any]:
         """Those that are given, as keywords of :meth:`~softsearch.Translator.translate`."""
@@ -132,26 +121,24 @@ class Options(_SearchFields):  # type: ignore[valid-type,misc]  # made from the 
 class TranslateRequest(Options):
     """One sentence or many."""
 
-    text: TextOrTexts = Field(description="one sentence, or a list with one sentence in each")
-    prefix: TextOrTexts | None = Field(None, description="with which each translation must begin; as many as of text")
-    paragraphs: bool = Field(
-        False, description="split each text into its lines and sentences, and join them as they stood"
-    )
-    confidence: bool = Field(False, description="with how sure the model is of each translation")
-    trace: bool = Field(False, description="with what beam search did, as docs/search.md describes it")
+    text: TextOrTexts
+    prefix: TextOrTexts | None = None
+    paragraphs: bool = False
+    confidence: bool = False
+    trace: bool = False
 
 
 class StreamRequest(Options):
     """One sentence."""
 
-    text: Text = Field(examples=["one two three"], description="one sentence")
+    text: Text
     prefix: Text | None = None
 
 
 class _LibreFields(_Request):
     _refused: ClassVar[Set[str]] = frozenset()
 
-    q: TextOrTexts = Field(description="a text, or a list of texts, of any number of sentences and lines")
+    q: TextOrTexts
     api_key: Text | None = None
 
     @model_validator(mode="before")
@@ -171,9 +158,9 @@ class LibreRequest(_LibreFields):
 
     _refused = TranslateRequest.model_fields.keys()
 
-    source: Text = Field(description='a language of GET /languages, or "auto"; "EN" and "en-US" are "en"')
+    source: Text
     target: Text
-    format: Literal["text", "html"] | None = Field(None, description="html: tags stay, around the words they belong to")
+    format: Literal["text", "html"] | None = None
     alternatives: Annotated[int, Field(strict=False, ge=0, lt=MAX_BEAM)] | None = None
 
 
@@ -191,10 +178,10 @@ class ScoreRequest(_Request):
     """Translations to score, as many as sources."""
 
     model: Text | None = None
-    src: Texts = Field(examples=[["ten"]])
-    tgt: Texts = Field(examples=[["zehn"]])
-    target: Text | None = Field(None, description="the language of the translations, of a model with several")
-    source: Text | None = Field(None, description="the language of the sources, likewise")
+    src: Texts
+    tgt: Texts
+    target: Text | None = None
+    source: Text | None = None
 
 
 REQUESTS: dict[str, type[BaseModel]] = {  # by path
@@ -207,36 +194,34 @@ REQUESTS: dict[str, type[BaseModel]] = {  # by path
 class Confidence(BaseModel):
     """How sure the model is of a translation; docs/search.md has the formulas."""
 
-    mean_log_prob: float = Field(description="of its tokens, natural log; the higher, the surer")
-    min_log_prob: float = Field(description="of the token of which the model is least sure")
-    softmax_entropy: float = Field(description="mean of the distributions over the vocabulary; the lower, the surer")
-    attention_entropy: float | None = Field(description="mean over the tokens; null without attention")
-    token_log_probs: list[float] = Field(description="of each of tgt_pieces")
+    mean_log_prob: float
+    min_log_prob: float
+    softmax_entropy: float
+    attention_entropy: float | None
+    token_log_probs: list[float]
 
 
 class Hypothesis(BaseModel):
     """A translation."""
 
     text: str
-    score: float = Field(description="log_prob after the length penalty; higher is better")
-    log_prob: float = Field(description="natural log")
-    truncated: bool = Field(description="the length limit was reached before the model ended the sentence")
-    fewer_sentences: bool = Field(description="fewer than in the source: send one sentence at a time")
-    missing_terms: list[str] = Field(description="terms of the glossary, and text to keep, that it lacks")
+    score: float
+    log_prob: float
+    truncated: bool
+    fewer_sentences: bool
+    missing_terms: list[str]
     src_pieces: list[str]
     tgt_pieces: list[str]
     alignments: list[list[float]] | None
-    confidence: Confidence | None = Field(description="if asked for; null of a sentence without text")
+    confidence: Confidence | None
 
 
 class Result(BaseModel):
     """The translations of one sentence, best first."""
 
     n_best: list[Hypothesis]
-    unknown: list[str] = Field(
-        description="characters of the sentence that the vocabulary lacks, or words of a model over words"
-    )
-    traces: list[dict[str, Any]] | None = Field(None, description="of each part of the sentence, if asked for")
+    unknown: list[str]
+    traces: list[dict[str, Any]] | None = None
 
 
 class TranslateResponse(BaseModel):
@@ -250,7 +235,7 @@ class DetectedLanguage(BaseModel):
     """A language that a text may be in."""
 
     language: str
-    confidence: float = Field(description="an estimate of the probability, in per cent")
+    confidence: float
 
 
 class LibreResponse(BaseModel):
@@ -279,8 +264,8 @@ class Language(BaseModel):
     """A language of LibreTranslate's ``GET /languages``."""
 
     code: str
-    name: str = Field(description="in English")
-    targets: list[str] = Field(description="into which a model translates it")
+    name: str
+    targets: list[str]
 
 
 class NamedLanguage(BaseModel):
@@ -294,9 +279,9 @@ class FrontendSettings(BaseModel):
     """What LibreTranslate's clients ask before their first request."""
 
     apiKeys: bool  # noqa: N815 - its name
-    charLimit: int = Field(description="characters of a request, at most")  # noqa: N815 - its name
+    charLimit: int  # noqa: N815 - its name
     filesTranslation: bool  # noqa: N815 - its name
-    frontendTimeout: int = Field(description="milliseconds to wait for more typing")  # noqa: N815 - its name
+    frontendTimeout: int  # noqa: N815 - its name
     keyRequired: bool  # noqa: N815 - its name
     language: dict[Literal["source", "target"], NamedLanguage]
     suggestions: bool
