@@ -34,7 +34,8 @@ def is_stale(root: Path) -> bool:
     built = root / "src" / "softsearch" / "extras" / "serve" / "web" / "assets" / "index.html"
     web = root / "src" / "web"
     sources = [path for path in web.rglob("*") if "node_modules" not in path.relative_to(web).parts]
-    sources += (root / "src" / "softsearch" / "report" / "page").glob("beam-tree.*")
+    package = root / "src" / "softsearch"
+    sources += [*(package / "report" / "page").glob("beam-tree.*"), *(package / "runtime").glob("heatmap.css")]
     return not built.is_file() or max(path.stat().st_mtime for path in sources) > built.stat().st_mtime
 
 

@@ -88,10 +88,10 @@ def element(browser: Chrome, selector: str) -> WebElement:
 
 
 def texts(browser: Chrome, selector: str) -> list[str]:
-    """The text of each element that a selector of CSS finds."""
+    """The text of each element that a selector of CSS finds, without soft hyphens."""
     script = "return [...document.querySelectorAll(arguments[0])].map((element) => element.textContent)"
     found: list[str] = browser.execute_script(script, selector)
-    return found
+    return [text.replace("\u00ad", "") for text in found]
 
 
 def value(browser: Chrome, expression: str, *arguments: object) -> Any:

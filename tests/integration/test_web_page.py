@@ -1,5 +1,6 @@
 """The page as visitors use it: they type, point, move with the keyboard, choose, and read it in their own way."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,8 @@ def address(page: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
     del page
     folder = tmp_path_factory.mktemp("site")
     (folder / "examples").write_text(f"{TEXT}\n{OTHER}\n")
-    write_site([GOLDEN / "single"] * 3, folder / "site", folder / "examples")
+    other = shutil.copytree(GOLDEN / "single", folder / "demo-single")
+    write_site([GOLDEN / "single", GOLDEN / "single", other], folder / "site", folder / "examples")
     with serve(folder / "site") as address:
         yield address
 
@@ -121,6 +123,24 @@ def test_a_word_shows_what_it_attended_to_by_pointer_and_by_key(shown: Chrome) -
     assert weights is not None
 
 
+def test_a_long_word_is_broken_with_a_hyphen_and_copied_without(shown: Chrome) -> None:
+    view(shown, 400)
+    for selector in (f"{FIRST} .target", f"{FIRST} .candidate .text"):
+        shown.execute_script("document.querySelector(arguments[0]).style.width = '9rem'", selector)
+        text = value(shown, "document.querySelector(arguments[0]).textContent", selector)
+        assert "\u00ad" in text.split()[0], text
+        assert "\u00ad" not in "".join(text.split()[1:2]), text  # "euro"
+    copied = value(
+        shown,
+        "(() => {getSelection().selectAllChildren(document.querySelector(arguments[0]));"
+        " const event = new ClipboardEvent('copy', {clipboardData: new DataTransfer(), bubbles: true});"
+        " document.querySelector(arguments[0]).dispatchEvent(event);"
+        " return event.clipboardData.getData('text/plain')})()",
+        f"{FIRST} .target",
+    )
+    assert copied == expected(TEXT).text
+
+
 def test_the_heatmap_has_headers_and_rows_of_a_hundred(shown: Chrome) -> None:
     table = f"{FIRST} .attention table"
     assert texts(shown, f"{table} thead th") == [*TEXT.split(), "end"]
@@ -128,6 +148,10 @@ def test_the_heatmap_has_headers_and_rows_of_a_hundred(shown: Chrome) -> None:
     for row in range(1, len(texts(shown, f"{table} tbody tr")) + 1):
         cells = texts(shown, f"{table} tbody tr:nth-child({row}) td")
         assert sum(int(cell or 0) for cell in cells) == pytest.approx(100, abs=5)
+    shares = (
+        "[...document.querySelectorAll(arguments[0])].map((cell) => Number(cell.style.getPropertyValue('--weight')))"
+    )
+    assert max(value(shown, shares, f"{table} tbody td")) == 1
 
 
 def test_the_n_best_have_probabilities_and_another_can_be_chosen(shown: Chrome) -> None:
@@ -192,7 +216,7 @@ def test_models_are_beside_each_other_and_can_be_chosen(shown: Chrome) -> None:
     for box in shown.find_elements(By.CSS_SELECTOR, "#models input")[1:]:
         box.click()
     done(shown, TEXT)
-    assert texts(shown, ".card h2") == ["single", "single-3"]
+    assert texts(shown, ".card h2") == ["single", "demo"]
 
 
 @pytest.mark.parametrize("width", [400, 1280])

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -15,11 +14,11 @@ from softsearch.search.forced_decoding import forced_alignments
 from softsearch.search.interface import StepFunction
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.text.unknown_words import most_attended
-from softsearch.text.vocabulary import EOS, SPECIALS, UNK, with_eos
+from softsearch.text.vocabulary import EOS, SPECIALS, with_eos
+from softsearch.text.word_links import join_pieces, word_starts, word_weights
 
 Units = Literal["words", "pieces"]
-_SPACE = "\u2581"
-_END, _UNKNOWN = SPECIALS[EOS], SPECIALS[UNK]
+_END = SPECIALS[EOS]
 _CHUNK = 2000  # sentence pairs whose attention is in memory at once
 
 
@@ -127,22 +126,6 @@ def attention_counts(
     return counts
 
 
-def word_starts(pieces: Sequence[str], *, whole_words: bool) -> list[int]:
-    """The indices of the pieces that begin a word: with U+2581, or behind a piece that ends with it.
-
-    With ``whole_words``, ``<unk>`` is a word too.
-    """
-    return [
-        index
-        for index, (last, piece) in enumerate(pairwise(["", *pieces]))
-        if index == 0
-        or piece.startswith(_SPACE)
-        or last[1:].endswith(_SPACE)
-        or piece == _END
-        or (whole_words and piece == _UNKNOWN)
-    ]
-
-
 def _of_units(
     tokenizers: Tokenizers, source: Sentence, target: Sentence, matrix: NDArray[np.float32], units: Units
 ) -> Alignment:
@@ -151,11 +134,7 @@ def _of_units(
     order = np.ix_(tgt_tokenizer.text_order(target.written), src_tokenizer.text_order(source.written))
     src, src_starts = _units(src_tokenizer, source, units)
     tgt, tgt_starts = _units(tgt_tokenizer, target, units)
-    weights = np.add.reduceat(matrix[order], src_starts, axis=1)
-    if tgt:
-        sizes = np.diff([*tgt_starts, len(target.written)])
-        weights = np.add.reduceat(weights, tgt_starts, axis=0) / sizes[:, None].astype(np.float32)
-    return Alignment(src, tgt, weights)
+    return Alignment(src, tgt, word_weights(matrix[order], src_starts, tgt_starts))
 
 
 def _units(tokenizer: SentencePieceTokenizer, sentence: Sentence, units: Units) -> tuple[list[str], list[int]]:
@@ -167,5 +146,4 @@ def _units(tokenizer: SentencePieceTokenizer, sentence: Sentence, units: Units) 
         words = tokenizer.words(sentence.text)
         return [*words[:: -1 if tokenizer.reverse else 1], _END], list(range(len(words) + 1))
     starts = word_starts(pieces, whole_words=tokenizer.has_words)
-    words = ["".join(pieces[a:b]).replace(_SPACE, "") for a, b in pairwise([*starts, len(pieces)])]
-    return words, starts
+    return join_pieces(pieces, starts), starts

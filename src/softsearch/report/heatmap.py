@@ -4,14 +4,24 @@ import base64
 import io
 from collections.abc import Mapping, Sequence
 from math import isqrt
+from textwrap import wrap
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image
 
 from softsearch.evaluation.schema import Heatmap
+from softsearch.report.drawing import GROUND, SOFT, drawable, pixels, style
+from softsearch.runtime.heatmap import END, END_LABEL, NO_TEXT, Attention
 
+_COLOURS = LinearSegmentedColormap.from_list("amber", ["#f7f7f5", "#f2b33d"])  # those of heatmap.css
 _CELL = 12  # pixels of a weight
+_WIDTH, _HEIGHT, _LETTER, _LINE = 0.32, 0.26, 0.083, 0.16  # inches of a cell, a letter, and a line in a PNG
+_MARGIN, _LEAST_WIDTH, _DPI = 0.2, 3.5, 120
+_MAX_PIXELS = 4000  # of a side
 _SIDE = 144  # pixels of a picture, and the share of the attention's brightness in it
 _BRIGHTNESS = 0.65
 
@@ -54,8 +64,71 @@ def pixels_without_text(heatmap: Heatmap) -> NDArray[np.uint8]:
     """The heatmap as pixels, ``[height, width, 3]``: text would need fonts of all scripts."""
     if heatmap.picture is not None:
         return np.concatenate([np.asarray(image) for image in pictures(heatmap)], axis=1)
-    grey = np.kron(255 * np.asarray(heatmap.weights), np.ones((_CELL, _CELL))).round().astype(np.uint8)
-    return np.repeat(grey[..., None], 3, axis=-1)
+    weights = np.asarray(heatmap.weights)
+    amber: NDArray[np.uint8] = _COLOURS(weights / max(weights.max(initial=0.0), 1e-9), bytes=True)[..., :3]
+    return amber.repeat(_CELL, axis=0).repeat(_CELL, axis=1)
+
+
+def draw_heatmap(
+    axes: Axes, src: Sequence[str], tgt: Sequence[str], weights: NDArray[np.floating], title: str = "", size: float = 8
+) -> None:
+    """Draws weights ``[len(tgt), len(src)]`` as the pages do: amber, scaled by the largest, with per cents.
+
+    ``size`` is that of the words, in points.
+    """
+    axes.imshow(weights, cmap=_COLOURS, vmin=0, vmax=max(weights.max(initial=0.0), 1e-9), aspect="auto")
+    for (row, column), percent in np.ndenumerate(np.rint(100 * weights).astype(int)):
+        if percent:
+            axes.text(column, row, str(percent), ha="center", va="center", fontsize=0.8 * size)
+    for axis, words in ((axes.xaxis, src), (axes.yaxis, tgt)):
+        axis.set_ticks(range(len(words)), [END_LABEL if word == END else drawable(word) for word in words])
+        axis.set_ticks(np.arange(len(words) + 1) - 0.5, minor=True)
+        for word, label in zip(words, axis.get_ticklabels(), strict=True):
+            label.set(fontsize=size, style="italic" if word == END else "normal")
+    axes.tick_params(which="both", length=0)
+    axes.tick_params(axis="x", top=True, labeltop=True, bottom=False, labelbottom=False, rotation=90)
+    axes.grid(which="minor", color=GROUND)  # between the cells
+    axes.spines[:].set_visible(False)
+    axes.set_title(title, fontsize=size + 1)
+
+
+def png(heatmaps: Sequence[Attention]) -> tuple[bytes, str]:
+    """Heatmaps one below the other as a picture, and what to say of characters that its font lacks, or ""."""
+    with style():
+        drawn = [Image.fromarray(pixels(_figure(each))) for each in heatmaps]
+        drawn = drawn or [Image.fromarray(pixels(_text(NO_TEXT)))]
+    size = max(image.width for image in drawn), sum(image.height for image in drawn)
+    whole, top = Image.new("RGB", size, GROUND), 0
+    for image in drawn:
+        whole.paste(image, (0, top))
+        top += image.height
+    file = io.BytesIO()
+    whole.save(file, format="png")
+    lacking = {c for each in heatmaps for word in (*each.src, *each.tgt) for c in word if drawable(c) != c}
+    note = f"its font lacks {' '.join(sorted(lacking)[:10])}; a file that ends in .html has them" if lacking else ""
+    return file.getvalue(), note
+
+
+def _figure(heatmap: Attention) -> Figure:
+    """A heatmap with its caption, whose cells and words have the same size in all figures."""
+    caption, src, tgt, weights = heatmap
+    left, top = (_MARGIN + _LETTER * max(map(len, words)) for words in (tgt, src))
+    longest = _LETTER * max(map(len, caption.split()))  # which no line breaks
+    width = max(left + _WIDTH * len(src), _LEAST_WIDTH, _MARGIN + longest) + _MARGIN
+    lines = wrap(drawable(caption), int((width - 2 * _MARGIN) / _LETTER))
+    bottom = _MARGIN + _LINE * len(lines)
+    height = top + _HEIGHT * len(tgt) + bottom
+    figure = Figure(figsize=(width, height), dpi=min(_DPI, _MAX_PIXELS / max(width, height)))
+    box = left / width, bottom / height, _WIDTH * len(src) / width, _HEIGHT * len(tgt) / height
+    draw_heatmap(figure.add_axes(box), src, tgt, weights, size=9)
+    figure.text(_MARGIN / width, 0.8 * _MARGIN / height, "\n".join(lines), color=SOFT, fontsize=9)
+    return figure
+
+
+def _text(text: str) -> Figure:
+    figure = Figure(figsize=(_LEAST_WIDTH, 0.6))
+    figure.text(0.05, 0.4, text)
+    return figure
 
 
 def data_url(image: Image.Image) -> str:

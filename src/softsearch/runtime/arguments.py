@@ -111,6 +111,10 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
         ),
         "--n-best": (_COUNT, "write up to N translations of each line, as `line ||| text ||| score`"),
         "--alignments": (_FILE, "write the attention weights to this file as JSON lines"),
+        "--attention": (
+            _FILE,
+            "draw the attention of the first 20 translations into this file: .html, or .png (needs matplotlib)",
+        ),
         "--trace": (_FILE, "write what beam search did with each sentence to this file as JSON lines"),
         "--confidence": (_FILE, "write how sure the model is of each translation to this file as JSON lines"),
         "--agreement": (_COUNT, "with --confidence: also how much N samples of the model agree with the translation"),
@@ -296,16 +300,18 @@ def check_translate_options(parser: argparse.ArgumentParser, arguments: argparse
     """Exits with the usage if options contradict each other or the search."""
     try:
         check_options(arguments.search, _search_options(arguments), _flag)
+        if arguments.attention is not None:
+            check_options(arguments.search, {"alignments"}, lambda name: _flag(name.replace("alignments", "attention")))
     except ConfigError as error:
         parser.error(str(error))
     needed = {"lm": "lm_weight", "lm_weight": "lm", "glossary_bonus": "glossary", "agreement": "confidence"}
     for name, other in needed.items():
         if getattr(arguments, name) is not None and getattr(arguments, other) is None:
             parser.error(f"{_flag(name)} needs {_flag(other)} as well")
-    for flag, name in product(("paragraphs", "markup"), ("features", "prefix", "alignments")):
+    for flag, name in product(("paragraphs", "markup"), ("features", "prefix", "alignments", "attention")):
         if getattr(arguments, flag) and getattr(arguments, name) is not None:
             parser.error(f"--{flag} and {_flag(name)} do not go together")
-    for name in ("features", "trace", "confidence"):
+    for name in ("features", "attention", "trace", "confidence"):
         if arguments.resume and getattr(arguments, name) is not None:
             parser.error(f"--{name} and --resume do not go together")
     if arguments.max_length is not None and arguments.max_length.offset < 1:

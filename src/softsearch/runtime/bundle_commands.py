@@ -50,7 +50,7 @@ def translate(arguments: argparse.Namespace) -> None:
         provider=arguments.provider or "cpu",
         inputs=max(1, len(arguments.input)),
     )
-    files = ("input", "output", "alignments", "prefix", "features", "trace", "confidence")
+    files = ("input", "output", "alignments", "prefix", "features", "trace", "confidence", "attention")
     given = [*(getattr(arguments, name) for name in files), text]
     if text and (arguments.input or arguments.features or arguments.resume):
         raise ConfigError(f"{text[0]!r} is text, which --input, --features and --resume do not go with; leave it out")

@@ -17,6 +17,7 @@ from typing import IO, Any
 import numpy as np
 
 from softsearch.errors import CorpusError, InputError
+from softsearch.runtime.heatmap import open_drawing
 from softsearch.runtime.output import Output, open_output
 from softsearch.runtime.progress import show_progress
 from softsearch.runtime.resume import ResumeState, resume_outputs
@@ -31,6 +32,7 @@ _SHOWN = 5  # of what a vocabulary lacks, and of terms
 _ENDS = "\r\n"
 _LINE_END = re.compile(rb"\r?\n?\Z")
 _Records = Callable[[Translation, int], list[dict[str, Any]]]  # of a line's translation, by the line's number
+_Write = Callable[[Translation, int], None]
 
 
 @dataclass
@@ -48,6 +50,7 @@ class ReviewWarnings:
     missing_terms: Counter[str] = field(default_factory=Counter)  # of a glossary, and how many translations lack them
     lacking_terms: int = 0  # with any of these
     first_lacking: int = 0  # number of the first of these
+    notes: list[str] = field(default_factory=list)  # on other files than that of the translations
 
     def add(self, translation: Translation, number: int) -> None:
         """Counts the translation of the line with this number."""
@@ -92,6 +95,7 @@ class ReviewWarnings:
                 f"terms of the glossary are missing in {self.lacking_terms:,} of {self.lines:,} translations, "
                 f"the first in line {self.first_lacking}: {_most_common(self.missing_terms)}"
             )
+        yield from self.notes
 
 
 def _most_common(counts: Counter[str]) -> str:
@@ -110,6 +114,7 @@ class Files:
     features: Path | None = None  # feature vectors, instead of input or with a file of it
     trace: Path | None = None  # JSON lines, one for each sentence
     confidence: Path | None = None  # JSON lines, one for each translation
+    attention: Path | None = None  # a page or a picture of the first translations
     text: Sequence[str] = ()  # lines to translate instead of those of files
 
 
@@ -132,7 +137,7 @@ def translate_stream(
             or a partial one was begun with something else.
     """
     _refuse_same_file(files)
-    added = {"alignments": files.alignments, "trace": files.trace, "confidence": files.confidence}
+    added = {"alignments": files.alignments or files.attention, "trace": files.trace, "confidence": files.confidence}
     keywords = {**(options or {}), **{name: True for name, path in added.items() if path}}
     markup = bool(keywords.get("markup"))
     keep_ends = markup or bool(keywords.get("paragraphs"))
@@ -142,11 +147,14 @@ def translate_stream(
         typed = io.BytesIO("".join(f"{line}\n" for line in files.text).encode("utf-8", "surrogateescape"))
         source = typed if files.text else stack.enter_context(_open_input(next(iter(files.input), files.features)))
         output, others, resumed = _open_outputs(stack, files, resume)
+        number, warnings = 0, ReviewWarnings()
+        if files.attention:
+            tokenizers = translator.system.tokenizers
+            others.append(stack.enter_context(open_drawing(files.attention, tokenizers, warnings.notes)))
         progress = stack.enter_context(show_progress(None if files.text else source, files.output))
         prefixes: Iterator[str] | None = None
         if files.prefixes:
             prefixes = chain.from_iterable(_blocks(stack.enter_context(_open_input(files.prefixes)), files.prefixes))
-        number, warnings = 0, ReviewWarnings()
         for count, lines, features in _sources(source, files, keep_ends=keep_ends, markup=markup):
             own = None if prefixes is None else list(islice(prefixes, count))
             if own is not None and len(own) < count:
@@ -163,8 +171,8 @@ def translate_stream(
                 output.write(_format(translation, number, n_best=n_best, end="" if keep_ends else "\n").encode())
                 number += 1
                 warnings.add(translation, number)
-                for other, records in others:
-                    other.write(_json_lines(records(translation, number)).encode())
+                for write in others:
+                    write(translation, number)
             output.flush()
             if resumed and lines:
                 resumed.save(lines, own)
@@ -177,8 +185,8 @@ def translate_stream(
 
 def _open_outputs(
     stack: ExitStack, files: Files, resume: Mapping[str, str] | None
-) -> tuple[Output, list[tuple[Output, _Records]], ResumeState | None]:
-    """Opens the output for translations, those for JSON lines, and the state of a resumed run."""
+) -> tuple[Output, list[_Write], ResumeState | None]:
+    """Opens the output for translations, those for JSON lines as functions, and the state of a resumed run."""
     if resume is None:
         output = stack.enter_context(open_output(files.output))
         named = (
@@ -186,14 +194,18 @@ def _open_outputs(
             (files.trace, _trace_records),
             (files.confidence, _confidence_records),
         )
-        return output, [(stack.enter_context(open_output(path)), records) for path, records in named if path], None
+        return output, [_lines_to(stack.enter_context(open_output(path)), each) for path, each in named if path], None
     resumed = stack.enter_context(resume_outputs(files.output, files.alignments, resume))
     output, *others = resumed.outputs
-    return output, [(other, _alignment_records) for other in others], resumed
+    return output, [_lines_to(other, _alignment_records) for other in others], resumed
+
+
+def _lines_to(output: Output, records: _Records) -> _Write:
+    return lambda translation, line: output.write(_json_lines(records(translation, line)).encode())
 
 
 def _refuse_same_file(files: Files) -> None:
-    others = {f"the {name}": getattr(files, name) for name in ("alignments", "trace", "confidence")}
+    others = {f"the {name}": getattr(files, name) for name in ("alignments", "trace", "confidence", "attention")}
     named = {"the translations": files.output} | others
     real = {what: Path(os.path.realpath(path)) for what, path in named.items() if path is not None}
     for (one, path), (what, other) in combinations(real.items(), 2):

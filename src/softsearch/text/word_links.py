@@ -2,19 +2,22 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import regex
 from numpy.typing import NDArray
 
 from softsearch.errors import CorpusError
 from softsearch.text.corpus import read_lines
 from softsearch.text.tokenizer import SentencePieceTokenizer
-from softsearch.text.vocabulary import UNK
+from softsearch.text.vocabulary import EOS, SPECIALS, UNK
 
 Link = tuple[int, int]  # indices of a source and of a target word, from 0
 _PHARAOH = re.compile(r"(\d{1,9})-(\d{1,9})", re.ASCII)
-_SPACE = "\u2581"
+_SPACE, _END, _UNKNOWN = "\u2581", SPECIALS[EOS], SPECIALS[UNK]
+_UNSPACED = regex.compile(r"[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]")
 
 
 def read_pharaoh(line: str, src_words: int, tgt_words: int) -> list[Link]:
@@ -101,3 +104,40 @@ def link_weights(
     weights = linked[tgt_words][:, src_words]
     weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1)
     return weights
+
+
+def word_starts(pieces: Sequence[str], *, whole_words: bool, unspaced: bool = False) -> list[int]:
+    """Returns the indices of the pieces that begin a word: with U+2581, or behind a piece that ends with it.
+
+    With ``whole_words``, ``<unk>`` is a word too; with ``unspaced``, each piece of a script that has no spaces between
+    words, where a word would be the whole sentence.
+    """
+    return [
+        index
+        for index, (last, piece) in enumerate(pairwise(["", *pieces]))
+        if index == 0
+        or piece.startswith(_SPACE)
+        or last[1:].endswith(_SPACE)
+        or piece == _END
+        or (whole_words and piece == _UNKNOWN)
+        or (unspaced and last != _SPACE and _UNSPACED.match(piece) is not None)
+    ]
+
+
+def join_pieces(pieces: Sequence[str], starts: Sequence[int]) -> list[str]:
+    """Returns the words that begin at these indices."""
+    return ["".join(pieces[a:b]).replace(_SPACE, "") for a, b in pairwise([*starts, len(pieces)])]
+
+
+def word_weights(
+    weights: NDArray[np.float32], src_starts: Sequence[int], tgt_starts: Sequence[int]
+) -> NDArray[np.float32]:
+    """Returns attention between words, from that of pieces, ``[tgt_len, src_len]``, and where the words begin.
+
+    Weights are added over the pieces of a source word and averaged over those of a target word.
+    """
+    merged = np.add.reduceat(weights, src_starts, axis=1)
+    if not tgt_starts:
+        return merged
+    sizes = np.diff([*tgt_starts, len(weights)])
+    return np.add.reduceat(merged, tgt_starts, axis=0) / sizes[:, None].astype(np.float32)

@@ -1,6 +1,6 @@
 import { about } from './about.js';
 import { element } from './element.js';
-import { duration, langAttribute, language, megabytes, weight } from './format.js';
+import { duration, langAttribute, language, megabytes, title, weight } from './format.js';
 import { Heatmap } from './heatmap.js';
 import { NBest } from './n-best.js';
 import { SearchTree } from './search-tree.js';
@@ -22,7 +22,7 @@ export class Card {
   constructor(model) {
     const id = `card-${++cards}`;
     this.model = model;
-    this.title = model.about?.title || model.name;
+    this.title = title(model);
     this.langs = { srcLang: langAttribute(model.src_lang), tgtLang: langAttribute(model.tgt_lang) };
     this.running = null;
     this.source = new WordLine('source', `Source as ${this.title} reads it`, (index) => this.point('src', index));

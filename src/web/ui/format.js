@@ -5,6 +5,11 @@ const few = new Intl.NumberFormat('en', { style: 'percent', minimumSignificantDi
 const fine = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 2, roundingMode: 'trunc' });
 const languages = new Intl.DisplayNames(['en'], { type: 'language', fallback: 'code' });
 
+/** What a model is called: its title, or its name without the form of its file. */
+export function title({ name, about }) {
+  return about?.title || name.replace(/-single$/, '');
+}
+
 /** A probability as per cent: two digits, more where that would round to 100 %. */
 export function percent(probability) {
   if (probability < 0.00001) return '< 0.001%';

@@ -9,7 +9,7 @@ export class Heatmap {
    * @param {(side: 'tgt', index: number | null) => void} onPoint told which row the pointer is on
    */
   constructor(label, onPoint) {
-    this.table = element('table');
+    this.table = element('table', { class: 'heatmap' });
     // It scrolls where it is too wide; the tab stop lets the arrow keys scroll it.
     this.element = element('div', { class: 'scroll', role: 'region', 'aria-label': label, tabindex: 0 }, this.table);
     this.table.addEventListener('pointerover', (event) => {
@@ -32,6 +32,7 @@ export class Heatmap {
       ),
     );
     if (large) return;
+    const largest = Math.max(...weights.flat());
     const label = (word, lang) =>
       element(
         'span',
@@ -53,7 +54,7 @@ export class Heatmap {
         'tbody',
         {},
         ...tgtWords.map((word, row) =>
-          element('tr', {}, element('th', { scope: 'row' }, label(word, tgtLang)), ...weights[row].map(cell)),
+          element('tr', {}, element('th', { scope: 'row' }, label(word, tgtLang)), ...weights[row].map((weight) => cell(weight, largest))),
         ),
       ),
     );
@@ -68,8 +69,8 @@ export class Heatmap {
   }
 }
 
-function cell(weight) {
+function cell(weight, largest) {
   const made = element('td', {}, weight < 0.005 ? '' : String(Math.round(100 * weight)));
-  made.style.setProperty('--weight', weight.toFixed(4));
+  made.style.setProperty('--weight', (weight / largest || 0).toFixed(4));
   return made;
 }

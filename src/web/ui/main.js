@@ -3,6 +3,7 @@ import { element } from './element.js';
 import { langAttribute } from './format.js';
 import { Glossary } from './glossary.js';
 import { Request } from './request.js';
+import { withoutHyphens } from './words.js';
 
 // Loaded when it is known which, so that the page of a server has nothing of the other.
 const BACKENDS = {
@@ -80,6 +81,13 @@ function introduce(site, request) {
   request.source.focus({ preventScroll: true });
 }
 
+/** Copies a selection as the model wrote it. */
+function copy(event) {
+  if (event.target.closest?.('textarea, input')) return;
+  event.clipboardData.setData('text/plain', withoutHyphens(String(getSelection())));
+  event.preventDefault();
+}
+
 function show(cards) {
   const none = element('p', { class: 'note' }, 'No model is chosen.');
   const place = document.getElementById('cards');
@@ -87,6 +95,7 @@ function show(cards) {
   place.replaceChildren(...(cards.length ? cards.map((card) => card.element) : [none]));
 }
 
+document.addEventListener('copy', copy);
 start().catch((error) => {
   document.getElementById('problem').replaceChildren(element('p', { class: 'problem', role: 'alert' }, error.message));
 });

@@ -1,5 +1,6 @@
 import { element } from './element.js';
 import { percent, score } from './format.js';
+import { hyphenatedText, joinPieces } from './words.js';
 
 /** The n best translations with their probabilities. Choosing one shows its words and its attention. */
 export class NBest {
@@ -45,11 +46,12 @@ export class NBest {
 
   row(candidate, index, lang) {
     const probability = Math.exp(candidate.log_prob);
+    const text = hyphenatedText(candidate.text, joinPieces(candidate.tgt_pieces));
     return element(
       'label',
       { class: 'candidate' },
       element('input', { type: 'radio', name: this.name, value: String(index), checked: index === 0 }),
-      element('span', { class: 'text', dir: 'auto', lang }, candidate.text || '(empty)'),
+      element('span', { class: 'text', dir: 'auto', lang }, text || '(empty)'),
       element(
         'span',
         { class: 'probability' },

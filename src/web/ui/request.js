@@ -1,4 +1,5 @@
 import { element } from './element.js';
+import { title } from './format.js';
 
 const PAUSE = 150; // milliseconds without typing before a search begins
 
@@ -65,14 +66,15 @@ export class Request {
   offerModels(models, onModels) {
     const group = document.getElementById('models');
     group.hidden = false;
-    for (const { name, about } of models) {
+    for (const model of models) {
+      const { name, about } = model;
       const box = element('input', { type: 'checkbox', name: 'model', value: name, checked: this.chosen.has(name) });
       box.addEventListener('change', () => {
         if (box.checked) this.chosen.add(name);
         else this.chosen.delete(name);
         onModels();
       });
-      group.append(element('label', {}, box, [about?.year, about?.title || name].filter(Boolean).join(' ')));
+      group.append(element('label', {}, box, [about?.year, title(model)].filter(Boolean).join(' ')));
     }
   }
 }

@@ -1,4 +1,5 @@
 import { element } from './element.js';
+import { hyphenated } from './words.js';
 
 const STEPS = { ArrowRight: 1, ArrowLeft: -1 };
 
@@ -30,7 +31,7 @@ export class WordLine {
   /**
    * Shows words; those that are there already are changed in place, so that the focus stays where it is.
    *
-   * @param {{text: string, spaced: boolean, end: boolean}[]} words
+   * @param {ReturnType<typeof import('./words.js').joinPieces>} words
    * @param {string[] | null} descriptions of the words; without them the line is plain text
    */
   show(words, descriptions) {
@@ -38,7 +39,7 @@ export class WordLine {
       this.options = [];
       this.element.removeAttribute('role');
       this.element.replaceChildren(
-        words.map((word, index) => (word.spaced && index ? ` ${word.text}` : word.text)).join(''),
+        words.map((word, index) => (word.spaced && index ? ' ' : '') + hyphenated(word)).join(''),
       );
       return;
     }
@@ -50,7 +51,7 @@ export class WordLine {
     this.options = words.map((word, index) => {
       const option =
         this.options[index] ?? element('span', { role: 'option', class: 'word', 'aria-selected': 'false' });
-      option.textContent = word.text;
+      option.textContent = hyphenated(word);
       option.classList.toggle('end', word.end);
       option.setAttribute('aria-description', descriptions[index]);
       return option;

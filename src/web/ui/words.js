@@ -5,13 +5,15 @@ const END = '</s>';
 const UNSPACED = /^[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]/u;
 const NAMED = 0.05; // the least weight that a description names
 const MOST_NAMED = 4;
+const LONG = 15; // letters of a word that may be broken over a line
+const SOFT_HYPHEN = '\u00ad';
 
 /**
  * Joins pieces to words.
  *
  * @param {string[]} pieces as SentencePiece writes them: U+2581 begins a word, or ends it
- * @returns {{text: string, spaced: boolean, end: boolean, pieces: number[]}[]} `spaced`: a space is before it; `end`:
- *   it is the end mark; `pieces`: indices of its pieces
+ * @returns {{text: string, parts: string[], spaced: boolean, end: boolean, pieces: number[]}[]} `parts`: the
+ *   text of each piece; `spaced`: a space is before it; `end`: it is the end mark; `pieces`: indices of its pieces
  */
 export function joinPieces(pieces) {
   const words = [];
@@ -24,12 +26,33 @@ export function joinPieces(pieces) {
     const joins = last && !last.end && !end && !spaced && (last.text === '' || !UNSPACED.test(text));
     if (joins) {
       last.text += text;
+      last.parts.push(text);
       last.pieces.push(index);
     } else {
-      words.push({ text, spaced: spaced || end || Boolean(last?.end), end, pieces: [index] });
+      words.push({ text, parts: [text], spaced: spaced || end || Boolean(last?.end), end, pieces: [index] });
     }
   });
   return words;
+}
+
+/** The word with soft hyphens between its pieces, if it is long: browsers lack the hyphenation of many languages. */
+export function hyphenated({ text, parts }) {
+  if (text.length < LONG) return text;
+  return parts.reduce((before, part) => {
+    const letters = /\p{L}{2}$/u.test(before) && /^\p{sc=Latn}|^\p{sc=Grek}|^\p{sc=Cyrl}/u.test(part);
+    return before + (letters ? SOFT_HYPHEN : '') + part;
+  });
+}
+
+/** A text whose long words are hyphenated as these are. */
+export function hyphenatedText(text, words) {
+  const long = new Map(words.map((word) => [word.text, hyphenated(word)]));
+  return text.replace(/\S+/gu, (word) => long.get(word) ?? word);
+}
+
+/** What was selected, without soft hyphens. */
+export function withoutHyphens(text) {
+  return text.replaceAll(SOFT_HYPHEN, '');
 }
 
 /**

@@ -19,7 +19,6 @@ from softsearch.evaluation.word_alignment import (
     encode_sentences,
     links,
     pharaoh,
-    word_starts,
 )
 from softsearch.search.batching import translate_ids
 from softsearch.search.forced_decoding import forced_alignments
@@ -36,22 +35,6 @@ PAIRS = [("a b Rex d", "e Pudel a"), ("c", "c c"), ("x y a", "b new one"), ("Rex
 @pytest.fixture(scope="module")
 def step_fn() -> TorchStepFunction:
     return TorchStepFunction(small_model("rnnsearch", seed=2))
-
-
-@pytest.mark.parametrize(
-    ("pieces", "whole_words", "expected"),
-    [
-        (["▁the", "▁ca", "t", "</s>"], False, [0, 1, 3]),
-        (["▁", "a", "b", "▁", "c"], False, [0, 3]),
-        (["▁ca", "<unk>", "s", "▁", "<unk>"], False, [0, 3]),
-        (["▁the", "<unk>", "▁cat", "<unk>"], True, [0, 1, 2, 3]),
-        (["t", "▁x"], False, [0, 1]),
-        (["the▁", "ca", "t▁", "▁", "x▁", "</s>"], False, [0, 1, 3, 5]),
-        ([], False, []),
-    ],
-)
-def test_words_start_where_a_space_or_the_end_is(pieces: list[str], whole_words: bool, expected: list[int]) -> None:
-    assert word_starts(pieces, whole_words=whole_words) == expected
 
 
 @pytest.mark.parametrize("units", ["words", "pieces"])

@@ -7,7 +7,7 @@ import pytest
 
 from softsearch.errors import CorpusError
 from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, train_tokenizer
-from softsearch.text.word_links import WordNumbers, lines_of_links, link_weights, read_pharaoh
+from softsearch.text.word_links import WordNumbers, lines_of_links, link_weights, read_pharaoh, word_starts
 
 LINES = ["one small red house", "two small houses", "three red cars", "ein kleines rotes Haus"] * 5
 SIZES: dict[Kind, int] = {"word": 100, "char": 60, "bpe": 70, "unigram": 36}
@@ -77,3 +77,25 @@ def test_a_file_has_a_line_for_each_pair(tmp_path: Path) -> None:
     assert list(lines_of_links(path, [2, 3], 4)) == [(2, ""), (3, "1-1")]
     with pytest.raises(CorpusError, match="links has 4 lines, but its text has 5; expected a line of links for each"):
         list(lines_of_links(path, [1, 5], 5))
+
+
+@pytest.mark.parametrize(
+    ("pieces", "whole_words", "expected"),
+    [
+        (["▁the", "▁ca", "t", "</s>"], False, [0, 1, 3]),
+        (["▁", "a", "b", "▁", "c"], False, [0, 3]),
+        (["▁ca", "<unk>", "s", "▁", "<unk>"], False, [0, 3]),
+        (["▁the", "<unk>", "▁cat", "<unk>"], True, [0, 1, 2, 3]),
+        (["t", "▁x"], False, [0, 1]),
+        (["the▁", "ca", "t▁", "▁", "x▁", "</s>"], False, [0, 1, 3, 5]),
+        ([], False, []),
+    ],
+)
+def test_words_start_where_a_space_or_the_end_is(pieces: list[str], whole_words: bool, expected: list[int]) -> None:
+    assert word_starts(pieces, whole_words=whole_words) == expected
+
+
+def test_pieces_of_scripts_without_spaces_are_words_where_wanted() -> None:
+    pieces = ["▁", "我", "们", "▁Haus", "e", "来", "</s>"]
+    assert word_starts(pieces, whole_words=False) == [0, 3, 6]
+    assert word_starts(pieces, whole_words=False, unspaced=True) == [0, 2, 3, 5, 6]

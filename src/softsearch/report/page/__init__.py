@@ -17,12 +17,12 @@ from softsearch.report.charts import MARKERS, draw_by_length, draw_search_curve
 from softsearch.report.curves import Points, draw_panel
 from softsearch.report.drawing import style, svg
 from softsearch.report.heatmap import data_url, pictures
+from softsearch.runtime.heatmap import clean, style_sheet, table
 from softsearch.text.vocabulary import FEATURE_TAG
 
 TRAINING = {"training-loss": "loss", "training-scores": "scores on the validation set"}  # figures: panels
 _FOLDER = Path(__file__).parent
 _SCRIPTS = ("beam-tree.js", "page.js")  # the first is on the page of softsearch web too
-_NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _TAGS = re.compile(f"{FEATURE_TAG}(?: {FEATURE_TAG})+")  # a tag for each feature vector
 
 
@@ -68,20 +68,21 @@ def _render(template: str, **values: Any) -> str:
         lstrip_blocks=True,
         finalize=_clean,
     )
+    environment.filters["table"] = lambda heatmap: table(heatmap.src, heatmap.tgt, heatmap.weights)
     environment.filters["pictures"] = lambda heatmap: map(data_url, pictures(heatmap))
     environment.filters["three_digits"] = three_digits
     return environment.get_template(template).render(**values)
 
 
 def _style() -> str:
-    """The style sheet, with a class for each per cent of a weight: the page's policy forbids inline styles."""
-    css = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in ("page.css", "beam-tree.css"))
-    return css + "".join(f".w{percent}{{--weight:{percent}%}}" for percent in range(101))
+    return (
+        "".join((_FOLDER / name).read_text(encoding="utf-8") for name in ("page.css", "beam-tree.css")) + style_sheet()
+    )
 
 
 def _clean(value: Any) -> Any:
     """Text with U+FFFD for the characters that an HTML file cannot hold."""
-    return _NOT_TEXT.sub("\ufffd", value) if type(value) is str else value  # other values: numbers, Jinja's markup
+    return clean(value) if type(value) is str else value  # other values: numbers, Jinja's markup
 
 
 def _hash(text: str) -> str:

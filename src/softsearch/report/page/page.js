@@ -172,9 +172,10 @@
     figure.querySelector(".head").hidden = false;
     figure.querySelector("select").addEventListener("change", (event) => {
       const rows = systems[system].heads[map][event.target.selectedIndex].map((row) => row.split(" "));
+      const largest = Math.max(1, ...rows.flat());
       for (const cell of figure.querySelectorAll("tbody td")) {
         const percent = rows[cell.parentElement.sectionRowIndex][cell.cellIndex - 1];
-        cell.className = `w${percent}`;
+        cell.className = `w${Math.round((100 * percent) / largest)}`;
         cell.textContent = percent === "0" ? "" : percent;
       }
     });

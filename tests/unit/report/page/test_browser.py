@@ -1,5 +1,6 @@
 """The page in a real browser: it is shown as meant, and its list sorts, filters, turns pages and marks words."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from softsearch.report.page import write_page
-from tests.browser import complaints, element, texts, value, view
+from tests.browser import complaints, element, texts, value, view, violations
 from tests.unit.report.page.pages import EVIL, whole_report
 
 pytestmark = pytest.mark.slow
@@ -123,7 +124,7 @@ def test_a_layer_and_head_is_chosen_by_keyboard(shown: Chrome) -> None:
     menu.send_keys(Keys.ARROW_DOWN)
     assert texts(shown, "#alignments tbody td") == ["", "10", "90", "37", "63", ""]
     assert value(shown, "[...document.querySelectorAll('#alignments tbody td')].map((cell) => cell.className)") == [
-        *("w0", "w10", "w90", "w37", "w63", "w0")
+        *("w0", "w11", "w100", "w41", "w70", "w0")
     ]
     menu.send_keys(Keys.ARROW_UP)
     assert texts(shown, "#alignments tbody td") == usual
@@ -173,6 +174,16 @@ def test_it_fits_into_the_window_and_follows_its_scheme(shown: Chrome, width: in
     ):
         actual = value(shown, f'getComputedStyle(document.querySelector("{selector}")).{colour}')
         assert (actual == light) == (scheme == "light"), selector
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_is_accessible_where_systems_have_the_same_translation(browser: Chrome, scheme: str, tmp_path: Path) -> None:
+    report = whole_report()
+    first, second = report.systems
+    same = replace(report, systems=[first, replace(second, heatmaps=first.heatmaps)])
+    view(browser, 1280, scheme=scheme)
+    browser.get(write_page(same, tmp_path).as_uri())
+    assert violations(browser) == []
 
 
 def test_source_words_of_any_script_are_read_upwards(shown: Chrome) -> None:

@@ -139,10 +139,10 @@ def test_figures_have_bands_colours_and_their_values_in_words(page: Element) -> 
 def test_heatmaps_are_tables_with_text_and_pictures_are_in_the_page_itself(page: Element) -> None:
     section = page.all("section", id="alignments")[0]
     (table,) = section.all("table", class_="heatmap")
-    assert rows(table) == [["", "the", "猫", "</s>"], ["die", "90", "10", ""], ["<katze>", "", "63", "37"]]
+    assert rows(table) == [["", "the", "猫", "end"], ["die", "90", "10", ""], ["<katze>", "", "63", "37"]]
     classes = [cell.attributes["class"] for cell in table.all("tbody")[0].all("td")]
-    assert classes == ["w90", "w10", "w0", "w0", "w63", "w37"]
-    assert {".w0{--weight:0%}", ".w63{--weight:63%}", ".w100{--weight:100%}"} <= set(
+    assert classes == ["w100", "w11", "w0", "w0", "w70", "w41"]  # shares of 0.9
+    assert {".w0{--weight:0.0}", ".w63{--weight:0.63}", ".w100{--weight:1.0}"} <= set(
         re.findall(r"\.w\d+\{.*?\}", page.all("style")[0].text)
     )
     (seen,) = section.all("ol", class_="seen")

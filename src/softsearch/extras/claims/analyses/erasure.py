@@ -12,11 +12,11 @@ from torch import Tensor
 from softsearch.data.dataset import pad
 from softsearch.evaluation.inference import torch_model
 from softsearch.evaluation.test_set import HeldOutText
-from softsearch.evaluation.word_alignment import word_starts
 from softsearch.extras.claims.analyses.aligners import read_test_links
 from softsearch.models.interface import Seq2Seq
 from softsearch.runtime.system import System
 from softsearch.text.vocabulary import UNK, with_eos
+from softsearch.text.word_links import word_starts
 
 
 def erasures(system: System, text: HeldOutText, cache_dir: Path, *, sentences: int) -> Iterator[dict[str, Any]]:
