@@ -22,9 +22,9 @@ from softsearch.evaluation.word_alignment import Sentence, align
 from softsearch.extras.claims.claim import Plan
 from softsearch.extras.claims.options import History
 from softsearch.extras.claims.trainings import train_all, trainings
-from softsearch.extras.course.pictures import draw_alignments
 from softsearch.report.curves import Points, read_points
 from softsearch.report.drawing import COLOURS, LINE, SOFT, style
+from softsearch.report.heatmap import draw_heatmap
 from softsearch.runtime.system import System
 from softsearch.search.beam import BeamSearch
 from softsearch.search.interface import Candidates, State, StepFunctionWrapper
@@ -79,8 +79,8 @@ def draw_attention(systems: Mapping[str, System], path: Path) -> list[str]:
         figure = Figure(figsize=(3.1 * min(4, len(maps)), 2.9 * -(-len(maps) // 4)), layout="constrained")
         places = np.ravel(figure.subplots(-(-len(maps) // 4), min(4, len(maps)), squeeze=False))
         for axes, (name, (src, tgt, weights)) in zip(places, maps.items(), strict=False):
-            draw_alignments(src, [word if len(word) < 16 else f"{word[:14]}…" for word in tgt], weights, name, axes)
-            axes.tick_params(length=0, labelsize=6)
+            words = [word if len(word) < 16 else f"{word[:14]}…" for word in tgt]
+            draw_heatmap(axes, src, words, weights, name, size=7)
         for axes in places[len(maps) :]:
             axes.set_axis_off()
         figure.savefig(path, dpi=90)

@@ -80,13 +80,13 @@ def draw_heatmap(
     for (row, column), percent in np.ndenumerate(np.rint(100 * weights).astype(int)):
         if percent:
             axes.text(column, row, str(percent), ha="center", va="center", fontsize=0.8 * size)
+    axes.tick_params(which="both", length=0, labelsize=size)
+    axes.tick_params(axis="x", top=True, labeltop=True, bottom=False, labelbottom=False, rotation=90)
     for axis, words in ((axes.xaxis, src), (axes.yaxis, tgt)):
         axis.set_ticks(range(len(words)), [END_LABEL if word == END else drawable(word) for word in words])
         axis.set_ticks(np.arange(len(words) + 1) - 0.5, minor=True)
         for word, label in zip(words, axis.get_ticklabels(), strict=True):
-            label.set(fontsize=size, style="italic" if word == END else "normal")
-    axes.tick_params(which="both", length=0)
-    axes.tick_params(axis="x", top=True, labeltop=True, bottom=False, labelbottom=False, rotation=90)
+            label.set_style("italic" if word == END else "normal")
     axes.grid(which="minor", color=GROUND)  # between the cells
     axes.spines[:].set_visible(False)
     axes.set_title(title, fontsize=size + 1)

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from softsearch.report.drawing import LINE, SOFT, colour, drawable
+from softsearch.report.heatmap import draw_heatmap
 
 Rows = Sequence[Mapping[str, Any]]
 Columns = str | Sequence[str]
@@ -79,8 +80,8 @@ def chart(
     Args:
         rows: text and numbers by column. Rows without a value are left out.
         kind: of chart. ``dots`` has the names of ``x`` one below the other, and the values of ``y`` from left to right.
-            A heatmap has a cell for each x and y, the darker the larger its ``value``; a number before a name, as in
-            ``3 the``, keeps equal names apart and is not drawn.
+            A heatmap has a cell for each x and y with its ``value``, from 0 to 1, in per cent; a number before a name,
+            as in ``3 the``, keeps equal names apart and is not drawn.
         x: the column of the horizontal axis: numbers, or text in the order of the rows; several columns are joined.
         y: that of the vertical axis, which is text in heatmaps.
         value: the column of a heatmap's values.
@@ -132,19 +133,19 @@ def _draw(points: Sequence[_Point], kind: str, labels: Sequence[str], *, x_log: 
     for axes, (name, own) in zip(grid, panels.items(), strict=True):
         axes.set_title(name, fontsize=10, loc="left", pad=20 if own_series else None)  # above its legend
         if kind == "heatmap":
-            _heatmap(axes, own, max(point.value for point in points))
+            _heatmap(axes, own, name)
+            continue
         else:
             {"line": _lines, "dots": _dots, "scatter": _points}[kind](axes, series[name])
         x_label, y_label = (labels[1], "") if kind == "dots" else labels[:2]
-        is_last = axes is grid[-1] or kind == "heatmap"
-        _finish(axes, x_label if is_last else "", y_label, grid_along="x" if kind == "dots" else "y")
+        _finish(axes, x_label if axes is grid[-1] else "", y_label, grid_along="x" if kind == "dots" else "y")
         _scale(axes, x_log=x_log or (kind == "dots" and y_log), y_log=y_log and kind != "dots")
     for axes in grid[1:]:  # the same range of values, which can then be compared
         if kind in {"line", "dots"}:
             (axes.sharey if kind == "line" else axes.sharex)(grid[0])
     grid[0].autoscale_view()
     if kind == "heatmap":
-        figure.colorbar(grid[0].images[0], ax=grid, location="top", aspect=40, pad=0.01, label=labels[2])
+        figure.suptitle(f"{labels[2]}, in per cent", color=SOFT, fontsize=10)
     elif own_series:
         for axes in grid:
             _legend([axes], axes, loc="lower left", bbox_to_anchor=(0, 0.96))
@@ -240,15 +241,14 @@ def _scatter(axes: Axes, places: Sequence[tuple[float, float]], series: _Series,
         axes.scatter(*zip(*places, strict=True), edgecolors=series.colour, **look)
 
 
-def _heatmap(axes: Axes, points: Sequence[_Point], largest: float) -> None:
+def _heatmap(axes: Axes, points: Sequence[_Point], title: str) -> None:
     across, down = _distinct(point.x for point in points), _distinct(point.y for point in points)
     grid = np.zeros((len(down), len(across)))
     for point in points:
         grid[down.index(point.y), across.index(point.x)] = point.value
-    axes.imshow(grid, cmap="Greys", aspect="auto", vmin=0, vmax=largest)
     across, down = ([re.sub(r"^\d+ ", "", str(name)) for name in names] for names in (across, down))
-    axes.set_xticks(range(len(across)), across, rotation=45, ha="right", rotation_mode="anchor")
-    axes.set_yticks(range(len(down)), down)
+    draw_heatmap(axes, across, down, grid)
+    axes.set_title(title, fontsize=10, loc="left", pad=10)
 
 
 def _legend(grid: Sequence[Axes], target: Axes | Figure, **place: Any) -> int:
@@ -269,8 +269,7 @@ def _finish(axes: Axes, x_label: str, y_label: str, *, grid_along: Literal["x", 
     axes.set_ylabel(fill(y_label, 34), color=SOFT, fontsize=10)
     axes.tick_params(labelsize=9, labelcolor=SOFT)
     axes.spines[["top", "right"]].set_visible(False)
-    if not axes.images:
-        axes.grid(axis=grid_along, color=LINE)
+    axes.grid(axis=grid_along, color=LINE)
     axes.set_axisbelow(True)
 
 
