@@ -23,8 +23,7 @@ from softsearch.extras.claims.claim import Plan
 from softsearch.extras.claims.options import History
 from softsearch.extras.claims.trainings import train_all, trainings
 from softsearch.report.curves import Points, read_points
-from softsearch.report.drawing import COLOURS, LINE, SOFT, style
-from softsearch.report.heatmap import draw_heatmap
+from softsearch.report.drawing import COLOURS, LINE, SOFT, draw_heatmap, style
 from softsearch.runtime.system import System
 from softsearch.search.beam import BeamSearch
 from softsearch.search.interface import Candidates, State, StepFunctionWrapper

@@ -12,13 +12,18 @@ from xml.etree import ElementTree as ET
 import matplotlib.style
 import numpy as np
 from matplotlib import font_manager
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+
+from softsearch.runtime.heatmap import END, END_LABEL
 
 _FAMILY = "DejaVu Sans"  # comes with matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew
 
 COLOURS = ("#1a56b0", "#c2410c", "#0f766e", "#8b2fb8", "#946200", "#be1856", "#4a7309", "#4b5768")
+AMBER = LinearSegmentedColormap.from_list("amber", ["#f7f7f5", "#f2b33d"])  # of heatmaps, as in heatmap.css
 SOFT, LINE, GROUND = "#59636e", "#dcdfe3", "#ffffff"  # text and axes; grid; background
 # Variables of the page's style sheet, which follow the light or dark scheme.
 _VARIABLES = {SOFT: "var(--soft)", LINE: "var(--line)", GROUND: "var(--card)"}
@@ -46,6 +51,29 @@ def style() -> AbstractContextManager[None]:
 def drawable(text: str) -> str:
     """``text`` in one line, with U+FFFD for characters that the font lacks."""
     return "".join(c if c.isprintable() and ord(c) in _characters() else "\ufffd" for c in text)
+
+
+def draw_heatmap(
+    axes: Axes, src: Sequence[str], tgt: Sequence[str], weights: NDArray[np.floating], title: str = "", size: float = 8
+) -> None:
+    """Draws weights ``[len(tgt), len(src)]`` as the pages do: amber, scaled by the largest, with per cents.
+
+    ``size`` is that of the words, in points.
+    """
+    axes.imshow(weights, cmap=AMBER, vmin=0, vmax=max(weights.max(initial=0.0), 1e-9), aspect="auto")
+    for (row, column), percent in np.ndenumerate(np.rint(100 * weights).astype(int)):
+        if percent:
+            axes.text(column, row, str(percent), ha="center", va="center", fontsize=0.8 * size)
+    axes.tick_params(which="both", length=0, labelsize=size)
+    axes.tick_params(axis="x", top=True, labeltop=True, bottom=False, labelbottom=False, rotation=90)
+    for axis, words in ((axes.xaxis, src), (axes.yaxis, tgt)):
+        axis.set_ticks(range(len(words)), [END_LABEL if word == END else drawable(word) for word in words])
+        axis.set_ticks(np.arange(len(words) + 1) - 0.5, minor=True)
+        for word, label in zip(words, axis.get_ticklabels(), strict=True):
+            label.set_style("italic" if word == END else "normal")
+    axes.grid(which="minor", color=GROUND)  # between the cells
+    axes.spines[:].set_visible(False)
+    axes.set_title(title, fontsize=size + 1)
 
 
 def pixels(figure: Figure) -> NDArray[np.uint8]:

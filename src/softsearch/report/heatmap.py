@@ -7,17 +7,14 @@ from math import isqrt
 from textwrap import wrap
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image
 
 from softsearch.evaluation.schema import Heatmap
-from softsearch.report.drawing import GROUND, SOFT, drawable, pixels, style
-from softsearch.runtime.heatmap import END, END_LABEL, NO_TEXT, Attention
+from softsearch.report.drawing import AMBER, GROUND, SOFT, draw_heatmap, drawable, pixels, style
+from softsearch.runtime.heatmap import NO_TEXT, Attention
 
-_COLOURS = LinearSegmentedColormap.from_list("amber", ["#f7f7f5", "#f2b33d"])  # those of heatmap.css
 _CELL = 12  # pixels of a weight
 _WIDTH, _HEIGHT, _LETTER, _LINE = 0.32, 0.26, 0.083, 0.16  # inches of a cell, a letter, and a line in a PNG
 _MARGIN, _LEAST_WIDTH, _DPI = 0.2, 3.5, 120
@@ -65,31 +62,8 @@ def pixels_without_text(heatmap: Heatmap) -> NDArray[np.uint8]:
     if heatmap.picture is not None:
         return np.concatenate([np.asarray(image) for image in pictures(heatmap)], axis=1)
     weights = np.asarray(heatmap.weights)
-    amber: NDArray[np.uint8] = _COLOURS(weights / max(weights.max(initial=0.0), 1e-9), bytes=True)[..., :3]
+    amber: NDArray[np.uint8] = AMBER(weights / max(weights.max(initial=0.0), 1e-9), bytes=True)[..., :3]
     return amber.repeat(_CELL, axis=0).repeat(_CELL, axis=1)
-
-
-def draw_heatmap(
-    axes: Axes, src: Sequence[str], tgt: Sequence[str], weights: NDArray[np.floating], title: str = "", size: float = 8
-) -> None:
-    """Draws weights ``[len(tgt), len(src)]`` as the pages do: amber, scaled by the largest, with per cents.
-
-    ``size`` is that of the words, in points.
-    """
-    axes.imshow(weights, cmap=_COLOURS, vmin=0, vmax=max(weights.max(initial=0.0), 1e-9), aspect="auto")
-    for (row, column), percent in np.ndenumerate(np.rint(100 * weights).astype(int)):
-        if percent:
-            axes.text(column, row, str(percent), ha="center", va="center", fontsize=0.8 * size)
-    axes.tick_params(which="both", length=0, labelsize=size)
-    axes.tick_params(axis="x", top=True, labeltop=True, bottom=False, labelbottom=False, rotation=90)
-    for axis, words in ((axes.xaxis, src), (axes.yaxis, tgt)):
-        axis.set_ticks(range(len(words)), [END_LABEL if word == END else drawable(word) for word in words])
-        axis.set_ticks(np.arange(len(words) + 1) - 0.5, minor=True)
-        for word, label in zip(words, axis.get_ticklabels(), strict=True):
-            label.set_style("italic" if word == END else "normal")
-    axes.grid(which="minor", color=GROUND)  # between the cells
-    axes.spines[:].set_visible(False)
-    axes.set_title(title, fontsize=size + 1)
 
 
 def png(heatmaps: Sequence[Attention]) -> tuple[bytes, str]:

@@ -139,22 +139,19 @@ def translate_stream(
     _refuse_same_file(files)
     added = {"alignments": files.alignments or files.attention, "trace": files.trace, "confidence": files.confidence}
     keywords = {**(options or {}), **{name: True for name, path in added.items() if path}}
-    markup = bool(keywords.get("markup"))
-    keep_ends = markup or bool(keywords.get("paragraphs"))
+    keep_ends = (markup := bool(keywords.get("markup"))) or bool(keywords.get("paragraphs"))
     translator.translate([], **keywords)  # checks the options before any line is read
     n_best = "n_best" in keywords
     with ExitStack() as stack:
         typed = io.BytesIO("".join(f"{line}\n" for line in files.text).encode("utf-8", "surrogateescape"))
         source = typed if files.text else stack.enter_context(_open_input(next(iter(files.input), files.features)))
-        output, others, resumed = _open_outputs(stack, files, resume)
         number, warnings = 0, ReviewWarnings()
+        output, others, resumed = _open_outputs(stack, files, resume)
         if files.attention:
-            tokenizers = translator.system.tokenizers
-            others.append(stack.enter_context(open_drawing(files.attention, tokenizers, warnings.notes)))
+            drawing = open_drawing(files.attention, translator.system.tokenizers, warnings.notes)
+            others.append(stack.enter_context(drawing))
         progress = stack.enter_context(show_progress(None if files.text else source, files.output))
-        prefixes: Iterator[str] | None = None
-        if files.prefixes:
-            prefixes = chain.from_iterable(_blocks(stack.enter_context(_open_input(files.prefixes)), files.prefixes))
+        prefixes = None if files.prefixes is None else _open_prefixes(stack, files.prefixes)
         for count, lines, features in _sources(source, files, keep_ends=keep_ends, markup=markup):
             own = None if prefixes is None else list(islice(prefixes, count))
             if own is not None and len(own) < count:
@@ -181,6 +178,10 @@ def translate_stream(
                 f"{files.prefixes} has more lines than the input's {number}; expected one prefix for each line"
             )
     return warnings
+
+
+def _open_prefixes(stack: ExitStack, path: Path) -> Iterator[str]:
+    return chain.from_iterable(_blocks(stack.enter_context(_open_input(path)), path))
 
 
 def _open_outputs(

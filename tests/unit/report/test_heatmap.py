@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from softsearch.report.heatmap import draw_heatmap, heatmap, pictures, pixels_without_text
+from softsearch.report.drawing import draw_heatmap
+from softsearch.report.heatmap import heatmap, pictures, pixels_without_text
 
 SRC, TGT = ["▁the", "▁cat", "</s>"], ["▁die", "▁katz", "e", "</s>"]
 WEIGHTS = np.array([[0.8, 0.15, 0.05], [0.05, 0.9, 0.05], [0.3, 0.6, 0.1], [0.0, 0.2, 0.8]], dtype=np.float32)

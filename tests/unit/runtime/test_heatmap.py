@@ -101,7 +101,7 @@ def test_a_picture_that_cannot_be_drawn_is_refused_before_translating(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.delitem(sys.modules, "softsearch.report.heatmap")
-    monkeypatch.setitem(sys.modules, "matplotlib.axes", None)  # as on a host that only translates
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)  # as on a host that only translates
     assert main(["translate", str(bundle_dir), "one two", "--attention", str(tmp_path / name)]) != 0
     said = capsys.readouterr()
     assert said.out == ""
