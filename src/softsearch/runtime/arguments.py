@@ -111,10 +111,7 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
         ),
         "--n-best": (_COUNT, "write up to N translations of each line, as `line ||| text ||| score`"),
         "--alignments": (_FILE, "write the attention weights to this file as JSON lines"),
-        "--attention": (
-            _FILE,
-            "draw the attention of the first 20 translations into this file: .html, or .png (needs matplotlib)",
-        ),
+        "--attention": (_FILE, "draw the attention of the first 20 lines: .html, or .png (needs matplotlib)"),
         "--trace": (_FILE, "write what beam search did with each sentence to this file as JSON lines"),
         "--confidence": (_FILE, "write how sure the model is of each translation to this file as JSON lines"),
         "--agreement": (_COUNT, "with --confidence: also how much N samples of the model agree with the translation"),
