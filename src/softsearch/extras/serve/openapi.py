@@ -14,6 +14,8 @@ def document(app: FastAPI, service: Service) -> dict[str, Any]:
     """FastAPI's document with the limits that the command line sets; made once."""
     if app.openapi_schema is None:
         found = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+        for operation in (each for path in found["paths"].values() for each in path.values()):
+            operation["summary"] = operation.pop("description").removesuffix(".")  # the route's docstring
         describe(found["components"]["schemas"])
         _set_limits(found["components"]["schemas"], service)
         _set_keys(found, asked=service.asks_for_keys)

@@ -53,7 +53,7 @@ _PAIR: dict[str, Example] = {"a translation": {"value": {"src": ["ten"], "tgt": 
 _DETECT: dict[str, Example] = {"a text": {"value": {"q": "one two three"}}}
 _TEXT: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
 _T = TypeVar("_T")
-router = APIRouter()
+router = APIRouter(tags=["Requests"])
 
 
 @router.post("/translate", response_model=schema.TranslateResponse | schema.LibreResponse, responses=_FAILURES)
@@ -117,7 +117,7 @@ async def _translate_libre(request: Request, body: schema.LibreRequest, service:
 async def detect(
     service: Served, body: Annotated[schema.DetectRequest, Body(openapi_examples=_DETECT)]
 ) -> list[dict[str, Any]]:
-    """Which of the models' languages a text is in, the most probable one first: by its letters and its words."""
+    """Estimates by letters and words in which of the models' languages a text is, the most probable one first."""
     return [found._asdict() for found in service.detect(_list(body.q))]
 
 
@@ -153,7 +153,7 @@ async def stream(
 async def score(
     request: Request, service: Served, body: Annotated[schema.ScoreRequest, Body(openapi_examples=_PAIR)]
 ) -> JSONResponse:
-    """Scores translations: log p(tgt | src)."""
+    """Scores given translations: log p(tgt | src)."""
     facts = service.model(body.model)
     service.check_texts(src=body.src, tgt=body.tgt)
     service.count(request, facts.name, body.src)
@@ -164,7 +164,7 @@ async def score(
 
 @router.get("/models")
 async def models(service: Served) -> dict[str, list[ModelFacts]]:
-    """Facts about the models; the first one is the default of LibreTranslate's language pairs."""
+    """Lists the models and their facts; the first one is the default for LibreTranslate's language pairs."""
     return {"models": list(service.dispatcher.models.values())}
 
 
@@ -176,7 +176,7 @@ async def site(service: Served) -> dict[str, Any]:
 
 @router.get("/languages", response_model=list[schema.Language])
 async def languages(service: Served) -> list[dict[str, Any]]:
-    """LibreTranslate's list of languages, those without a target at the end."""
+    """Lists the languages for LibreTranslate's clients; those without a target come last."""
     targets: dict[str, set[str]] = {}
     pairs = [pair for facts in service.dispatcher.models.values() for pair in facts.pairs]
     for source, target in pairs:
@@ -188,7 +188,7 @@ async def languages(service: Served) -> list[dict[str, Any]]:
 
 @router.get("/frontend/settings", response_model=schema.FrontendSettings, responses={503: _FAILURES[503]})
 async def frontend_settings(service: Served) -> dict[str, Any]:
-    """What LibreTranslate's clients ask before their first request."""
+    """Answers what LibreTranslate's clients ask before their first request."""
     service.dispatcher.check_ready()
     settings, first = service.settings, next(iter(service.dispatcher.models.values()))
     return {
@@ -210,20 +210,20 @@ def _named(code: str) -> dict[str, str]:
 @router.get("/health", include_in_schema=False)  # LibreTranslate's
 @router.get("/healthz")
 async def healthz() -> dict[str, str]:
-    """The process answers."""
+    """Answers while the process runs."""
     return {"status": "ok"}
 
 
 @router.get("/readyz", responses={503: _FAILURES[503]})
 async def readyz(service: Served) -> dict[str, str]:
-    """The server takes requests."""
+    """Answers 200 if the server accepts requests, 503 while it starts or stops."""
     service.dispatcher.check_ready()
     return {"status": "ready"}
 
 
 @router.get("/metrics", response_class=Response, responses=_TEXT)
 async def metrics(service: Served) -> Response:
-    """Metrics for Prometheus."""
+    """Returns metrics for Prometheus."""
     return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
 
