@@ -16,6 +16,7 @@ from softsearch.errors import ConfigError, printable
 from softsearch.evaluation.metrics import Metric, Scores
 from softsearch.evaluation.schema import REPORT, MetricFacts, Report, SystemReport, three_digits
 from softsearch.evaluation.test_set import HeldOutText
+from softsearch.report.tables import Table, write_tables
 from softsearch.text.corpus import write_lines
 from softsearch.text.plain_values import read_json
 
@@ -105,26 +106,23 @@ def print_test(folder: Path, split: str, scores: Scores, training: Mapping[str, 
     echo(f"translations: {folder / translations_of(split)}\nmetrics: {folder / METRICS}")
 
 
-def show_report(report: Report, folder: Path) -> None:
-    """Prints an evaluation's tables, warnings and the paths of its files."""
+def show_tables(tables: Sequence[Table], file: Path | None) -> None:
+    """Prints tables, and writes them to a file if there is one."""
+    for table in tables:
+        print_rows(table.columns, table.rows, table.title, numbers=table.numbers)
+    if file is not None:
+        write_tables(file, tables)
+        echo(f"table: {file}")
+
+
+def show_report(report: Report, folder: Path, table: Path | None = None) -> None:
+    """Prints an evaluation's tables, warnings and the paths of its files; writes the tables to the file ``table``."""
     console = plain_console()
-    _print_scores(report)
-    for system in report.systems:
-        if system.search_curve:
-            _print_curve(system, next(iter(report.metrics.values())))
-    if report.comparisons:
-        columns = ("system", "against", "metric", "difference", "p")
-        rows = (
-            (
-                c.system,
-                c.baseline,
-                c.metric,
-                report.metrics[c.metric].show(c.difference, sign="+"),
-                "< 0.001" if c.p_value < 0.001 else f"{c.p_value:.3f}",
-            )
-            for c in report.comparisons
-        )
-        print_rows(columns, rows, title="paired bootstrap")
+    tables = [_scores(report)]
+    main = next(iter(report.metrics.values()))
+    tables += [_curve(system, main) for system in report.systems if system.search_curve]
+    tables += [_comparisons(report)] if report.comparisons else []
+    show_tables(tables, table)
     for name, score in report.systems[0].scores.items():
         echo(f"{name}: {score.signature}")
     for warning in report.warnings:
@@ -132,7 +130,21 @@ def show_report(report: Report, folder: Path) -> None:
     echo(f"page: {folder / 'report.html'}\nreport: {folder / REPORT}\nmetrics: {folder / METRICS}")
 
 
-def _print_scores(report: Report) -> None:
+def _comparisons(report: Report) -> Table:
+    rows = [
+        (
+            c.system,
+            c.baseline,
+            c.metric,
+            report.metrics[c.metric].show(c.difference, sign="+"),
+            "< 0.001" if c.p_value < 0.001 else f"{c.p_value:.3f}",
+        )
+        for c in report.comparisons
+    ]
+    return Table(("system", "against", "metric", "difference", "p"), rows, "paired bootstrap")
+
+
+def _scores(report: Report) -> Table:
     rows = []
     for name, fact in report.metrics.items():
         scores = [system.scores.get(name) for system in report.systems]
@@ -145,10 +157,12 @@ def _print_scores(report: Report) -> None:
             show = three_digits if field.endswith("_per_second") else "{:,.3f}".format
             figures = ("" if v is None else f"{v:,}" if isinstance(v, int) else show(v) for v in values)
             rows.append((name, *figures))
-    print_rows(("metric", *(system.name for system in report.systems)), rows, "with 95 % intervals")
+    return Table(
+        ("metric", *(system.name for system in report.systems)), rows, f"{report.test_set}: with 95 % intervals"
+    )
 
 
-def _print_curve(system: SystemReport, metric: MetricFacts) -> None:
+def _curve(system: SystemReport, metric: MetricFacts) -> Table:
     rows = []
     for point in system.search_curve:
         errors = "" if point.search_errors is None else f"{point.search_errors:.1%}"
@@ -156,7 +170,7 @@ def _print_curve(system: SystemReport, metric: MetricFacts) -> None:
         numbers = (f"{point.mean_log_prob:.3f}", f"{point.mean_score:.3f}", f"{point.seconds:.1f}", ratio)
         rows.append((point.name, metric.show(point.quality), *numbers, f"{point.empty:.1%}", errors))
     columns = ("search", metric.title, "log p", "score", "seconds", "length ratio", "empty", "search errors")
-    print_rows(columns, rows, title=f"searches with {system.name}")
+    return Table(columns, rows, f"searches with {system.name}")
 
 
 def _value(name: str, value: float, facts: Mapping[str, MetricFacts]) -> str:

@@ -51,6 +51,19 @@ RUNS = [
 ]
 
 
+def test_the_table_is_written_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    print_comparison(compare_runs([*RUNS, run("other_text", 9.0, 1.0, 1, test_set="u")]), tmp_path / "t.md")
+    printed = capsys.readouterr().out
+    assert f"table: {tmp_path / 't.md'}" in printed
+    text = (tmp_path / "t.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
+    assert rows[1] == ["---:", *["---"] * 2, *["---:"] * 3]
+    assert rows[2] == ["1\\*", "large", "rnn", "41.9", "1,500", "44,000,000"]
+    assert rows[-1] == ["6\\*", "other_text", "rnn", "9.0", "1", "1"]
+    for row in rows[2:7]:
+        assert all(cell.replace("\\", "") in printed for cell in row)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_the_front_is_that_of_the_definition(seed: int) -> None:
     points = np.random.default_rng(seed).integers(0, 5, size=(40, 3)).astype(float)

@@ -155,6 +155,7 @@ class Evaluate(Systems):
     traces: Count | list[AtLeastOne]
     gold: Path | None
     gold_first: Literal[0, 1]
+    table: Path | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,7 +54,7 @@ def evaluate(config: DictConfig) -> None:
         warnings.append(outcome.described)
     report = _report(plan, measured, overlap, warnings)
     _write(report, measured, plan)
-    show_report(report, plan.options.run_dir)
+    show_report(report, plan.options.run_dir, plan.options.table)
     if outcome is not None and outcome.verdict == WITHIN:
         echo(outcome.described)
     if outcome is not None and outcome.verdict == ABOVE:

@@ -24,6 +24,7 @@ from softsearch.evaluation.measure import EarlierSystem, Evaluator, read_earlier
 from softsearch.evaluation.metrics import Metric, for_text
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.text_checks import text_problems
+from softsearch.report.tables import check_table_name
 from softsearch.runtime.glossary import with_control
 from softsearch.runtime.system import System, with_separate_inputs
 from softsearch.search.ensemble import Ensemble
@@ -108,7 +109,8 @@ def make_plan(config: DictConfig) -> Plan:
 
 
 def _check_options(options: Evaluate) -> None:
-    """Refuses options that do not go together."""
+    """Refuses options that do not go together, and a table of another format."""
+    check_table_name(options.table)
     for key in ("weights", "language_model"):
         if getattr(options, key) is not None and options.ensemble is None:
             raise ConfigError(f"{key} is set, but ensemble is null; set ensemble=log_probs or ensemble=probs")

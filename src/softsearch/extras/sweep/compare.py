@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from softsearch.app.config.validation import nearest
-from softsearch.app.console import echo, print_rows
-from softsearch.app.results import METRICS, write_rows
+from softsearch.app.console import echo
+from softsearch.app.results import METRICS, show_tables, write_rows
 from softsearch.errors import ConfigError
 from softsearch.evaluation.schema import REPORT, MetricFacts, all_or_nothing
 from softsearch.evaluation.text_checks import Languages, language_problems
@@ -22,6 +22,7 @@ from softsearch.extras.sweep.options import Compare
 from softsearch.report.charts import draw_pareto, pareto_front
 from softsearch.report.curves import CURVES, Points, draw_curves, read_points
 from softsearch.report.drawing import COLOURS
+from softsearch.report.tables import Table, check_table_name
 from softsearch.text.plain_values import parse, read_json
 
 _MAX_NUMBER = 1e18
@@ -72,10 +73,12 @@ def compare(options: Compare) -> None:
     """Prints a table of the runs and writes it with a Pareto picture to the command's folder.
 
     Raises:
-        ConfigError: ``runs`` names no folder, none of them has scores, or none those of ``rank_by``.
+        ConfigError: ``runs`` names no folder, none of them has scores, or none those of ``rank_by``, or the name of
+            ``table`` is wrong.
     """
+    check_table_name(options.table)
     comparison = compare_runs(read_runs(find_folders(options.runs), options.split), options.rank_by)
-    print_comparison(comparison)
+    print_comparison(comparison, options.table)
     with all_or_nothing(options.run_dir) as new:
         names = ", ".join(write_comparison(comparison, new))
     echo(f"written to {options.run_dir}: {names}")
@@ -163,19 +166,19 @@ def _row(run: Run, comparison: Comparison) -> dict[str, Any]:
     return {k: v for k, v in (row | scores).items() if k not in ("scores", "facts", "signatures", "languages")}
 
 
-def print_comparison(comparison: Comparison) -> None:
-    """Prints the table, warnings, and the runs without scores."""
+def print_comparison(comparison: Comparison, table: Path | None = None) -> None:
+    """Prints the table, warnings, and the runs without scores; writes the table to the file ``table``."""
     scored = [run for run in comparison.runs if run.scores]
-    for test_set in dict.fromkeys(run.test_set for run in scored):
-        _print_table([run for run in scored if run.test_set == test_set], test_set or "unknown text", comparison)
+    texts = dict.fromkeys(run.test_set for run in scored)
+    tables = [_table([run for run in scored if run.test_set == text], text, comparison) for text in texts]
+    show_tables(tables, table)
     for warning in comparison.warnings:
         echo(f"warning: {warning}")
     for run in comparison.runs[len(scored) :]:
         echo(f"no scores: {run.name}: {run.missing}")
 
 
-def _print_table(runs: Sequence[Run], test_set: str, comparison: Comparison) -> None:
-    """The runs of one test set."""
+def _table(runs: Sequence[Run], test_set: str, comparison: Comparison) -> Table:
     columns = {
         fact.title: [fact.show(run.scores[name], 1) if name in run.scores else "" for run in runs]
         for name, fact in comparison.facts.items()
@@ -185,10 +188,10 @@ def _print_table(runs: Sequence[Run], test_set: str, comparison: Comparison) -> 
         if any(value is not None for value in values):
             columns[heading] = ["" if value is None else f"{value:,.0f}" for value in values]
     names = [(f"{run.number}{'*' * run.pareto}", run.name, run.model) for run in runs]
-    rows = ((*name, *cells) for name, *cells in zip(names, *columns.values(), strict=True))
+    rows = [(*name, *cells) for name, *cells in zip(names, *columns.values(), strict=True)]
     title = comparison.facts[comparison.metric].title
-    title = f"{test_set}: best {title} first, * on the Pareto front of {title}, speed and size"
-    print_rows(("no.", "run", "model", *columns), rows, title, numbers=len(columns))
+    title = f"{test_set or 'unknown text'}: best {title} first, * on the Pareto front of {title}, speed and size"
+    return Table(("no.", "run", "model", *columns), rows, title, len(columns))
 
 
 def find_folders(runs: Path | list[Path]) -> list[Path]:

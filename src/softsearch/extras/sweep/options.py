@@ -34,4 +34,5 @@ class Compare:
     runs: Path | list[Path]
     split: str
     rank_by: str | None
+    table: Path | None
     run_dir: Path
