@@ -27,16 +27,18 @@ from softsearch.export.single import SingleFormat, compare_translations
 from softsearch.export.single_graph import single_graph
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.output_layers import OutputLayer
+from softsearch.models.transformer import TransformerDecoder
 from softsearch.runtime.bundle import Bundle, open_shortlist
 from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE, ENCODER
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
+from softsearch.search.forced_decoding import forced_alignments
 from softsearch.search.interface import Sentences, full_log_probs
 from softsearch.search.shortlist import ShortlistStep
 from softsearch.testing.models import count, model_config
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
-from softsearch.text.vocabulary import BOS, SPECIALS
+from softsearch.text.vocabulary import BOS, EOS, SPECIALS
 from tests.contract.models import POSITIONS, as_sources, every_model
 
 FEWEST = {"num_layers": 1, "transition_depth": 2, "order": 3, "highway_layers": 1, "max_src_len": 64}
@@ -161,6 +163,19 @@ def test_graphs_equal_the_model(exported: Exported) -> None:
         assert len(nodes) == len(list(model.encoder.layers))
         for node in nodes:
             check(node, {a.name: helper.get_attribute_value(a) for a in node.attribute})
+
+
+@every_case
+def test_the_weights_of_each_head_are_the_models(exported: Exported) -> None:
+    graphs, model, tgt = OnnxStepFunction(exported.bundle), TorchStepFunction(exported.model), [7, 9, 4, 8]
+    assert bool(graphs.heads) == isinstance(exported.model.decoder, TransformerDecoder)
+    for src in exported.src if graphs.heads else ():
+        heads = model.all_heads(src, [*tgt, EOS])
+        assert heads is not None
+        assert len(graphs.heads) == 1 + heads.shape[0] * heads.shape[1]
+        for name, chosen in graphs.heads.items():
+            (found,) = forced_alignments(graphs.with_attention(name), [src], [tgt], batch_tokens=100) or []
+            np.testing.assert_allclose(found, np.mean([heads[each] for each in chosen], axis=0), atol=1e-5)
 
 
 def is_lstm_that_gives_its_memory(node: onnx.NodeProto, attributes: dict[str, Any]) -> None:

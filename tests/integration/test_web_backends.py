@@ -9,13 +9,16 @@ from pathlib import Path
 import pytest
 from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.ui import WebDriverWait
+from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from softsearch.extras.serve.web.site import write_site
+from softsearch.runtime.heads import heads_of
+from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import Translator
-from tests.browser import complaints, serve, view, violations
+from tests.browser import complaints, serve, texts, view, violations
 from tests.integration.commands import ROOT
 from tests.serving import Served, serving
+from tests.unit.runtime.bundles import make_bundle
 
 GOLDEN = ROOT / "tests" / "golden"
 TEXT = "four euro eighty-three cents"
@@ -55,6 +58,7 @@ def test_a_server_translates_and_says_so_and_its_end_is_told(browser: Chrome, se
     candidates = [candidate.get_attribute("textContent") for candidate in found]
     assert candidates == [other.text or "(empty)" for other in best.n_best]
     assert browser.find_elements(By.CSS_SELECTOR, ".attention tbody td")
+    assert not browser.find_elements(By.CSS_SELECTOR, ".attention select")  # it is not a Transformer
     browser.find_element(By.CSS_SELECTOR, ".search summary").click()
     (trace,) = Translator(GOLDEN / "bundle", threads=1).translate([TEXT], beam=5, n_best=5, trace=True)[0].traces
     wait_for(browser, ".beam-tree .told", f"Step 1 of {len(trace['steps'])}: 1 hypothesis continued, 5 kept, ")
@@ -66,6 +70,38 @@ def test_a_server_translates_and_says_so_and_its_end_is_told(browser: Chrome, se
     ask(browser, "ten")
     wait_for(browser, ".card [role=alert]", "The server cannot be reached.")
     complaints(browser, "")  # the browser's own line about the connection
+
+
+@pytest.mark.usefixtures("page")
+def test_a_menu_chooses_whose_attention_is_shown(browser: Chrome, tmp_path: Path) -> None:
+    made = make_bundle(tmp_path / "headed", heads=2, training={"attention": "layer 1, head 1 (guided)"})
+    names = ["layer 1, head 1 (guided)", *heads_of(made)]
+    translator = Translator(made, threads=1)
+    (own,) = translator.translate(["ten"], n_best=3, alignments=True)
+    (other,) = translator.translate(["ten"], n_best=3, attention=names[2])
+
+    def shows(translation: Translation) -> bool:
+        """Whether the last row, of the end of the translation, has its weights of the word and of the end."""
+        assert translation.alignments is not None
+        *word, end = translation.alignments[-1].tolist()
+        wanted = [round(100 * sum(word)), round(100 * end)]
+        return [int(cell or 0) for cell in texts(browser, ".attention tbody tr:last-child td")] == wanted
+
+    with serving(made.path, "--workers", 1) as served:
+        view(browser, 1280)
+        browser.get(served.url)
+        wait_for(browser, "h2", "headed")
+        ask(browser, "ten")
+        wait_for(browser, ".target[aria-busy=false]", own.text)
+        menu = Select(browser.find_element(By.CSS_SELECTOR, ".attention select"))
+        assert [option.text for option in menu.options] == names
+        assert shows(own)
+        assert not shows(other)
+        menu.select_by_visible_text(names[2])
+        WebDriverWait(browser, 60).until(lambda _: shows(other))
+        menu.select_by_visible_text(names[0])
+        WebDriverWait(browser, 60).until(lambda _: shows(own))
+        assert complaints(browser, served.url) == []
 
 
 def write_terms(browser: Chrome, address: str) -> None:

@@ -22,6 +22,7 @@ from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.evaluation.schema import read_report
 from softsearch.evaluation.test_set import read_split
 from softsearch.models.interface import Seq2Seq
+from softsearch.models.multi_head import MultiHeadDecoder
 from softsearch.runtime.options import Strategy, search_facts
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents
 from softsearch.training.checkpoints.folder import checkpoint_file, read_weights
@@ -112,7 +113,7 @@ def write_export(
         tags=tuple(source.tags),
         search=recommended_search(options.search),
         max_src_tokens=min(options.max_src_tokens, model.encoder.description.max_src_len or options.max_src_tokens),
-        facts=_facts(saved, source, sum(w.numel() for w in model.weights())) | evaluation,
+        facts=_facts(saved, source, model) | evaluation,
         shortlist=shortlist,
         lower=lower,
     )
@@ -132,7 +133,7 @@ def recommended_search(node: DictConfig) -> Strategy:
     return search
 
 
-def _facts(saved: CheckpointContents, source: ParallelSource, parameters: int) -> dict[str, Any]:
+def _facts(saved: CheckpointContents, source: ParallelSource, model: Seq2Seq) -> dict[str, Any]:
     """Facts about training for the bundle, without the paths and file names of the training machine."""
     groups = ("tokenizer", "batching", "model", "loss", "optimizer", "scheduler")
     described = {"text_form": source.text_form, "src_lang": source.src_lang, "tgt_lang": source.tgt_lang}
@@ -140,9 +141,11 @@ def _facts(saved: CheckpointContents, source: ParallelSource, parameters: int) -
     config |= {name: _publishable(saved.config[name]) for name in groups if name in saved.config}
     config["tokenizer"] = {key: value for key, value in config["tokenizer"].items() if key not in _TOKENIZER_FILES}
     src, tgt = (tokenizer.vocab_size for tokenizer in saved.tokenizers)
+    heads = isinstance(model.decoder, MultiHeadDecoder) and model.decoder.alignments_name
+    guided = "guided" if "guided_alignment" in str(saved.config.get("method")) else "usual"
     return {
         "model": saved.config["name"],
-        "parameters": f"{parameters:,}",
+        "parameters": f"{sum(w.numel() for w in model.weights()):,}",
         "data": str(saved.config["data"].get("_target_")).rpartition(".")[2],
         "languages": f"{source.src_lang} to {source.tgt_lang}",
         "text": "lower-cased and tokenised as Moses does" if source.text_form == "lc_tok" else "as it is written",
@@ -152,7 +155,7 @@ def _facts(saved: CheckpointContents, source: ParallelSource, parameters: int) -
         "averaged": saved.averaged,
         "results": read_metrics(saved.path.parent.parent) if saved.averaged == 1 else {},  # of one checkpoint
         "config": config,
-    }
+    } | ({"attention": f"{heads} ({guided})"} if heads else {})
 
 
 def _publishable(node: Mapping[str, Any], text: Collection[str] | None = None) -> dict[str, Any]:

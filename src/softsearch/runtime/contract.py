@@ -43,19 +43,45 @@ Ports = tuple[list[str], dict[str, str]]  # those that are needed, and the dtype
 
 
 def check_contract(
-    encoder_inputs: dict[str, str], encoded: dict[str, str], step_inputs: dict[str, str], step_outputs: dict[str, str]
-) -> None:
-    """Refuses inputs and outputs (name to dtype) that are missing, unknown or of the wrong dtype."""
+    bundle: str, graphs: Mapping[str, Mapping[str, Any]], described: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, dict[str, str]]]:
+    """Checks the inputs and outputs of a bundle's graphs.
+
+    Args:
+        bundle: its name, for messages.
+        graphs: what the manifest says of them.
+        described: what they are, by graph and side.
+
+    Returns:
+        Their dtypes by graph, side and name.
+
+    Raises:
+        BundleError: the manifest says something else, or one is missing, unknown or of the wrong dtype.
+    """
+    ports: dict[str, dict[str, dict[str, str]]] = {}
+    for name, sides in described.items():
+        for side, actual in sides.items():
+            if actual != (expected := graphs[name].get(side)):
+                raise BundleError(
+                    f"{bundle}: the {side} of {name}.onnx are {actual}, but manifest.json says {expected}; export the "
+                    "bundle again"
+                )
+            ports.setdefault(name, {})[side] = {port["name"]: port["dtype"] for port in actual}
+    encoded, step = ports["encoder"]["outputs"], ports["decoder_step"]
     passed_on = {name: dtype for name, dtype in encoded.items() if name.startswith(("memory.", "cache.", "slots."))}
     cache = [name for name in passed_on if not name.startswith("memory.")]
     outputs = STEP_OUTPUTS | {f"next_{name}": encoded[name] for name in cache}
-    check_ports(ENCODER, "input", encoder_inputs, _ENCODER_INPUTS, needed=["src_tokens"])
+    check_ports(ENCODER, "input", ports["encoder"]["inputs"], _ENCODER_INPUTS, needed=["src_tokens"])
     check_ports(ENCODER, "output", encoded, passed_on, needed=[])
     needed = ["tokens", "k", *cache, *(["parents"] if cache else [])]
-    if SHORTLIST_INPUTS.keys() & step_inputs.keys():
+    if SHORTLIST_INPUTS.keys() & step["inputs"].keys():
         needed += [*SHORTLIST_INPUTS, "all"]
-    check_ports(DECODER_STEP, "input", step_inputs, _STEP_INPUTS | SHORTLIST_INPUTS | passed_on, needed=needed)
-    check_ports(DECODER_STEP, "output", step_outputs, outputs | _OPTIONAL_OUTPUTS, needed=list(outputs))
+    check_ports(DECODER_STEP, "input", step["inputs"], _STEP_INPUTS | SHORTLIST_INPUTS | passed_on, needed=needed)
+    check_ports(DECODER_STEP, "output", step["outputs"], outputs | _OPTIONAL_OUTPUTS, needed=list(outputs))
+    if block := ports.get("decoder_block"):
+        for side, (needed, allowed) in _block_ports(encoded, step["inputs"]).items():
+            check_ports(DECODER_BLOCK, side, block[f"{side}s"], allowed, needed=needed)
+    return ports
 
 
 def check_ports(file: str, side: str, ports: dict[str, str], allowed: dict[str, str], *, needed: list[str]) -> None:
@@ -77,7 +103,7 @@ def check_shape(file: str, name: str, axes: tuple[int, ...], expected: tuple[int
         )
 
 
-def block_ports(encoded: dict[str, str], step_inputs: dict[str, str]) -> dict[str, Ports]:
+def _block_ports(encoded: dict[str, str], step_inputs: dict[str, str]) -> dict[str, Ports]:
     """The ports that a block must and may have, by side, derived from those of the other graphs."""
     inputs = {STEPS: "int64", "written": "int64", "tokens": "int64", **SETTINGS, **STATE}
     caches = {name: dtype for name, dtype in encoded.items() if name.startswith(("cache.", "slots."))}

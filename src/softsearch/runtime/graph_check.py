@@ -17,7 +17,7 @@ Field numbers are those of ``onnx.proto`` (onnx 1.18, IR version 11).
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +32,10 @@ _MAX_DIMS, _MAX_DIM = 16, (1 << 31) - 1  # of a constant
 _Value = int | memoryview
 _MODEL_GRAPH, _MODEL_OPSET, _MODEL_TRAINING, _MODEL_FUNCTIONS = 7, 8, 20, 25
 _OPSET_DOMAIN = 1
-_GRAPH_NODE, _GRAPH_INITIALIZER, _GRAPH_INPUT, _GRAPH_SPARSE_INITIALIZER = 1, 5, 11, 15
+_GRAPH_NODE, _GRAPH_INITIALIZER, _GRAPH_INPUT, _GRAPH_OUTPUT, _GRAPH_SPARSE_INITIALIZER = 1, 5, 11, 12, 15
 _VALUE_NAME = 1
-_NODE_INPUT, _NODE_TYPE, _NODE_ATTRIBUTE, _NODE_DOMAIN = 1, 4, 5, 7
+_NODE_INPUT, _NODE_OUTPUT, _NODE_TYPE, _NODE_ATTRIBUTE, _NODE_DOMAIN = 1, 2, 4, 5, 7
+_NODE_COPIED = (_NODE_INPUT, _NODE_TYPE, _NODE_ATTRIBUTE)
 _ATTRIBUTE_NAME, _ATTRIBUTE_INT, _ATTRIBUTE_GRAPH = 1, 3, 6
 _ATTRIBUTE_TENSOR, _ATTRIBUTE_TENSORS, _ATTRIBUTE_GRAPHS, _ATTRIBUTE_SPARSE = 5, 10, (6, 11), (22, 23)
 _SCANNED = b"src_tokens"  # an input of the encoder, from the sentences
@@ -42,6 +43,7 @@ STEPS = "steps"  # an input of the block, from the search
 _TENSOR_DIMS, _TENSOR_TYPE, _TENSOR_NAME, _TENSOR_RAW, _TENSOR_VALUES = 1, 2, 8, 9, (4, 5, 7, 10, 11)
 _FLOAT, _INT8 = 1, 3  # a tensor's type
 MAX_EXACT_INT8 = 64  # of a weight: 2 * 255 * 64 fits into 16 bits, in which processors without VNNI add two products
+_MAX_HEADS = 10_000  # of all layers
 _EMPTY = memoryview(b"")
 _TENSOR_EXTERNAL = (13, 14)  # external_data, data_location
 _BYTES = {  # of an element, by TensorProto.DataType: numbers of whole bytes
@@ -113,6 +115,43 @@ def with_constants(model: bytes, other: bytes) -> bytes:
     """Adds the constants of another model to a model; :func:`check_graph` has accepted both."""
     constants = b"".join(_field(_GRAPH_INITIALIZER, bytes(_message(tensor))) for tensor in _initializers(other))
     return model + _field(_MODEL_GRAPH, constants)  # parsers make one graph of two
+
+
+def heads_by_layer(step: bytes, memory: Collection[str]) -> list[int]:
+    """The number of heads of each layer of a checked graph that attends to ``memory``, in their order.
+
+    Raises:
+        BundleError: there are too many.
+    """
+    attributes = [_values(node, _NODE_ATTRIBUTE) for node in _source_attention(step, memory)]
+    found = [part for each in attributes for part in each if _names(part, _ATTRIBUTE_NAME) == [b"q_num_heads"]]
+    heads = [_number(value) for part in found for value in _values(part, _ATTRIBUTE_INT)]
+    if sum(heads) > _MAX_HEADS:
+        raise _error(f"{sum(heads)} heads", f"at most {_MAX_HEADS}")
+    return heads
+
+
+def with_weights(step: bytes, memory: Collection[str]) -> bytes:
+    """Adds to a checked graph the outputs ``weights.i``: what each head of layer i gives each part of ``memory``.
+
+    The operators that attend are there a second time, because most of them do not return their weights.
+    """
+    added = b""
+    for layer, node in enumerate(_source_attention(step, memory)):
+        outputs = [f"attended.{layer}", "", "", f"weights.{layer}"]
+        copied = [(number, bytes(_message(value))) for number, value in _fields(node) if number in _NODE_COPIED]
+        copied += [(_NODE_OUTPUT, name.encode()) for name in outputs]
+        added += _field(_GRAPH_NODE, b"".join(_field(*each) for each in copied))
+        added += _field(_GRAPH_OUTPUT, _field(_VALUE_NAME, outputs[-1].encode()))
+    return step + _field(_MODEL_GRAPH, added)
+
+
+def _source_attention(step: bytes, memory: Collection[str]) -> list[_Value]:
+    """The operators that attend to the source: their keys are an output of the encoder."""
+    nodes = [node for graph in _values(memoryview(step), _MODEL_GRAPH) for node in _values(graph, _GRAPH_NODE)]
+    keys = {name.encode() for name in memory}
+    nodes = [node for node in nodes if _names(node, _NODE_TYPE) == [b"Attention"]]
+    return [node for node in nodes if keys & {*_names(node, _NODE_INPUT)[1:2]}]
 
 
 def _field(number: int, content: bytes) -> bytes:

@@ -32,16 +32,9 @@ from numpy.typing import NDArray
 
 from softsearch.errors import BundleError, InputError, SoftsearchError, printable
 from softsearch.runtime.bundle import Bundle
-from softsearch.runtime.contract import (
-    SHORTLIST_INPUTS,
-    STEP_OUTPUTS,
-    block_ports,
-    check_contract,
-    check_ports,
-    check_shape,
-    read_choices,
-)
+from softsearch.runtime.contract import SHORTLIST_INPUTS, STEP_OUTPUTS, check_contract, check_shape, read_choices
 from softsearch.runtime.graph_check import STEPS, check_graph, embedding_table, has_wide_int8, with_constants
+from softsearch.runtime.heads import HeadSession, heads_of, step_with_weights
 from softsearch.runtime.manifest import DECODER_BLOCK, DECODER_STEP, EMBEDDING_TABLE, ENCODER, FEATURES, SINGLE
 from softsearch.runtime.onnx_state import OnnxState, read_candidates, read_words
 from softsearch.runtime.providers import Provider, check_provider, find_provider
@@ -101,24 +94,12 @@ class OnnxStepFunction(StepFunction):
         if "decoder_block" in bundle.manifest.graphs:
             self._block = _block_session(bundle, provider)
             sessions.append(("decoder_block", self._block))
-        ports: dict[str, dict[str, dict[str, str]]] = {}  # graph -> side -> name -> dtype
-        for name, session in sessions:
-            ports[name] = {}
-            for side, actual in _describe(session).items():
-                expected = bundle.manifest.graphs[name].get(side)
-                if actual != expected:
-                    raise BundleError(
-                        f"bundle {bundle.path}: the {side} of {name}.onnx are {actual}, but manifest.json says "
-                        f"{expected}; export the bundle again"
-                    )
-                ports[name][side] = {port["name"]: port["dtype"] for port in actual}
+        described = {name: _describe(session) for name, session in sessions}
+        ports = check_contract(self._name, bundle.manifest.graphs, described)
         encoder, step = ports["encoder"], ports["decoder_step"]
-        check_contract(encoder["inputs"], encoder["outputs"], step["inputs"], step["outputs"])
         self._encoder_inputs, self._step_inputs = list(encoder["inputs"]), list(step["inputs"])
         encoded, outputs = encoder["outputs"], step["outputs"]
         if block := ports.get("decoder_block"):
-            for side, (needed, allowed) in block_ports(encoded, step["inputs"]).items():
-                check_ports(DECODER_BLOCK, side, block[f"{side}s"], allowed, needed=needed)
             self._block_inputs, self._block_outputs = list(block["inputs"]), list(block["outputs"])
         self._memory = [name for name in encoded if name.startswith("memory.")]
         self._cache = [name for name in encoded if name.startswith(("cache.", "slots."))]
@@ -129,6 +110,7 @@ class OnnxStepFunction(StepFunction):
         self._takes_shortlist = SHORTLIST_INPUTS.keys() <= set(self._step_inputs)
         self._has_all = "all_log_probs" in outputs and "all" in self._step_inputs
         self._others = [name for name in outputs if name not in (*STEP_OUTPUTS, "all_log_probs")]
+        self.heads, self._opened, self._provider = heads_of(bundle), (bundle.path, bundle.sha256), provider
 
     @property
     def has_block(self) -> bool:
@@ -140,6 +122,16 @@ class OnnxStepFunction(StepFunction):
         other = copy.copy(self)
         other._others = [name for name in self._others if name != "alignments"]
         return other
+
+    def with_attention(self, name: str) -> "OnnxStepFunction":
+        """Returns the same step function with the weights of one of its :attr:`heads` as alignments, or of a mean."""
+        other = copy.copy(self)
+        other._step = HeadSession(self._weights_session, self.heads[name])
+        return other
+
+    @functools.cached_property
+    def _weights_session(self) -> Any:
+        return _session(step_with_weights(*self._opened), self._name, self._provider, checked=True)
 
     def with_shortlist(self, shortlist: Shortlist) -> StepFunction:
         """Restricts the step function to a shortlist; older bundles compute all words and mask the others."""

@@ -4,12 +4,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import repeat
+from itertools import islice, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from softsearch.errors import ConfigError
 from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.heads import check_head
 from softsearch.runtime.line_encoder import open_tokenizers
 from softsearch.runtime.providers import Provider
 from softsearch.runtime.session import OnnxStepFunction
@@ -244,6 +245,24 @@ def translation_texts(
     for index, tokens, matrix in zip(indices, tgt, matrices or [], strict=True):
         texts[index] = replace_unknown(sources[index], tokens, matrix)
     return texts
+
+
+def with_attention(
+    system: System, name: str, src: Sentences, n_best_lists: Sequence[Sequence[Hypothesis]]
+) -> list[list[Hypothesis]]:
+    """Translations with the attention of a head, or the mean of all, which writing them once more shows.
+
+    Raises:
+        ConfigError: the system is an ensemble, or its model has no such head.
+    """
+    step_fn = system.step_fn
+    check_head(name, step_fn.heads if isinstance(step_fn, OnnxStepFunction) else (), system.origin)
+    every = [(ids, hypothesis) for ids, n_best in zip(src, n_best_lists, strict=True) for hypothesis in n_best]
+    sources, tgt = [ids for ids, _ in every], [hypothesis.tokens for _, hypothesis in every]
+    of_head = cast(OnnxStepFunction, step_fn).with_attention(name)
+    weights = forced_alignments(of_head, sources, tgt, batch_tokens=BATCH_TOKENS) or []
+    each = (replace(h, alignments=matrix[: h.length]) for (_, h), matrix in zip(every, weights, strict=True))
+    return [list(islice(each, len(n_best))) for n_best in n_best_lists]
 
 
 def trace_parts(

@@ -20,6 +20,7 @@ from softsearch.runtime.system import (
     rescoring_model,
     trace_parts,
     translation_texts,
+    with_attention,
     with_separate_inputs,
     without_alignments,
 )
@@ -170,9 +171,9 @@ class Translator:
             confidence: with how sure the model is of each translation, which it is made to write once more.
             agreement: with confidence, and in it the agreement with this many samples.
             first_line: the number of the first line, for messages.
-            options: of the search, as the table of docs/search.md has them, ``rescore_weights`` and
-                ``rescore_length_penalty``, by default as the first bundle recommends; ``glossary``, ``glossary_bonus``,
-                ``keep``, instead of the Translator's; ``tgt``, ``src``: languages to write and read, if it has several.
+            options: of the search, as in docs/search.md, ``rescore_weights``, ``rescore_length_penalty``, by default as
+                the first bundle recommends; ``glossary``, ``glossary_bonus``, ``keep``, instead of the Translator's;
+                ``tgt``, ``src``: languages to write and read; ``attention``: of alignments, as "layer 0, head 0".
 
         Returns:
             One translation for each line, with up to ``n_best - 1`` alternatives.
@@ -185,18 +186,18 @@ class Translator:
         control = self._with_control(*(options.pop(name, None) for name in ("glossary", "glossary_bonus", "keep")))
         texts: Sequence[SplitText] | None = None
         read, recommended = self.encoder, (self.manifest.search_kind, self.manifest.search)
-        languages = [options.pop(name, None) for name in ("tgt", "src")]
+        *languages, attention = (options.pop(name, None) for name in ("tgt", "src", "attention"))
         lines = None if lines is None else read.tagged(source_lines(lines, first_line), *languages)
         if paragraphs or markup:
             given = {"features": features is not None, "prefixes": prefixes, "alignments": options.get("alignments")}
-            refuse_with("markup" if markup else "paragraphs", **given)
+            refuse_with("markup" if markup else "paragraphs", **given, attention=attention)
             texts = read.split(source_lines(lines, first_line), first_line, paragraphs=paragraphs, markup=markup)
             options |= {"alignments": True} if markup and isinstance(search, str | None) else {}
         sources = read.sources(lines, features, first_line) if texts is None else read.sentences(texts, first_line)
         strategy = choose_search(search, options, recommended, self.system.tokenizers[1], self._rescorers)
-        samples = agreement if confidence or agreement else None
+        more = agreement if confidence or agreement else None, attention
         starts = None if prefixes is None else self.encoder.prefixes(prefixes, len(sources), first_line)
-        found = self.translate_parts(with_wanted(sources, control), strategy, starts, replace_unknown, trace, samples)
+        found = self.translate_parts(with_wanted(sources, control), strategy, starts, replace_unknown, trace, *more)
         return found if texts is None else join_paragraphs(texts, found)
 
     def translate_parts(
@@ -207,6 +208,7 @@ class Translator:
         replace_unknown: Mapping[str, str] | bool = False,
         trace: bool = False,
         samples: int | None = None,
+        attention: str | None = None,
     ) -> list[Translation]:
         """Translates lines that a `LineEncoder` has encoded.
 
@@ -216,7 +218,8 @@ class Translator:
             prefixes: the ids with which the translation of each line's first part must begin.
             replace_unknown: see `translate`.
             trace: see `translate`.
-            samples: with confidence, and the agreement with this many samples, if there are any; None: without.
+            samples: with confidence, and the agreement with this many samples, if any; None: without.
+            attention: see `translate`.
 
         Raises:
             SoftsearchError: as `translate`.
@@ -228,9 +231,8 @@ class Translator:
             )
         parts = [part for line in sources for part in line]
         src, starts = [part.ids for part in parts], self.encoder.starts(sources, prefixes)
-        required = None
-        if any(part.wanted for part in parts):
-            required = [self._term_encoder.require(part.wanted) for part in parts]
+        require = self._term_encoder.require if any(part.wanted for part in parts) else None
+        required = require and [require(part.wanted) for part in parts]
         terms = None if required is None else [each.terms for each in required]
         traces = trace_parts(system, strategy, [part[:2] for part in parts], starts, terms) if trace else None
         n_best_lists = translate_ids(
@@ -242,6 +244,8 @@ class Translator:
             terms=terms,
             workers=self._threads,
         )
+        if attention is not None:
+            n_best_lists = with_attention(self.system, attention, src, n_best_lists)
         measured: Iterable[Confidence | None] = repeat(None)
         if samples is not None:
             from softsearch.search.confidence import measure_confidence

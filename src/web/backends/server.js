@@ -8,23 +8,27 @@ const UNREACHABLE = 'The server cannot be reached. Try again when it can.';
  * Opens the backend.
  *
  * @param {object} site site.json
- * @returns {Promise<{translate: Function, traces: Function}>} as of local.js
+ * @returns {Promise<{translate: Function, traces: Function, attention: Function}>} as of local.js, and more
  */
 export async function open(site) {
   const attentive = new Set(site.models.filter((model) => model.has_attention).map((model) => model.name));
-  return { translate: (request) => search({ ...request, alignments: attentive.has(request.model) }), traces };
+  return { translate: (request) => search({ ...request, alignments: attentive.has(request.model) }), traces, attention };
 }
 
-async function traces({ model, text, beam, glossary }) {
+const traces = async (request) => (await ask(request, { trace: true })).traces ?? [];
+
+/** The alignments of each of the n best translations, of one of the model's heads. */
+const attention = async (request, head) => (await ask(request, { attention: head })).n_best.map(({ alignments }) => alignments);
+
+async function ask({ model, text, beam, nBest, glossary }, more) {
   const response = await fetch('translate', {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify({ text, model, beam, n_best: beam, glossary, trace: true }),
+    body: JSON.stringify({ text, model, beam, n_best: nBest, glossary, ...more }),
   }).catch(() => null);
   if (!response) throw new Error(UNREACHABLE);
   if (!response.ok) throw new Error(await reason(response));
-  const { translations } = await response.json();
-  return translations[0].traces ?? [];
+  return (await response.json()).translations[0];
 }
 
 async function* search({ model, text, beam, nBest, glossary, alignments, signal }) {

@@ -31,10 +31,11 @@ export class Card {
     );
     if (this.langs.srcLang) this.source.element.lang = this.langs.srcLang;
     if (this.langs.tgtLang) this.target.element.lang = this.langs.tgtLang;
-    this.nBest = new NBest(`${id}-n-best`, (index) => this.showCandidate(this.result.n_best[index], true));
+    this.nBest = new NBest(`${id}-n-best`, (index) => this.showCandidate(this.result.n_best[(this.rank = index)], true));
     this.heatmap = model.has_attention
       ? new Heatmap(`Attention of ${this.title}`, (side, index) => this.point(side, index))
       : null;
+    this.heads = this.offerHeads();
     this.tree = new SearchTree(this.title);
     this.status = element('p', { class: 'status' });
     this.weights = element('p', { class: 'weights' });
@@ -60,6 +61,30 @@ export class Card {
     ];
   }
 
+  /** A menu of what attention is shown, where the model has several heads. */
+  offerHeads() {
+    const { heads = [], attention } = this.model;
+    const option = (value, name = value) => element('option', { value }, name);
+    const select = element('select', {}, option('', attention || 'the model\u2019s own'), ...heads.map((head) => option(head)));
+    select.addEventListener('change', () => this.result && this.attend());
+    return heads.length ? select : null;
+  }
+
+  /** Shows the attention that is chosen in the menu. */
+  async attend() {
+    const { n_best } = this.result;
+    const head = this.heads.value;
+    for (const each of n_best) each.own ??= each.alignments;
+    try {
+      const found = head ? await this.askHead(head) : n_best.map(({ own }) => own);
+      if (this.result?.n_best !== n_best || this.heads.value !== head) return;
+      n_best.forEach((each, rank) => (each.alignments = found[rank]));
+      this.showCandidate(n_best[this.rank], true);
+    } catch (error) {
+      this.problem.replaceChildren(error.message);
+    }
+  }
+
   /** A text with the tags of the chosen languages, as the model reads them; one with tags of its own stays. */
   tagged(text) {
     if (/^<(2|from:)/.test(text.trim())) return text;
@@ -81,6 +106,7 @@ export class Card {
           'details',
           { class: 'attention', open: matchMedia(WIDE).matches },
           element('summary', {}, 'Attention'),
+          this.heads ? element('label', {}, 'of ', this.heads) : '',
           this.heatmap.element,
         )
       : element(
@@ -145,10 +171,13 @@ export class Card {
       for await (const result of results) {
         if (running.signal.aborted) return;
         this.result = result;
+        this.rank = 0;
         this.showCandidate(result.n_best[0], result.final);
         if (result.final) {
           this.finish(result.ms ?? performance.now() - begun);
           this.tree.offer(() => opened.traces(asked));
+          this.askHead = (head) => opened.attention(asked, head);
+          if (this.heads?.value) this.attend();
         }
       }
     } catch (error) {
@@ -245,7 +274,7 @@ export class Card {
 
   clear(hint = EMPTY) {
     this.busy(false);
-    this.shown = null;
+    this.shown = this.result = null;
     this.status.textContent = '';
     this.announcement.textContent = '';
     this.weights.textContent = hint;

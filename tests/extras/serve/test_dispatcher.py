@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from softsearch.errors import ConfigError, InputError, SoftsearchError
@@ -21,7 +22,7 @@ from softsearch.runtime.translator import Translator
 from softsearch.text.keep import Keep
 from tests.extras.serve.dispatchers import Log, Open, frozen, pids, until
 from tests.extras.serve.worker_faults import EXPLOSIVE
-from tests.unit.runtime.bundles import SRC_LINES
+from tests.unit.runtime.bundles import SRC_LINES, make_bundle
 
 LINES = [*dict.fromkeys(SRC_LINES), "two cats", "ten", "", "one, two, three, four", "a b c d e f g h i j k l m n o p"]
 OPTIONS: list[dict[str, Any]] = [
@@ -109,6 +110,19 @@ async def test_lines_with_terms_have_batches_of_their_own(serve: Open, log: Log)
     async with serve() as dispatcher:
         await dispatcher.translate("small", ["two cats", "ten", "two", "one"], control=control)
     assert sorted(log.batches) == [1, 1, 2]
+
+
+async def test_a_request_may_ask_for_the_attention_of_a_head(serve: Open, tmp_path: Path) -> None:
+    bundle = make_bundle(tmp_path / "headed", heads=2).path
+    async with serve(bundle) as dispatcher:
+        facts = dispatcher.models["small"]
+        asks = (dispatcher.translate("small", ["two cats"], n_best=2, attention=name) for name in facts.heads)
+        for name, (found,) in zip(facts.heads, await asyncio.gather(*asks), strict=True):
+            (wanted,) = Translator(bundle, threads=1).translate(["two cats"], n_best=2, attention=name)
+            for one, other in zip(found.n_best, wanted.n_best, strict=True):
+                np.testing.assert_allclose(one.alignments, other.alignments, atol=1e-6)
+        with pytest.raises(ConfigError, match="attention is 'all', but model small has one of: mean of all layers and"):
+            await dispatcher.translate("small", ["ten"], attention="all")
 
 
 async def test_idle_workers_share_a_request(serve: Open, log: Log) -> None:

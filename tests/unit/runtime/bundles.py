@@ -45,7 +45,7 @@ def _constants(values: dict[str, NDArray[Any]]) -> list[onnx.TensorProto]:
 
 def _model(nodes: list[onnx.NodeProto], inputs: list[Any], outputs: list[Any], constants: dict[str, Any]) -> bytes:
     graph = helper.make_graph(nodes, "graph", inputs, outputs, _constants(constants))
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
     onnx.checker.check_model(model)
     content: bytes = model.SerializeToString()
     return content
@@ -84,8 +84,11 @@ def encoder_graph(vocab: int, seed: int = 0, *, reads: bool = True) -> bytes:
     )
 
 
-def decoder_step_graph(vocab: int, seed: int = 0, scale: float = 1.0) -> bytes:
-    """A tanh cell, dot attention, the sum of all past states, and an EOS more probable at every step."""
+def decoder_step_graph(vocab: int, seed: int = 0, scale: float = 1.0, *, heads: int = 0) -> bytes:
+    """A tanh cell, dot attention, the sum of all past states, and an EOS more probable at every step.
+
+    With ``heads``, two layers attend as a Transformer does; alignments are those of the second head of the last one.
+    """
     rng = np.random.default_rng([seed, 2])
     eos = np.zeros(vocab, dtype=np.float32)
     eos[EOS] = 0.5
@@ -117,6 +120,21 @@ def decoder_step_graph(vocab: int, seed: int = 0, scale: float = 1.0) -> bytes:
         node("Slice", ["by_id", "zero", "all", "two"], ["all_log_probs"]),
         node("TopK", ["by_id", "k"], ["log_probs", "candidates"], axis=-1),
     ]
+    if heads:
+        options = {"q_num_heads": heads, "kv_num_heads": heads, "qk_matmul_output_mode": 3}
+        given = ["memory.0", "memory.0", "mask"]
+        nodes[nodes.index(next(each for each in nodes if each.op_type == "Softmax"))] = node(
+            "Gather", ["weights", "index"], ["alignments"], axis=1
+        )
+        at = nodes.index(next(each for each in nodes if each.op_type == "Where"))
+        nodes[at : at + 1] = [
+            node("Unsqueeze", ["visible", "one"], ["seen"]),
+            node("Unsqueeze", ["energies", "one"], ["single"]),
+            node("Shape", ["single"], ["axes"]),
+            node("Expand", ["seen", "axes"], ["mask"]),
+            node("Attention", ["next_cache.0", *given], ["attended"], **options),
+            node("Attention", ["attended", *given], ["last_attended", "", "", "weights"], **options),
+        ]
     return _model(
         nodes,
         [
@@ -144,6 +162,7 @@ def decoder_step_graph(vocab: int, seed: int = 0, scale: float = 1.0) -> bytes:
             "output": (scale * rng.normal(size=(WIDTH, vocab))).astype(np.float32),
             "eos": eos,
             "hidden": np.array(-1e9, dtype=np.float32),
+            "index": np.array(1),
             "last": np.array([-1]),
             "zero": np.array([0]),
             "one": np.array([1]),
@@ -159,13 +178,13 @@ def word_tokenizers() -> tuple[SentencePieceTokenizer, SentencePieceTokenizer]:
 
 
 def bundle_parts(
-    seed: int = 0, scale: float = 0.5, *, words: bool = False, reads: bool = True
+    seed: int = 0, scale: float = 0.5, *, words: bool = False, reads: bool = True, heads: int = 0
 ) -> tuple[dict[str, bytes], dict[str, Any]]:
     """The files of the bundle, and its manifest as an exporter gives it."""
     src, tgt = word_tokenizers() if words else tokenizers()
     files = {
         "encoder.onnx": encoder_graph(src.vocab_size, seed, reads=reads),
-        "decoder_step.onnx": decoder_step_graph(tgt.vocab_size, seed, scale),
+        "decoder_step.onnx": decoder_step_graph(tgt.vocab_size, seed, scale, heads=heads),
         "src.model": src.model,
         "tgt.model": tgt.model,
         "README.md": b"# A bundle for tests\n",
@@ -190,10 +209,17 @@ def search(bundle: Path, kind: str | None = None, **options: Any) -> Strategy:
 
 
 def make_bundle(
-    path: Path, *, seed: int = 0, scale: float = 0.5, words: bool = False, reads: bool = True, **changes: Any
+    path: Path,
+    *,
+    seed: int = 0,
+    scale: float = 0.5,
+    words: bool = False,
+    reads: bool = True,
+    heads: int = 0,
+    **changes: Any,
 ) -> Bundle:
     """Writes the bundle, or a language model (``reads=False``), with these top-level manifest keys changed."""
-    files, manifest = bundle_parts(seed, scale, words=words, reads=reads)
+    files, manifest = bundle_parts(seed, scale, words=words, reads=reads, heads=heads)
     return write_bundle(path, files, manifest | changes)
 
 

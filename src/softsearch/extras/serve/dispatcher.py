@@ -282,10 +282,10 @@ class Dispatcher:
         for line in lines:
             line.begun = True
         sources, targets = [line.source for line in lines], [line.target for line in lines] if group.pairs else None
-        job = Job(group.model.facts.name, group.search, sources, targets, group.confidence, group.prepare, group.trace)
+        more = group.confidence, group.prepare, group.trace, group.attention
+        job = Job(group.model.facts.name, group.search, sources, targets, *more)
         # Sent here, not in the task: that would run after the clients whose answers have just come, while it is idle.
-        task = loop.create_task(self._finish(worker, lines, worker.call(job), loop.time()))
-        self._running.add(task)
+        self._running.add(task := loop.create_task(self._finish(worker, lines, worker.call(job), loop.time())))
         task.add_done_callback(self._running.discard)
 
     async def _finish(

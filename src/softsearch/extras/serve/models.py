@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from softsearch.errors import BundleError, ConfigError, InputError
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.glossary import Control, Glossary
+from softsearch.runtime.heads import check_head, heads_of
 from softsearch.runtime.line_encoder import LineEncoder, open_tokenizers
 from softsearch.runtime.manifest import SINGLE
 from softsearch.runtime.options import Strategy, check_options, default_batch_tokens, make_search, needs_alignments
@@ -71,7 +72,8 @@ class Model:
             ConfigError: an option is unknown, wrong, or needs attention that the model lacks, or the search takes no
                 terms or has no trace.
         """
-        kind, apart = options.get("search", self.facts.search), ("search", "control", "confidence", "trace")
+        kind = options.get("search", self.facts.search)
+        apart = ("search", "control", "confidence", "trace", "attention")
         searched = {name: value for name, value in options.items() if name not in apart}
         check_options(kind, [*searched, *(["prefix"] if prefixes else [])])
         search = make_search(self._manifest.search, self.encoder.tokenizers[1], kind, searched)
@@ -81,13 +83,16 @@ class Model:
                 "leave them out"
             )
         control, confidence = options.get("control"), options.get("confidence", False)
-        trace = options.get("trace", False)
+        trace, attention = options.get("trace", False), options.get("attention")
+        if attention is not None:
+            check_head(attention, self.facts.heads, f"model {self.facts.name}")
         if control is not None and kind not in ("beam", "greedy"):
             raise ConfigError(f"glossary and keep need beam or greedy search, found {kind}; change search")
         if trace and kind not in ("beam", "greedy"):
             raise ConfigError(f"a trace shows beam or greedy search, found {kind}; change search")
         batch_tokens = default_batch_tokens(search) if control is None and not trace else 1
-        return Group(self, search, batch_tokens, prefixes, options, confidence, control=control, trace=trace)
+        more = {"control": control, "trace": trace, "attention": attention}
+        return Group(self, search, batch_tokens, prefixes, options, confidence, **more)
 
     def score_group(self) -> "Group":
         """The group of pairs to score."""
@@ -168,6 +173,7 @@ class Group:
     prepare: Callable[..., Any] | None = None  # what a worker does with a `LineEncoder` and the arguments
     control: ServedControl | None = None  # of lines with terms, which take long: each has a batch of its own
     trace: bool = False  # what the search did is returned too; such a line has a batch of its own as well
+    attention: str | None = None  # whose weights are returned as alignments
 
     def for_line(self, line: EncodedLine) -> "Group":
         """The group of a line: that of lines without terms if it has none."""
@@ -210,6 +216,8 @@ class ModelFacts:
     targets: list[str]
     text_form: str  # plain, or lc_tok: lower-cased and tokenized
     has_attention: bool  # it can return alignments
+    attention: str  # of which its alignments are, as layer 0, head 0 (guided); "" if it is not recorded
+    heads: list[str]  # of a Transformer: what a request may name as attention instead
     search: str  # if a client names none, as beam; never exact, which has no bound on its time
     beam: int  # hypotheses of a sentence in that search
     max_length_factor: float  # a translation has at most this times the source's tokens,
@@ -240,6 +248,8 @@ def model_facts(name: str, bundle: Bundle) -> ModelFacts:
         targets=list(languages.targets),
         text_form=manifest.text_form,
         has_attention="alignments" in outputs,
+        attention=manifest.trained("attention"),
+        heads=list(heads_of(bundle)),
         search="beam" if manifest.search_kind == "exact" else manifest.search_kind,
         beam=manifest.search.get("beam", 1),
         max_length_factor=manifest.search["max_length_factor"],

@@ -126,6 +126,7 @@ class TranslateRequest(Options):
     paragraphs: bool = False
     confidence: bool = False
     trace: bool = False
+    attention: Text | None = None
 
 
 class StreamRequest(Options):

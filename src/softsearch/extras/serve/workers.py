@@ -43,6 +43,7 @@ class Job(NamedTuple):
     confidence: bool = False  # translations come with it
     prepare: Callable[..., Any] | None = None  # what is done instead, with a `LineEncoder` and the arguments
     trace: bool = False  # translations come with what the search did
+    attention: str | None = None  # whose weights their alignments are
 
 
 class Failure(NamedTuple):
@@ -247,6 +248,7 @@ def _run(translator: "Translator", job: Job) -> Sequence[Any]:
         return [job.prepare(translator.encoder, *arguments) for arguments in job.sources]
     if job.search is not None:
         samples = 0 if job.confidence else None
-        return translator.translate_parts(job.sources, job.search, job.targets, trace=job.trace, samples=samples)
+        more = {"trace": job.trace, "samples": samples, "attention": job.attention}
+        return translator.translate_parts(job.sources, job.search, job.targets, **more)
     assert job.targets is not None
     return translator.score_ids(job.sources, job.targets)
