@@ -91,7 +91,7 @@ class Model:
         if trace and kind not in ("beam", "greedy"):
             raise ConfigError(f"a trace shows beam or greedy search, found {kind}; change search")
         batch_tokens = default_batch_tokens(search) if control is None and not trace else 1
-        more = {"control": control, "trace": trace, "attention": attention}
+        more: dict[str, Any] = {"control": control, "trace": trace, "attention": attention}
         return Group(self, search, batch_tokens, prefixes, options, confidence, **more)
 
     def score_group(self) -> "Group":

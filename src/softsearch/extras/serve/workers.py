@@ -248,7 +248,7 @@ def _run(translator: "Translator", job: Job) -> Sequence[Any]:
         return [job.prepare(translator.encoder, *arguments) for arguments in job.sources]
     if job.search is not None:
         samples = 0 if job.confidence else None
-        more = {"trace": job.trace, "samples": samples, "attention": job.attention}
+        more: dict[str, Any] = {"trace": job.trace, "samples": samples, "attention": job.attention}
         return translator.translate_parts(job.sources, job.search, job.targets, **more)
     assert job.targets is not None
     return translator.score_ids(job.sources, job.targets)

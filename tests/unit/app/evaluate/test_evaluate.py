@@ -6,17 +6,19 @@ from typing import Any
 
 import pytest
 
-from softsearch.app.config.build import build_model
+from softsearch.app.config.build import build_model, rebuild_model, rebuild_source
 from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Score
 from softsearch.app.config.validation import plain, read_options
 from softsearch.app.evaluate.evaluate import evaluate
+from softsearch.app.export import _facts
 from softsearch.app.score import score
 from softsearch.errors import SoftsearchError
 from softsearch.search.ensemble import AVERAGES, Average
 from softsearch.testing.models import model_config
 from softsearch.text.tokenizer import train_tokenizer
 from softsearch.training.checkpoints.checkpoint_contents import ORIGIN
+from softsearch.training.checkpoints.folder import read_weights
 from tests.unit.app.opening import SRC, TGT, Home, make_home
 from tests.unit.runtime.bundles import SRC_LINES, TGT_LINES, make_bundle
 
@@ -81,6 +83,8 @@ def test_heatmaps_of_a_transformer_have_its_heads_behind_its_own_alignments(
     assert shown == [pytest.approx(row, abs=1) for row in usual]
     if method:
         assert heatmap["heads"][first] == heatmap["heads"]["layer 0, head 1"]
+    saved = read_weights(str(home.other), None)
+    assert _facts(saved, rebuild_source(saved), rebuild_model(saved))["attention"] == first  # of a bundle
 
 
 @pytest.mark.parametrize(("adapted", "before", "verdict"), [("one", "two", "within"), ("two", "one", "above")])
