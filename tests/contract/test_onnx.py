@@ -174,7 +174,7 @@ def test_the_weights_of_each_head_are_the_models(exported: Exported) -> None:
         assert heads is not None
         assert len(graphs.heads) == 1 + heads.shape[0] * heads.shape[1]
         for name, chosen in graphs.heads.items():
-            (found,) = forced_alignments(graphs.with_attention(name), [src], [tgt], batch_tokens=100) or []
+            (found,) = forced_alignments(graphs.with_head(name), [src], [tgt], batch_tokens=100) or []
             np.testing.assert_allclose(found, np.mean([heads[each] for each in chosen], axis=0), atol=1e-5)
 
 

@@ -78,7 +78,7 @@ def test_a_menu_chooses_whose_attention_is_shown(browser: Chrome, tmp_path: Path
     names = ["layer 1, head 1 (guided)", *heads_of(made)]
     translator = Translator(made, threads=1)
     (own,) = translator.translate(["ten"], n_best=3, alignments=True)
-    (other,) = translator.translate(["ten"], n_best=3, attention=names[2])
+    (other,) = translator.translate(["ten"], n_best=3, head=names[2])
 
     def shows(translation: Translation) -> bool:
         """Whether the last row, of the end of the translation, has its weights of the word and of the end."""
@@ -92,10 +92,9 @@ def test_a_menu_chooses_whose_attention_is_shown(browser: Chrome, tmp_path: Path
         browser.get(served.url)
         wait_for(browser, "h2", "headed")
         ask(browser, "ten")
-        wait_for(browser, ".target[aria-busy=false]", own.text)
+        WebDriverWait(browser, 60).until(lambda _: shows(own))
         menu = Select(browser.find_element(By.CSS_SELECTOR, ".attention select"))
         assert [option.text for option in menu.options] == names
-        assert shows(own)
         assert not shows(other)
         menu.select_by_visible_text(names[2])
         WebDriverWait(browser, 60).until(lambda _: shows(other))

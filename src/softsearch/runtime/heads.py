@@ -55,7 +55,7 @@ def check_head(name: str, heads: Collection[str], origin: str) -> None:
     """
     if name not in heads:
         some = f"one of: {'; '.join(heads)}" if heads else "none: only the bundle of one Transformer has heads"
-        raise ConfigError(f"attention is {name!r:.60}, but {origin} has {some}; change or leave out attention")
+        raise ConfigError(f"head is {name!r:.60}, but {origin} has {some}; change head or leave it out")
 
 
 def step_with_weights(path: Path, sha256: str) -> bytes:

@@ -112,7 +112,7 @@ def _option_kinds() -> dict[str, list[str]]:
 
 _KINDS_WITH = _option_kinds()
 _OTHERS = ("agreement", "confidence", "markup", "paragraphs", "prefixes", "replace_unknown", "search", "trace")
-_SUGGESTIONS = sorted({*_KINDS_WITH, *_OTHERS, "attention"} - {"prefix"})
+_SUGGESTIONS = sorted({*_KINDS_WITH, *_OTHERS, "head"} - {"prefix"})
 
 
 class Length(NamedTuple):

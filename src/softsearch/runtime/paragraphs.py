@@ -175,4 +175,6 @@ def refuse_with(option: str, **given: object) -> None:
     """
     for name, value in given.items():
         if value:
-            raise ConfigError(f"{option} and {name} do not go together, because {name} are of sentences; leave one out")
+            raise ConfigError(
+                f"{option} and {name} do not go together, because {name} is of single sentences; leave one out"
+            )

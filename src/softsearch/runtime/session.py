@@ -123,7 +123,7 @@ class OnnxStepFunction(StepFunction):
         other._others = [name for name in self._others if name != "alignments"]
         return other
 
-    def with_attention(self, name: str) -> "OnnxStepFunction":
+    def with_head(self, name: str) -> "OnnxStepFunction":
         """Returns the same step function with the weights of one of its :attr:`heads` as alignments, or of a mean."""
         other = copy.copy(self)
         other._step = HeadSession(self._weights_session, self.heads[name])

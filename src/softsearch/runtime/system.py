@@ -247,7 +247,7 @@ def translation_texts(
     return texts
 
 
-def with_attention(
+def with_head(
     system: System, name: str, src: Sentences, n_best_lists: Sequence[Sequence[Hypothesis]]
 ) -> list[list[Hypothesis]]:
     """Translations with the attention of a head, or the mean of all, which writing them once more shows.
@@ -259,7 +259,7 @@ def with_attention(
     check_head(name, step_fn.heads if isinstance(step_fn, OnnxStepFunction) else (), system.origin)
     every = [(ids, hypothesis) for ids, n_best in zip(src, n_best_lists, strict=True) for hypothesis in n_best]
     sources, tgt = [ids for ids, _ in every], [hypothesis.tokens for _, hypothesis in every]
-    of_head = cast(OnnxStepFunction, step_fn).with_attention(name)
+    of_head = cast(OnnxStepFunction, step_fn).with_head(name)
     weights = forced_alignments(of_head, sources, tgt, batch_tokens=BATCH_TOKENS) or []
     each = (replace(h, alignments=matrix[: h.length]) for (_, h), matrix in zip(every, weights, strict=True))
     return [list(islice(each, len(n_best))) for n_best in n_best_lists]

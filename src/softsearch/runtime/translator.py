@@ -20,7 +20,7 @@ from softsearch.runtime.system import (
     rescoring_model,
     trace_parts,
     translation_texts,
-    with_attention,
+    with_head,
     with_separate_inputs,
     without_alignments,
 )
@@ -173,7 +173,7 @@ class Translator:
             first_line: the number of the first line, for messages.
             options: of the search, as in docs/search.md, ``rescore_weights``, ``rescore_length_penalty``, by default as
                 the first bundle recommends; ``glossary``, ``glossary_bonus``, ``keep``, instead of the Translator's;
-                ``tgt``, ``src``: languages to write and read; ``attention``: of alignments, as "layer 0, head 0".
+                ``tgt``, ``src``: languages to write and read; ``head``: of the alignments, as "layer 0, head 0".
 
         Returns:
             One translation for each line, with up to ``n_best - 1`` alternatives.
@@ -186,16 +186,16 @@ class Translator:
         control = self._with_control(*(options.pop(name, None) for name in ("glossary", "glossary_bonus", "keep")))
         texts: Sequence[SplitText] | None = None
         read, recommended = self.encoder, (self.manifest.search_kind, self.manifest.search)
-        *languages, attention = (options.pop(name, None) for name in ("tgt", "src", "attention"))
+        *languages, head = (options.pop(name, None) for name in ("tgt", "src", "head"))
         lines = None if lines is None else read.tagged(source_lines(lines, first_line), *languages)
         if paragraphs or markup:
             given = {"features": features is not None, "prefixes": prefixes, "alignments": options.get("alignments")}
-            refuse_with("markup" if markup else "paragraphs", **given, attention=attention)
+            refuse_with("markup" if markup else "paragraphs", **given, head=head)
             texts = read.split(source_lines(lines, first_line), first_line, paragraphs=paragraphs, markup=markup)
             options |= {"alignments": True} if markup and isinstance(search, str | None) else {}
         sources = read.sources(lines, features, first_line) if texts is None else read.sentences(texts, first_line)
         strategy = choose_search(search, options, recommended, self.system.tokenizers[1], self._rescorers)
-        more = agreement if confidence or agreement else None, attention
+        more = agreement if confidence or agreement else None, head
         starts = None if prefixes is None else self.encoder.prefixes(prefixes, len(sources), first_line)
         found = self.translate_parts(with_wanted(sources, control), strategy, starts, replace_unknown, trace, *more)
         return found if texts is None else join_paragraphs(texts, found)
@@ -208,7 +208,7 @@ class Translator:
         replace_unknown: Mapping[str, str] | bool = False,
         trace: bool = False,
         samples: int | None = None,
-        attention: str | None = None,
+        head: str | None = None,
     ) -> list[Translation]:
         """Translates lines that a `LineEncoder` has encoded.
 
@@ -219,7 +219,7 @@ class Translator:
             replace_unknown: see `translate`.
             trace: see `translate`.
             samples: with confidence, and the agreement with this many samples, if any; None: without.
-            attention: see `translate`.
+            head: see `translate`.
 
         Raises:
             SoftsearchError: as `translate`.
@@ -244,8 +244,8 @@ class Translator:
             terms=terms,
             workers=self._threads,
         )
-        if attention is not None:
-            n_best_lists = with_attention(self.system, attention, src, n_best_lists)
+        if head is not None:
+            n_best_lists = with_head(self.system, head, src, n_best_lists)
         measured: Iterable[Confidence | None] = repeat(None)
         if samples is not None:
             from softsearch.search.confidence import measure_confidence

@@ -18,7 +18,7 @@ export async function open(site) {
 const traces = async (request) => (await ask(request, { trace: true })).traces ?? [];
 
 /** The alignments of each of the n best translations, of one of the model's heads. */
-const attention = async (request, head) => (await ask(request, { attention: head })).n_best.map(({ alignments }) => alignments);
+const attention = async (request, head) => (await ask(request, { head })).n_best.map(({ alignments }) => alignments);
 
 async function ask({ model, text, beam, nBest, glossary }, more) {
   const response = await fetch('translate', {

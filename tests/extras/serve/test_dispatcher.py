@@ -116,13 +116,13 @@ async def test_a_request_may_ask_for_the_attention_of_a_head(serve: Open, tmp_pa
     bundle = make_bundle(tmp_path / "headed", heads=2).path
     async with serve(bundle) as dispatcher:
         facts = dispatcher.models["small"]
-        asks = (dispatcher.translate("small", ["two cats"], n_best=2, attention=name) for name in facts.heads)
+        asks = (dispatcher.translate("small", ["two cats"], n_best=2, head=name) for name in facts.heads)
         for name, (found,) in zip(facts.heads, await asyncio.gather(*asks), strict=True):
-            (wanted,) = Translator(bundle, threads=1).translate(["two cats"], n_best=2, attention=name)
+            (wanted,) = Translator(bundle, threads=1).translate(["two cats"], n_best=2, head=name)
             for one, other in zip(found.n_best, wanted.n_best, strict=True):
                 np.testing.assert_allclose(one.alignments, other.alignments, atol=1e-6)
-        with pytest.raises(ConfigError, match="attention is 'all', but model small has one of: mean of all layers and"):
-            await dispatcher.translate("small", ["ten"], attention="all")
+        with pytest.raises(ConfigError, match="head is 'all', but model small has one of: mean of all layers and"):
+            await dispatcher.translate("small", ["ten"], head="all")
 
 
 async def test_idle_workers_share_a_request(serve: Open, log: Log) -> None:

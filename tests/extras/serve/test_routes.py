@@ -84,9 +84,9 @@ def test_a_trace_comes_with_the_same_translation(client: httpx.Client, translato
 
 def test_a_model_without_heads_says_so(client: httpx.Client) -> None:
     assert client.get("/models").json()["models"][0]["heads"] == []
-    answer = client.post("/translate", json={"text": SENTENCE, "attention": "layer 0, head 0"})
+    answer = client.post("/translate", json={"text": SENTENCE, "head": "layer 0, head 0"})
     assert answer.status_code == 422
-    assert "attention is 'layer 0, head 0', but model golden has none" in answer.json()["error"]
+    assert "head is 'layer 0, head 0', but model golden has none" in answer.json()["error"]
 
 
 def test_samples_are_those_of_the_seed(client: httpx.Client, translator: Translator) -> None:

@@ -20,7 +20,7 @@ def headed(tmp_path_factory: pytest.TempPathFactory) -> Translator:
 
 def test_alignments_are_those_of_the_head(headed: Translator) -> None:
     own = headed.translate(LINES, n_best=2, alignments=True)
-    found = {name: headed.translate(LINES, n_best=2, attention=name) for name in NAMES}
+    found = {name: headed.translate(LINES, n_best=2, head=name) for name in NAMES}
     for number, (line, translation) in enumerate(zip(LINES, own, strict=True)):
         for rank, hypothesis in enumerate(translation.n_best):
             heads = {name: found[name][number].n_best[rank] for name in NAMES}
@@ -36,24 +36,24 @@ def test_alignments_are_those_of_the_head(headed: Translator) -> None:
 
 @pytest.mark.parametrize("options", [{"beam": 1}, {"search": "sample"}, {"max_length": 2}, {"search": "exact"}])
 def test_any_search_may_have_found_the_translation(headed: Translator, options: dict[str, object]) -> None:
-    (found,) = headed.translate(LINES[:1], attention=NAMES[1], **options)
+    (found,) = headed.translate(LINES[:1], head=NAMES[1], **options)
     assert found.alignments is not None
     assert found.alignments.shape == (len(found.tgt_pieces), len(found.src_pieces))
 
 
 def test_other_names_and_models_without_heads_are_refused(headed: Translator, bundle_dir: Path) -> None:
-    with pytest.raises(ConfigError, match=r"attention is 'layer 2, head 0', but .*headed has one of: mean of all"):
-        headed.translate(LINES, attention="layer 2, head 0")
+    with pytest.raises(ConfigError, match=r"head is 'layer 2, head 0', but .*headed has one of: mean of all"):
+        headed.translate(LINES, head="layer 2, head 0")
     both = Translator([headed.system.origin, bundle_dir])
     for translator in (both, Translator(bundle_dir)):
         with pytest.raises(ConfigError, match="has none: only the bundle of one Transformer has heads"):
-            translator.translate(LINES, attention=NAMES[0])
-    with pytest.raises(ConfigError, match="paragraphs and attention do not go together"):
-        headed.translate(LINES, attention=NAMES[0], paragraphs=True)
+            translator.translate(LINES, head=NAMES[0])
+    with pytest.raises(ConfigError, match="paragraphs and head do not go together"):
+        headed.translate(LINES, head=NAMES[0], paragraphs=True)
 
 
 def test_a_bundle_that_was_replaced_is_refused(tmp_path: Path) -> None:
     translator = Translator(make_bundle(tmp_path / "headed", heads=2).path)
     make_bundle(tmp_path / "headed", heads=2, seed=1)
     with pytest.raises(BundleError, match="has been replaced since it was opened; open it again"):
-        translator.translate(LINES, attention=NAMES[0])
+        translator.translate(LINES, head=NAMES[0])

@@ -265,7 +265,7 @@ class Service:
         # Each translation comes with the pieces of both sides; a matrix grows with the square of a sentence's length.
         n_best, length = given.get("n_best", 1), max(given.get("max_length", 0), given.get("min_length", 0))
         sizes = {"translations": (n_best * sum(max(len(text), length) for text in texts), settings.max_sentences)}
-        if options.alignments or getattr(options, "attention", None):
+        if options.alignments or getattr(options, "head", None):
             sizes["alignments"] = n_best * sum(map(len, texts)), 5
         if getattr(options, "trace", False):
             sizes["traces"] = n_best * sum(map(len, texts)), 5

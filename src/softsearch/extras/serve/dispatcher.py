@@ -282,7 +282,7 @@ class Dispatcher:
         for line in lines:
             line.begun = True
         sources, targets = [line.source for line in lines], [line.target for line in lines] if group.pairs else None
-        more = group.confidence, group.prepare, group.trace, group.attention
+        more = group.confidence, group.prepare, group.trace, group.head
         job = Job(group.model.facts.name, group.search, sources, targets, *more)
         # Sent here, not in the task: that would run after the clients whose answers have just come, while it is idle.
         self._running.add(task := loop.create_task(self._finish(worker, lines, worker.call(job), loop.time())))

@@ -48,6 +48,12 @@ FIELDS: dict[str, tuple[str, Any]] = {  # by the field's name, or by schema and 
     "Hypothesis.confidence": ("How sure the model is; null if not asked for, or if the sentence has no text.", None),
     "DetectedLanguage.confidence": ("An estimate of the probability that this is the language, in per cent.", 92.0),
     "trace": ("Return the steps of the beam search.", False),
+    "head": ("Return the alignments of this one of the `heads` that GET /models lists.", None),
+    "heads": ("What `head` may be, for a Transformer; else empty.", []),
+    "ModelFacts.attention": (
+        "The layer and head of the model's own alignments, if recorded.",
+        "layer 1, head 0 (guided)",
+    ),
     "traces": ("The steps of the beam search of each part of the sentence, if asked for.", None),
     "glossary": (
         "Terms and their required translations, | between alternatives; or a name of --glossary.",

@@ -73,7 +73,7 @@ class Model:
                 terms or has no trace.
         """
         kind = options.get("search", self.facts.search)
-        apart = ("search", "control", "confidence", "trace", "attention")
+        apart = ("search", "control", "confidence", "trace", "head")
         searched = {name: value for name, value in options.items() if name not in apart}
         check_options(kind, [*searched, *(["prefix"] if prefixes else [])])
         search = make_search(self._manifest.search, self.encoder.tokenizers[1], kind, searched)
@@ -83,15 +83,15 @@ class Model:
                 "leave them out"
             )
         control, confidence = options.get("control"), options.get("confidence", False)
-        trace, attention = options.get("trace", False), options.get("attention")
-        if attention is not None:
-            check_head(attention, self.facts.heads, f"model {self.facts.name}")
+        trace, head = options.get("trace", False), options.get("head")
+        if head is not None:
+            check_head(head, self.facts.heads, f"model {self.facts.name}")
         if control is not None and kind not in ("beam", "greedy"):
             raise ConfigError(f"glossary and keep need beam or greedy search, found {kind}; change search")
         if trace and kind not in ("beam", "greedy"):
             raise ConfigError(f"a trace shows beam or greedy search, found {kind}; change search")
         batch_tokens = default_batch_tokens(search) if control is None and not trace else 1
-        more: dict[str, Any] = {"control": control, "trace": trace, "attention": attention}
+        more: dict[str, Any] = {"control": control, "trace": trace, "head": head}
         return Group(self, search, batch_tokens, prefixes, options, confidence, **more)
 
     def score_group(self) -> "Group":
@@ -173,7 +173,7 @@ class Group:
     prepare: Callable[..., Any] | None = None  # what a worker does with a `LineEncoder` and the arguments
     control: ServedControl | None = None  # of lines with terms, which take long: each has a batch of its own
     trace: bool = False  # what the search did is returned too; such a line has a batch of its own as well
-    attention: str | None = None  # whose weights are returned as alignments
+    head: str | None = None  # of which the alignments are returned
 
     def for_line(self, line: EncodedLine) -> "Group":
         """The group of a line: that of lines without terms if it has none."""
@@ -217,7 +217,7 @@ class ModelFacts:
     text_form: str  # plain, or lc_tok: lower-cased and tokenized
     has_attention: bool  # it can return alignments
     attention: str  # of which its alignments are, as layer 0, head 0 (guided); "" if it is not recorded
-    heads: list[str]  # of a Transformer: what a request may name as attention instead
+    heads: list[str]  # of a Transformer: what a request may name instead
     search: str  # if a client names none, as beam; never exact, which has no bound on its time
     beam: int  # hypotheses of a sentence in that search
     max_length_factor: float  # a translation has at most this times the source's tokens,

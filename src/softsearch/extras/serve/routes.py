@@ -68,12 +68,12 @@ async def translate(
     texts = service.tagged(facts, texts, body.target, body.source)
     paragraphs: Sequence[SplitText] = []
     if body.paragraphs:
-        refuse_with("paragraphs", prefix=prefixes, alignments=body.alignments, attention=body.attention)
+        refuse_with("paragraphs", prefix=prefixes, alignments=body.alignments, head=body.head)
         paragraphs = await _unless_gone(request, service.paragraphs(facts.name, texts, "text"))
         texts = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
     service.check_texts(text=texts, prefix=prefixes)
     options = service.check_options(body, texts) | service.control(body)
-    options |= {"confidence": body.confidence, "trace": body.trace, "attention": body.attention}
+    options |= {"confidence": body.confidence, "trace": body.trace, "head": body.head}
     service.count(request, facts.name, texts)
     work = service.dispatcher.translate(facts.name, texts, prefixes=prefixes, **options)
     translations = await _unless_gone(request, work)
@@ -83,7 +83,7 @@ async def translate(
     def answer() -> str:
         return schema.dumps({"model": facts.name, "translations": [schema.result(each) for each in translations]})
 
-    content = await asyncio.to_thread(answer) if body.alignments or body.attention or body.trace else answer()
+    content = await asyncio.to_thread(answer) if body.alignments or body.head or body.trace else answer()
     return Response(content, media_type="application/json")
 
 

@@ -126,7 +126,7 @@ class TranslateRequest(Options):
     paragraphs: bool = False
     confidence: bool = False
     trace: bool = False
-    attention: Text | None = None
+    head: Text | None = None
 
 
 class StreamRequest(Options):

@@ -43,7 +43,7 @@ class Job(NamedTuple):
     confidence: bool = False  # translations come with it
     prepare: Callable[..., Any] | None = None  # what is done instead, with a `LineEncoder` and the arguments
     trace: bool = False  # translations come with what the search did
-    attention: str | None = None  # whose weights their alignments are
+    head: str | None = None  # of which their alignments are
 
 
 class Failure(NamedTuple):
@@ -248,7 +248,7 @@ def _run(translator: "Translator", job: Job) -> Sequence[Any]:
         return [job.prepare(translator.encoder, *arguments) for arguments in job.sources]
     if job.search is not None:
         samples = 0 if job.confidence else None
-        more: dict[str, Any] = {"trace": job.trace, "samples": samples, "attention": job.attention}
+        more: dict[str, Any] = {"trace": job.trace, "samples": samples, "head": job.head}
         return translator.translate_parts(job.sources, job.search, job.targets, **more)
     assert job.targets is not None
     return translator.score_ids(job.sources, job.targets)
