@@ -2,9 +2,11 @@
 
 import gzip
 import json
+import os
 import re
 import shlex
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -26,7 +28,7 @@ OTHERS = (
     "python -c ", "argos-translate ", "python benchmarks/", "curl ", "docker ", "jupyter ", "#",
 )  # fmt: skip
 NOT_OURS = (*OTHERS, *ALSO_TESTED)
-SHELL = ("split ", "cat ")
+SHELL = ("split ", "cat ", "echo ")
 ASSETS = ROOT / "src" / "softsearch" / "extras" / "serve" / "web" / "assets"
 
 TRAINING = (
@@ -123,6 +125,8 @@ def prepare(folder: Path) -> None:
     for name, size in (("a", 60), ("b", 8)):
         np.save(folder / f"{name}.npy", np.zeros((size, 2, 512), dtype=np.float16))
     (folder / "sentences.txt").write_text("one\n")
+    (folder / "terms.tsv").write_text("one\teins\n")
+    (folder / "page.html").write_text("<p>one</p>\n")
     (folder / "FILE").write_text("\n" * (folder / "x.en").read_text().count("\n"))
     data = "data=parallel data.train='[a.en,a.de]' data.val='[b.en,b.de]' data.test='[c.en,c.de]'"
     models = {
@@ -160,7 +164,8 @@ def carry_out(lines: list[str], folder: Path, training: tuple[str, ...] = TRAINI
         if "HOST:" in line or "=HOST" in line:
             continue  # the same command on several hosts
         if line.startswith(SHELL):
-            subprocess.run(line, shell=True, cwd=folder, check=True)
+            path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+            subprocess.run(line, shell=True, cwd=folder, check=True, env=os.environ | {"PATH": path})
             continue
         argv, stdin, stdout = _arguments(line, training)
         began = time.time()
