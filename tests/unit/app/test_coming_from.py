@@ -31,7 +31,7 @@ def fits_beside(cell: dict[str, str], other: dict[str, str]) -> bool:
 def batches() -> list[dict[str, str]]:
     """Cells that can stand beside each other, so that few configs are composed."""
     found: list[dict[str, str]] = []
-    assert len(OPTIONS) > 120
+    assert len(OPTIONS) > 80
     for words in OPTIONS:
         cell = dict(word.split("=", 1) for word in words if word != "init=RUN")  # which reads the checkpoint
         batch = next((batch for batch in found if fits_beside(cell, batch)), {})
