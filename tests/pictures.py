@@ -16,6 +16,14 @@ from tests.browser import element, serve, start, texts, value, view
 
 FOLDER, HISTORY = Path("docs"), Path("history")
 NAMES = ("alignments.png", "page.png", "report.png", "curves.png")
+# A heatmap whole, not in a card, and with a margin.
+_ALONE = """
+const alone = document.createElement('div');
+alone.id = 'alone';
+alone.style.cssText = 'width: fit-content; padding: 1rem; background: var(--card)';
+alone.append(arguments[0]);
+document.body.replaceChildren(alone);
+"""
 _COLOURS = 128  # a third of the bytes, and nothing that one sees
 
 
@@ -28,8 +36,8 @@ def draw(folder: Path, pictures: Path) -> tuple[list[str], list[str]]:
             browser.get((folder / RUN / "evaluate" / "report.html").resolve().as_uri())
             _save(browser.get_screenshot_as_png(), pictures / "report.png")
             heatmap = browser.find_element(By.CSS_SELECTOR, "table.heatmap")
-            browser.execute_script("document.body.replaceChildren(arguments[0])", heatmap)  # whole, not in a card
-            (pictures / "alignments.png").write_bytes(heatmap.screenshot_as_png)
+            browser.execute_script(_ALONE, heatmap)
+            (pictures / "alignments.png").write_bytes(element(browser, "#alone").screenshot_as_png)
             src, tgt = (heatmap.find_elements(By.CSS_SELECTOR, f"th[scope={scope}]") for scope in ("col", "row"))
             words = [word.text for word in src], [word.text for word in tgt]
             _draw_page(browser, folder / SINGLE, Path(scratch), pictures / "page.png")
