@@ -101,7 +101,7 @@ docs: $(STAMP) ## the documentation and the API reference as one site, site/inde
 	@$(PY) -m tests.install_source "$(SOFTSEARCH_SOURCE)"
 	@echo "site/index.html"
 
-pictures: $(STAMP) ## the documentation's pictures of the demo, after make demo (needs Chromium)
+pictures: $(STAMP) ## the documentation's pictures, after make demo (needs Chromium)
 	@$(PY) -m tests.pictures
 
 gallery: $(STAMP) ## the pictures of docs/gallery, after make history ARGS="budget=small" (else an hour)

@@ -1,10 +1,11 @@
 """Training speed and memory against vocabulary, sentence length, model size and processes: a table and a picture.
 
     python benchmarks/scaling.py --out docs/scaling.png
+    python benchmarks/scaling.py --recorded benchmarks/scaling.json --out docs/scaling.png    # draws again
 
 A point is a process of its own, or two that share its batches as DDP does: steps on random tokens without padding, with
 the precision and optimizer of the model's recipe (the lab's defaults where it has none). The figures are the median
-time of a step and the peak memory of all its processes.
+time of a step and the peak memory of all its processes. They are written next to the picture, as JSON.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from time import perf_counter
 
 import torch
 from matplotlib.figure import Figure
+from matplotlib.ticker import StrMethodFormatter
 from torch.nn.parallel import DistributedDataParallel
 
 from softsearch.app.config.command import register_resolvers
@@ -133,7 +135,12 @@ def draw(results: dict[str, dict[str, list[tuple[str | int, Figures]]]], path: P
                     axes.plot(xs, [found[key] / scale for _, found in points], line, color=colour, label=name)
                 axes.set(ylabel=label, ylim=(0, None))
                 axes.grid(axis="y", alpha=0.3)
-                axes.tick_params(axis="x", labelrotation=20 if title == "model" else 0)
+                axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+                if title == "model":
+                    axes.tick_params(axis="x", labelsize=8)
+                    for label in axes.get_xticklabels():
+                        label.set(rotation=30, ha="right", rotation_mode="anchor")
+                axes.margins(x=0.08)
                 axes.spines[["top", "right"]].set_visible(False)
             column[1].set_xlabel(title)
             column[1].legend(frameon=False, fontsize=7, loc="upper left")
@@ -146,6 +153,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=4096, help="target tokens of a step, over all processes")
     parser.add_argument("--steps", type=int, default=7, help="measured steps of a point, after two of warm-up")
     parser.add_argument("--axes", nargs="+", choices=AXES, default=list(AXES))
+    parser.add_argument("--recorded", type=Path, metavar="JSON", help="draw what has been measured")
     parser.add_argument("--out", type=Path, default=Path("logs/scaling/scaling.png"))
     for internal in ("--point", "--rank", "--meeting"):  # of a point's process
         parser.add_argument(internal, help=argparse.SUPPRESS)
@@ -153,6 +161,9 @@ def main() -> None:
     if options.point:
         point = json.loads(options.point)
         print(json.dumps(measure(point, int(options.rank), options.tokens, options.steps, options.meeting)))
+        return
+    if options.recorded:
+        draw(json.loads(options.recorded.read_text(encoding="utf-8")), options.out)
         return
     tune_cpu()  # the environment of the processes
     options.out.parent.mkdir(parents=True, exist_ok=True)
@@ -170,6 +181,7 @@ def main() -> None:
                     f" {found['tokens_per_second']:,.0f} | {found['memory_mb'] / 1024:.1f} GB |",
                     flush=True,
                 )
+    options.out.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     draw(results, options.out)
     print(f"\n{describe_machine()}; picture: {options.out}")
 

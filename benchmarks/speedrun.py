@@ -4,10 +4,13 @@
     python benchmarks/speedrun.py --root FOLDER --run nematus model=nematus trainer.max_steps=5000
     python benchmarks/speedrun.py --root FOLDER --seeds 1 2 3 --run NAME experiment=speedrun --record THRESHOLD
 
+    python benchmarks/speedrun.py --recorded docs/speedrun.png
+
 Without --run it trains three lengths of experiment=speedrun. A run is skipped where its folder has the results of an
 earlier one with the same options. The picture has BLEU of validation (greedy) as lines, BLEU of test_2016 (beam 5) at
 their ends, and the models of the table in docs/models.md as points. --record writes the run to benchmarks/records,
-whose README has the rules.
+whose README has the rules. --recorded trains nothing, and draws the lengths of the table in docs/results.md: the runs
+in benchmarks/records, or the table's mean where there is no record.
 """
 
 import argparse
@@ -19,17 +22,29 @@ import statistics
 import subprocess
 import sys
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import mpmath
+import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
 from softsearch.app.environment import describe_machine
 from softsearch.report.drawing import COLOURS, SOFT, style
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDS = ROOT / "benchmarks" / "records"
+PLACES = [  # of a name around its point, in points, the nearest first
+    (dx, dy, side)
+    for far in range(0, 70, 6)
+    for dy in {far, -far}
+    for dx, side in ((5 + far // 3, "left"), (-5 - far // 3, "right"), (0, "center"))
+    if far >= 9 or side != "center"
+]
 PATHS = ("root", "run_dir", "cache_dir")  # in a run's config
 RUNS = {
     "speedrun-5-minutes": [
@@ -64,13 +79,37 @@ def train(folder: Path, overrides: list[str], root: Path, seed: int) -> Run:
         )
         options.write_text(json.dumps(overrides), encoding="utf-8")
     metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+    return Run(read_curve(folder / "metrics.csv"), metrics["train/elapsed_seconds"] / 60, metrics["test/bleu"])
+
+
+def read_curve(path: Path) -> list[tuple[float, float]]:
+    """Minutes and BLEU of validation."""
     curve, minutes = [], 0.0
-    with (folder / "metrics.csv").open(newline="", encoding="utf-8") as file:
+    with path.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             minutes = float(row["train/elapsed_seconds"] or 60 * minutes) / 60
             if row["val/bleu"]:
                 curve.append((minutes, float(row["val/bleu"])))
-    return Run(curve, metrics["train/elapsed_seconds"] / 60, metrics["test/bleu"])
+    return curve
+
+
+def recorded() -> dict[str, list[Run]]:
+    """The lengths of the table in docs/results.md: their records, or the mean of the table."""
+    rows = re.findall(
+        r"^\| (([\d,]+) steps).*?\| \d+ \| \**([\d.]+)\** .*?\| ([\d.]+), at",
+        (ROOT / "docs/results.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    results = {}
+    for name, steps, bleu, minutes in rows:
+        folder = RECORDS / f"transformer_tiny-{steps.replace(',', '')}-steps"
+        if folder.is_dir():
+            found = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+            curves = [read_curve(path) for path in sorted(folder.glob("seed-*.csv"))]
+            results[name] = [Run(*run) for run in zip(curves, found["minutes"], found["bleu"], strict=True)]
+        else:
+            results[name] = [Run([], float(minutes), float(bleu))]
+    return results
 
 
 def known() -> dict[str, tuple[float, float]]:
@@ -84,23 +123,56 @@ def known() -> dict[str, tuple[float, float]]:
 def draw(results: dict[str, list[Run]], path: Path) -> None:
     """Writes the picture as PNG."""
     with style():
-        figure = Figure(figsize=(8, 5), layout="constrained")
+        figure = Figure(figsize=(8.5, 6), layout="constrained")
         axes = figure.add_subplot()
-        for index, (name, (minutes, bleu)) in enumerate(sorted(known().items(), key=lambda item: item[1][1])):
-            axes.plot(minutes, bleu, "o", color=SOFT, markersize=3)
-            below_or_above = (4, 7 if index % 2 else -7)  # so that names of about the same BLEU stay apart
-            axes.annotate(
-                name, (minutes, bleu), below_or_above, textcoords="offset points", va="center", color=SOFT, fontsize=7
-            )
         for colour, (name, runs) in zip(COLOURS, results.items(), strict=False):
             for number, run in enumerate(runs):
-                axes.plot(*zip(*run.curve, strict=True), color=colour, alpha=0.6, label=None if number else name)
-                axes.plot(run.minutes, run.bleu, "D", color=colour, markersize=5)
-        axes.set(xlabel="minutes of training", ylabel="BLEU", xlim=(0, None))
+                axes.plot(*zip(*run.curve, strict=True), color=colour, alpha=0.6) if run.curve else None
+                label = None if number else f"{name}, {len(runs)} seeds" if run.curve else f"{name}, mean"
+                axes.plot(run.minutes, run.bleu, "D", color=colour, markersize=5, label=label)
+        axes.set(
+            xlabel="minutes of training, as measured",
+            ylabel="BLEU",
+            xlim=(0, 1.12 * max(m for m, _ in known().values())),
+        )
         axes.grid(axis="y", alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, loc="lower right")
+        name_points(axes, known())
         figure.savefig(path, format="png")
+
+
+def name_points(axes: Axes, points: dict[str, tuple[float, float]]) -> None:
+    """Draws points with their names, each at the first place around its point where nothing else is."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    lines = [line.get_xydata() for line in axes.lines]
+    places = np.array([*points.values()])
+    axes.plot(*places.T, "o", color=SOFT, markersize=3)
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # so that what is placed stays
+    between = [np.linspace(one, other, 20) for line in lines for one, other in pairwise([line[0], *line])]
+    drawn = axes.transData.transform(np.concatenate([places, *between]))
+    taken = [Bbox.from_extents(x - 4, y - 4, x + 4, y + 4) for x, y in drawn]
+    if legend := axes.get_legend():
+        taken.append(legend.get_window_extent())
+    look = {"textcoords": "offset points", "va": "center", "color": SOFT, "fontsize": 7}
+    for name, point in sorted(points.items(), key=lambda item: -item[1][1]):
+        for dx, dy, side in PLACES:
+            leader = {"arrowstyle": "-", "color": SOFT, "linewidth": 0.5} if abs(dy) > 12 else None
+            text = axes.annotate(name, point, (dx, dy), ha=side, arrowprops=leader, **look)
+            text.get_window_extent()  # computes its position
+            box = Text.get_window_extent(text)  # without the leader
+            boxes = [box]
+            if leader:
+                ends = axes.transData.transform(point), ((box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2)
+                boxes += [Bbox.from_extents(x - 1, y - 1, x + 1, y + 1) for x, y in np.linspace(*ends, 20)[4:]]
+            if box.x1 < axes.bbox.x1 and not any(each.overlaps(other) for each in boxes for other in taken):
+                taken += boxes
+                break
+            text.remove()
+        else:
+            sys.exit(f"speedrun: there is no room for the name {name}; enlarge the picture")
 
 
 def record(name: str, folders: list[Path], runs: list[Run], threshold: float) -> None:
@@ -160,12 +232,17 @@ def table() -> str:
 def main() -> None:
     """Train, print the table and draw the picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--root", type=Path, required=True, help="folder of Multi30k")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--root", type=Path, help="folder of Multi30k")
+    what.add_argument("--recorded", type=Path, metavar="PICTURE", help="draw what has been measured")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--run", nargs="+", action="append", default=[], metavar=("NAME", "KEY=VALUE"))
     parser.add_argument("--out", type=Path, default=Path("logs/speedrun"))
     parser.add_argument("--record", type=float, metavar="THRESHOLD", help="BLEU that the mean of the seeds is above")
     options = parser.parse_args()
+    if options.recorded:
+        draw(recorded(), options.recorded)
+        return
     chosen = {name: overrides for name, *overrides in options.run} or RUNS
     results = {
         name: [

@@ -1,6 +1,11 @@
-"""The documentation's pictures of the demo, and of the history if it is there, drawn by Chromium: make pictures"""
+"""The documentation's pictures: make pictures
+
+Those of measurements are drawn from their records. Those of the demo, and of the history if it is there, are drawn by
+Chromium.
+"""
 
 import io
+import json
 import tempfile
 from pathlib import Path
 
@@ -9,6 +14,7 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
+from benchmarks import scaling, speedrun
 from softsearch.app.demo import LINES, RUN, SINGLE
 from softsearch.extras.serve.web.site import write_site
 from softsearch.report.curves import CURVES
@@ -25,6 +31,14 @@ alone.append(arguments[0]);
 document.body.replaceChildren(alone);
 """
 _COLOURS = 128  # a third of the bytes, and nothing that one sees
+
+
+def draw_recorded(pictures: Path) -> list[Path]:
+    """Draws what benchmarks have measured; returns the pictures."""
+    speedrun.draw(speedrun.recorded(), pictures / "speedrun.png")
+    measured = json.loads(Path(scaling.__file__).with_suffix(".json").read_text(encoding="utf-8"))
+    scaling.draw(measured, pictures / "scaling.png")
+    return [pictures / name for name in ("speedrun.png", "scaling.png")]
 
 
 def draw(folder: Path, pictures: Path) -> tuple[list[str], list[str]]:
@@ -80,6 +94,7 @@ def _save(png: bytes, path: Path) -> None:
 
 
 if __name__ == "__main__":
+    print(*draw_recorded(FOLDER))
     draw(Path(), FOLDER)
     print(*(FOLDER / name for name in NAMES))
     if HISTORY.is_dir():
