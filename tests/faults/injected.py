@@ -107,7 +107,8 @@ class Inject(Callback):
                 pl_module.method = faulty(kind)
 
 
-if __name__ == "__main__":
+def train() -> None:
+    """The training command with the faults of the environment."""
     plan = json.loads(os.environ["FAULTS"])
     ours = ExactResume.on_train_batch_start
 
@@ -118,3 +119,7 @@ if __name__ == "__main__":
 
     ExactResume.on_train_batch_start = start  # type: ignore[method-assign]
     run(CORE["train"])
+
+
+if __name__ == "__main__":
+    train()

@@ -89,6 +89,7 @@ class ForkServer:
     def _connect(self) -> socket.socket:
         """A connection to the session's server of this interpreter, or to a new one."""
         place = os.path.join(os.environ[SESSION], hashlib.sha256(self.python.encode()).hexdigest()[:8])  # noqa: PTH118 short
+        path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))  # where src may be
         connection = socket.socket(socket.AF_UNIX)
         with FileLock(f"{place}.lock"):
             try:
@@ -101,7 +102,7 @@ class ForkServer:
                     server = subprocess.Popen(
                         [self.python, str(ROOT / "tests" / "integration" / "fork_server.py"), str(listener.fileno())],
                         pass_fds=[listener.fileno()],
-                        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+                        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": path},
                     )
                 connection.connect(place)
                 atexit.register(server.wait)

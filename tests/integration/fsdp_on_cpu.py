@@ -1,19 +1,20 @@
-"""FSDP on the CPU: python fsdp_on_cpu.py train.py [key=value ...], or FOLDER MODEL [key=value ...].
+"""FSDP on the CPU: python fsdp_on_cpu.py key=value ... is src/train.py with faults.
 
-The latter trains with two processes and frozen embeddings and leaves metrics.csv in the folder. PyTorch can shard over
-processes of the CPU, but cannot assemble a checkpoint there, so none is saved.
+FOLDER MODEL [key=value ...] trains with two processes and frozen embeddings and leaves metrics.csv in the folder.
 """
 
 import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-import lightning.pytorch.strategies
+import lightning.pytorch.strategies.fsdp
 import torch
 import torch.distributed.fsdp
 from lightning.pytorch.strategies import FSDPStrategy
+from torch import nn
+from torch.distributed.fsdp import FullOptimStateDictConfig, FullStateDictConfig, StateDictType
 
-from softsearch.app.start import start
 from softsearch.app.train.parts import freeze
 from softsearch.search.greedy import Greedy
 from softsearch.training.callbacks.checkpoints import FinalValidation
@@ -23,6 +24,7 @@ from softsearch.training.callbacks.throughput import Throughput
 from softsearch.training.callbacks.translate import TranslateValidation
 from softsearch.training.faults.faulty_steps import FaultySteps
 from softsearch.training.loggers.metrics_csv import MetricsFile
+from tests.faults.injected import train
 from tests.unit.evaluation.default_metrics import METRICS
 from tests.unit.training.small_run import small_data, small_module, small_trainer
 
@@ -38,6 +40,13 @@ class OnCpu(torch.distributed.fsdp.FullyShardedDataParallel):
 
 class Sharded(FSDPStrategy):
     """Lightning's class, which requires a GPU unless it is subclassed."""
+
+
+def whole(module: nn.Module, *, rank0_only: bool = True, **_: Any) -> AbstractContextManager[Any]:
+    """Lightning's function, without moves to the CPU: what is there already is not copied, but then freed or reused."""
+    weights = FullStateDictConfig(rank0_only=rank0_only)
+    state = FullOptimStateDictConfig(rank0_only=rank0_only, offload_to_cpu=False)
+    return OnCpu.state_dict_type(module, StateDictType.FULL_STATE_DICT, weights, state)
 
 
 def main(folder: Path, *model: str) -> None:
@@ -61,9 +70,9 @@ def main(folder: Path, *model: str) -> None:
 
 if __name__ == "__main__":
     torch.distributed.fsdp.FullyShardedDataParallel = OnCpu  # type: ignore[misc]
-    if sys.argv[1] == "train.py":
+    lightning.pytorch.strategies.fsdp._get_full_state_dict_context = whole  # type: ignore[assignment]
+    if "=" in sys.argv[1]:
         lightning.pytorch.strategies.FSDPStrategy = Sharded  # type: ignore[misc]
-        del sys.argv[0]
-        start("train")
+        train()
     else:
         main(Path(sys.argv[1]), *sys.argv[2:])

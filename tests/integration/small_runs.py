@@ -1,10 +1,12 @@
 """Small runs of any models, started in this process, for tests that need several of them side by side."""
 
+import csv
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 from omegaconf import DictConfig
 
 from softsearch.app.config.composition import composed
@@ -74,6 +76,20 @@ def evaluate_alike(home: Path, *options: str) -> None:
     assert metrics["test/bleu"] > 10
     assert [system["scores"]["bleu"]["value"] for system in report["systems"]] == [metrics["test/bleu"]] * 2
     assert report["warnings"] == []
+
+
+def assert_validate_as_trained(home: Path, run: Path, *systems: str) -> None:
+    """Checks that systems, each in one process, have the loss, BLEU and chrF of a run's last validation.
+
+    Metrics are logged in float32, and the loss is a mean of means there.
+    """
+    report = evaluate_in(home, *systems, "split=val", "search=greedy", "search.max_length_factor=1")
+    with (run / "metrics.csv").open(newline="") as file:
+        logged = [row for row in csv.DictReader(file) if row["val/loss"]][-1]
+    for system in report["systems"]:
+        assert system["nll"] == pytest.approx(float(logged["val/loss"]), rel=1e-6)
+        for name in ("bleu", "chrf"):
+            assert system["scores"][name]["value"] == pytest.approx(float(logged[f"val/{name}"]), rel=1e-6)
 
 
 def configure_run(home: Path, name: str, *options: str) -> DictConfig:

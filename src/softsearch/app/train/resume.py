@@ -8,8 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from lightning.pytorch.strategies import FSDPStrategy
+
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import flatten
+from softsearch.app.train.parts import TrainParts
 from softsearch.app.train.start import Fresh
 from softsearch.data.existing_tokenizers import TokenizerMaker
 from softsearch.errors import CheckpointError, SoftsearchError, summarize
@@ -46,9 +49,10 @@ class Resumed(Fresh):
         """Leaves the weights as they are drawn, because the trainer restores them."""
 
     @contextmanager
-    def fitting(self, module: TranslationModule, record: Mapping[str, Any]) -> Iterator[None]:
+    def fitting(self, module: TranslationModule, parts: TrainParts) -> Iterator[None]:
         """Compares the checkpoint with this run, and blames the file for what Lightning raises while it restores it."""
-        check_unchanged(self.checkpoint, record, partial(state_mismatch, module=module))
+        sharded = isinstance(parts.trainer.strategy, FSDPStrategy)
+        check_unchanged(self.checkpoint, parts.record, partial(state_mismatch, module=module, sharded=sharded))
         with restoring(self.checkpoint):
             yield
 

@@ -10,7 +10,7 @@ from softsearch.app.config.build import build_model, load_vectors
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import build
 from softsearch.app.results import METRICS
-from softsearch.app.train.parts import freeze
+from softsearch.app.train.parts import TrainParts, freeze
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.existing_tokenizers import TokenizerMaker
 from softsearch.data.preparation.cache_folder import lock
@@ -60,9 +60,9 @@ class Fresh:
         del node
         load_vectors(self.options.vectors, model, data.tokenizers)
 
-    def fitting(self, module: TranslationModule, record: Mapping[str, Any]) -> AbstractContextManager[None]:
+    def fitting(self, module: TranslationModule, parts: TrainParts) -> AbstractContextManager[None]:
         """Around ``trainer.fit``: what a run that continues checks before, and says of errors."""
-        del module, record
+        del module, parts
         return nullcontext()
 
     def clear(self) -> None:

@@ -53,7 +53,7 @@ def train(config: DictConfig) -> None:
     adapt(parts.options, model)
     with _run(parts, start, data) as trainer:
         log_start(parts.options, trainer, model)
-        with start.fitting(module, parts.record):
+        with start.fitting(module, parts):
             trainer.fit(module, datamodule=data, ckpt_path=start.checkpoint)
         model = (_best_model(parts) or model).to(trainer.strategy.root_device)
         show = final_test(parts, data, model, search)

@@ -18,27 +18,34 @@ from softsearch.training.module import TranslationModule, make_optimizer
 _WORDS = "loss.recent_words"  # indices of weights
 
 
-def state_mismatch(checkpoint: Mapping[str, Any], module: TranslationModule) -> str | None:
+def state_mismatch(checkpoint: Mapping[str, Any], module: TranslationModule, *, sharded: bool = False) -> str | None:
     """Describes the first weight or moment of a checkpoint that this run cannot continue from; None if there is none.
 
     It raises any error if parts of the checkpoint are something else altogether.
+
+    Args:
+        checkpoint: the file's content.
+        module: of this run.
+        sharded: whether FSDP trains it, which numbers all parameters, frozen ones too.
     """
-    return next(_problems(checkpoint, module), None)
+    return next(_problems(checkpoint, module, sharded), None)
 
 
-def _problems(checkpoint: Mapping[str, Any], module: TranslationModule) -> Iterator[str]:
+def _problems(checkpoint: Mapping[str, Any], module: TranslationModule, sharded: bool) -> Iterator[str]:
     weights = module.state_dict()
     for part in ("state_dict", "current_model_state"):  # the latter has the trained weights, if the former average them
         yield from _weight_problems(checkpoint.get(part, weights), weights, part)
     (saved,) = checkpoint["optimizer_states"]
     fresh, place = make_optimizer(module.optimizer, module.model).state_dict(), "optimizer_states.0"
+    numbers = [n for n, p in enumerate(module.model.parameters()) if p.requires_grad or not sharded]
     for found, like in zip(saved["param_groups"], fresh["param_groups"], strict=True):
-        if found["params"] != like["params"]:
+        if found["params"] != [numbers[number] for number in like["params"]]:
             yield f"{place} has other parameters than this model"
     state, stepped = saved["state"], _state_after_a_step(module)
     if stepped is None:
         return
-    for number in state.keys() | fresh["state"].keys():
+    stepped = {numbers[number]: like for number, like in stepped.items()}
+    for number in state.keys() | {numbers[number] for number in fresh["state"]}:
         found, like = state[number], stepped[number]
         if found.keys() != like.keys():
             yield f"{place} has {_names(found)} of parameter {number}, this optimizer {_names(like)}"
