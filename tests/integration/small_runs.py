@@ -83,7 +83,7 @@ def assert_validate_as_trained(home: Path, run: Path, *systems: str) -> None:
 
     Metrics are logged in float32, and the loss is a mean of means there.
     """
-    report = evaluate_in(home, *systems, "split=val", "search=greedy", "search.max_length_factor=1")
+    report = evaluate_in(home, *systems, "split=val", "search=greedy")
     with (run / "metrics.csv").open(newline="") as file:
         logged = [row for row in csv.DictReader(file) if row["val/loss"]][-1]
     for system in report["systems"]:
