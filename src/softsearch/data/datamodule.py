@@ -1,4 +1,4 @@
-"""LightningDataModule of any parallel source: prepares it, serves token-budget batches, and resumes anywhere."""
+"""LightningDataModule for any parallel source: prepares it, serves token-budget batches and resumes anywhere."""
 
 import logging
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ class ParallelDataModule(LightningDataModule):
     """Prepares a parallel corpus in ``cache_dir`` and serves it in batches; ``seed`` determines the training order.
 
     Raises:
-        ConfigError: the ``noise`` is for other text.
+        ConfigError: the ``noise`` does not fit the text.
     """
 
     def __init__(
@@ -51,12 +51,12 @@ class ParallelDataModule(LightningDataModule):
         self.noise = noise
         self.source, self.tokenizer_trainer, self.batching = source, tokenizer, batching
         self.cache_dir, self.seed = Path(cache_dir), seed
-        self.batches_trained = 0  # by each rank, in the whole run; counted by ExactResume
-        self.epoch_batches = 0  # of each rank; set by train_dataloader
-        self._saved_epoch = 0  # epoch_batches of the checkpoint, whose batches or processes may have been others
+        self.batches_trained = 0  # per rank, in the whole run; counted by ExactResume
+        self.epoch_batches = 0  # per rank; set by train_dataloader
+        self._saved_epoch = 0  # epoch_batches of the checkpoint, which may have used other batches or processes
 
     def prepare_data(self) -> None:
-        """Downloads, generates and encodes missing data; Lightning calls it in one process only."""
+        """Downloads, generates and encodes missing data; Lightning calls it in only one process."""
         _ = self.prepared
 
     @cached_property  # hashing a large corpus takes time
@@ -70,7 +70,7 @@ class ParallelDataModule(LightningDataModule):
         return self.prepared.src_tokenizer, self.prepared.tgt_tokenizer
 
     def lines(self, split: str) -> tuple[list[str], list[str]]:
-        """Returns the source and target text of ``split``, line by line as in the files.
+        """Returns the source and target lines of ``split``, as in the files.
 
         Raises:
             CorpusError: the data has no such split.
@@ -84,7 +84,7 @@ class ParallelDataModule(LightningDataModule):
         return list(read_lines(src)), list(read_lines(tgt))
 
     def check(self, world_size: int) -> None:
-        """Checks, before other processes are started, that all will have training and validation batches.
+        """Checks, before other processes start, that all will have training and validation batches.
 
         Raises:
             CorpusError: there are fewer sentences than processes, or one does not fit into a batch.
@@ -110,7 +110,7 @@ class ParallelDataModule(LightningDataModule):
         """Returns this rank's share of the remaining training batches.
 
         Raises:
-            ConfigError: an epoch has fewer batches than ``trainer.val_check_interval``, or than a step.
+            ConfigError: an epoch has fewer batches than ``trainer.val_check_interval`` or a step.
         """
         dataset = self.prepared.dataset("train", self._redraw())
         trainer = self.trainer
@@ -135,12 +135,12 @@ class ParallelDataModule(LightningDataModule):
             if begun:
                 log.warning(
                     "an epoch has %d batches, but had %d when the checkpoint was saved: it goes on at the same share, "
-                    "%.0f %%, so that some pairs come twice in it, and others not at all",
+                    "%.0f %%, so some pairs are seen twice in it, and others not at all",
                     *(sampler.epoch, self._saved_epoch, 100 * begun / self._saved_epoch),
                 )
         self._saved_epoch = 0
         log.info(
-            "training on %s pairs in %d batches a process; %.1f %% of source and %.1f %% of target tokens are real",
+            "training on %s pairs in %d batches per process; %.1f %% of source and %.1f %% of target tokens are real",
             f"{sampler.pairs:,}",
             sampler.epoch,
             *(100 * sampler.tokens[:, 0] / sampler.tokens[:, 1]).tolist(),
@@ -152,7 +152,7 @@ class ParallelDataModule(LightningDataModule):
         dataset = self.prepared.dataset("val")
         trainer = self.trainer
         assert trainer is not None
-        # A rank without a batch is an error to Lightning.
+        # Lightning raises an error for a rank without batches.
         batches = divide(self.batching.cut(dataset.src.lengths(), dataset.tgt.lengths()), trainer.world_size)
         own = [batch.tolist() for batch in batches[trainer.global_rank :: trainer.world_size]]
         _check_share("limit_val_batches", trainer.limit_val_batches, len(own))
@@ -168,7 +168,7 @@ class ParallelDataModule(LightningDataModule):
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continues from a checkpoint; with another number of processes only from the end of an epoch.
+        """Continues from a checkpoint; with a different number of processes only from the end of an epoch.
 
         Raises:
             CheckpointError: the data or the number of processes has changed.
@@ -178,19 +178,19 @@ class ParallelDataModule(LightningDataModule):
         advice = "resume with the configuration of the run, or start a new run with resume=null"
         if state_dict["data_fingerprint"] != here["data_fingerprint"]:
             raise CheckpointError(
-                f"the checkpoint was trained with other data: found {here['data_fingerprint']}, expected "
+                f"the checkpoint was trained on other data: found {here['data_fingerprint']}, expected "
                 f"{state_dict['data_fingerprint']}; {advice}"
             )
         self._saved_epoch = epoch = state_dict["epoch_batches"]
         if state_dict["world_size"] != here["world_size"] and (begun := self.batches_trained % epoch):
             raise CheckpointError(
-                "the checkpoint was trained with another number of processes: "
+                "the checkpoint was trained with a different number of processes: "
                 f"found {here['world_size']}, expected {state_dict['world_size']}, "
                 f"and its epoch has not ended (batch {begun} of {epoch}); {advice}"
             )
 
     def _shard(self, dataset: ParallelDataset, number: int, shards: int) -> tuple[Shard, Indices]:
-        """Returns batches of the shard's pairs within ``batching.max_length``, by their stored segmentations."""
+        """Returns batches of the shard's pairs within ``batching.max_length``, based on stored segmentations."""
         pairs = self._chosen(dataset, number, shards)
         lengths = dataset.src.lengths(pairs), dataset.tgt.lengths(pairs)
         seed = (self.seed,) if shards == 1 else (self.seed, number)
@@ -203,7 +203,7 @@ class ParallelDataModule(LightningDataModule):
         """Returns the indices of a shard's training pairs within ``batching.max_length``.
 
         Raises:
-            CorpusError: a sentence does not fit into a batch, or none is left.
+            CorpusError: a sentence does not fit into a batch, or no pair is left.
         """
         chosen = pairs_of_shard(len(dataset), number, shards)
         longest = np.maximum(dataset.src.lengths(chosen), dataset.tgt.lengths(chosen))
@@ -235,18 +235,18 @@ class ParallelDataModule(LightningDataModule):
         return NoisyText(self.noise, tokenizers, tokens=tokens, seed=self.seed, then=sampler)
 
     def _loader(self, dataset: ParallelDataset, batches: Sequence[list[int]] | BucketBatchSampler) -> DataLoader[Batch]:
-        # Lightning rebuilds neither a list nor our own sampler for several processes.
+        # Lightning rebuilds neither a list nor a custom sampler for several processes.
         return DataLoader(
             dataset,  # type: ignore[arg-type]  # returns whole batches by __getitems__
             batch_sampler=batches,
-            collate_fn=Batch._make,  # it is one already, and stays so
+            collate_fn=Batch._make,  # it is already a batch
             num_workers=self.batching.num_workers,
             pin_memory=self.trainer is not None and self.trainer.strategy.root_device.type == "cuda",
         )
 
 
 def _counts_epochs(trainer: lightning.Trainer) -> bool:
-    """Whether an option counts epochs or is a share of one, so that a step may be cut at an epoch's end."""
+    """Whether an option counts epochs or is a share of one, so that an epoch's end may cut a step short."""
     by_epoch = trainer.check_val_every_n_epoch is not None or isinstance(trainer.val_check_interval, float)
     return by_epoch or trainer.limit_train_batches != 1.0 or trainer.max_epochs not in (None, -1)
 
@@ -257,7 +257,7 @@ def _check_limits(trainer: lightning.Trainer, epoch: int) -> None:
     if trainer.check_val_every_n_epoch is not None and isinstance(interval, int) and interval > epoch:
         raise ConfigError(
             f"trainer.val_check_interval is {interval}, but an epoch has {epoch} batches, and with "
-            f"trainer.check_val_every_n_epoch={trainer.check_val_every_n_epoch} they are counted in each; set that "
+            f"trainer.check_val_every_n_epoch={trainer.check_val_every_n_epoch} they are counted per epoch; set that "
             "to null, or the interval to 1.0 for the end of an epoch"
         )
     limit = trainer.limit_train_batches
@@ -271,7 +271,7 @@ def _check_limits(trainer: lightning.Trainer, epoch: int) -> None:
                 f"{taken} or less"
             )
         if taken % window:
-            log.info("the last step of every epoch takes %d batches, the others %d", taken % window, window)
+            log.info("the last step of each epoch uses %d batches, the others %d", taken % window, window)
     steps = -(-taken // window) * (trainer.max_epochs or 0)
     if 0 < steps < trainer.max_steps:
         log.warning(
@@ -284,16 +284,16 @@ def _check_limits(trainer: lightning.Trainer, epoch: int) -> None:
 def _check_share(name: str, limit: object, batches: int) -> None:
     if isinstance(limit, float) and limit > 0 and not int(limit * batches):
         raise ConfigError(
-            f"trainer.{name} is {limit}, less than one of {batches} batches; set a number of batches, as "
+            f"trainer.{name} is {limit}, less than one of {batches} batches; set a number of batches, such as "
             f"trainer.{name}=1 (debug=overfit and debug=fast are short runs)"
         )
 
 
 def _check_noise(noise: Noise, source: ParallelSource) -> None:
     if noise.is_on and (source.has_features or SOURCE_SEPARATOR in source.tags):
-        raise ConfigError("noise is for data with one text as source, not for features or several; set noise=none")
+        raise ConfigError("noise needs data with one source text, not features or several sources; set noise=none")
     if source.text_form == "lc_tok" and (noise.upper or noise.title):
         raise ConfigError(
             f"noise.upper is {noise.upper:g} and noise.title {noise.title:g}, but the data's text is lower-cased "
-            "(lc_tok), as users' text will be; set both to 0, or take cased text"
+            "(lc_tok), as users' text will be; set both to 0, or use cased text"
         )

@@ -19,11 +19,11 @@ from softsearch.text.vocabulary import BOS, EOS, PAD, UNK
 from softsearch.text.word_links import WordNumbers, link_weights
 
 # A batch of sampled segmentations may exceed the budget by this factor. On Multi30k sentences grow by a fifth with
-# BPE-dropout of 0.1 and by a third with unigram and 0.2, and the longest of a batch nearly doubles: nearly all fit.
+# BPE-dropout of 0.1 and by a third with unigram and 0.2, and the longest in a batch nearly doubles: nearly all fit.
 MAX_GROWTH = 2
 
 Ids = NDArray[np.integer]
-Redraw = Callable[[Sequence[int], Sequence[tuple[Ids, Ids]]], list[tuple[Ids, Ids]]]  # draws, pairs of a batch
+Redraw = Callable[[Sequence[int], Sequence[tuple[Ids, Ids]]], list[tuple[Ids, Ids]]]  # draws, a batch's pairs
 
 
 class Batch(NamedTuple):
@@ -31,25 +31,25 @@ class Batch(NamedTuple):
 
     src_tokens: Tensor  # [batch, src_len] int64, EOS at the end
     tgt_tokens: Tensor  # [batch, tgt_len + 1] int64, BOS at the start, EOS at the end
-    src_features: Tensor | None = None  # [batch, src_len, dim] float32, 0 where there is no vector, if the data has any
+    src_features: Tensor | None = None  # [batch, src_len, dim] float32, 0 without a vector, if the data has any
     places: Tensor | None = None  # see target_places
-    links: Tensor | None = None  # [batch, tgt_len, src_len] float32, of each token after BOS; rows sum to 1, or to 0
+    links: Tensor | None = None  # [batch, tgt_len, src_len] float32, for each token after BOS; rows sum to 1, or to 0
 
     def target_places(self) -> Tensor:
-        """The places of the real tokens among those of ``tgt_tokens[:, 1:]``, flattened: ``[tokens]`` int64.
+        """The indices of the real tokens in ``tgt_tokens[:, 1:]``, flattened: ``[tokens]`` int64.
 
-        A dataset's batch brings them along, because to look for them on a GPU is to wait for it.
+        A dataset's batch includes them, because finding them on a GPU means waiting for it.
         """
         return find_real(self.tgt_tokens[:, 1:]) if self.places is None else self.places
 
 
 def find_real(tokens: Tensor) -> Tensor:
-    """Finds the tokens that are not PAD: their places in the flattened ``[batch, len]``, ``[tokens]`` int64."""
+    """Finds the tokens that are not PAD: their indices in the flattened ``[batch, len]``, ``[tokens]`` int64."""
     return (tokens != PAD).flatten().nonzero()[:, 0]
 
 
 def pad(sentences: Sequence[Ids], *, bos: bool = False) -> Tensor:
-    """Returns token ids without specials as ``[batch, len]`` int64 with EOS (and BOS), padded on the right."""
+    """Returns token ids without special tokens as ``[batch, len]`` int64 with EOS (and BOS), padded on the right."""
     first = int(bos)
     width = max(map(len, sentences)) + 1 + first
     padded = np.full((len(sentences), width), PAD, dtype=np.int64)
@@ -65,9 +65,9 @@ class TokenStore:
     """The token ids of many sentences.
 
     Args:
-        path: path of the files, as given to :class:`softsearch.data.preparation.encode.TokenWriter`.
+        path: path of the files, as for :class:`softsearch.data.preparation.encode.TokenWriter`.
         dtype: type of the ids.
-        rows: sentences of the files in any order, any number of times; by default all of them once.
+        rows: indices of sentences in the files, in any order and with repetitions; by default all of them once.
     """
 
     def __init__(self, path: Path, dtype: type[np.integer], rows: Ids | None = None) -> None:
@@ -80,16 +80,16 @@ class TokenStore:
         return len(self.offsets) - 1 if self.rows is None else len(self.rows)
 
     def __getitem__(self, index: int) -> Ids:
-        """Ids of a sentence, without specials."""
+        """Ids of a sentence, without special tokens."""
         row = index if self.rows is None else int(self.rows[index])
         return self.ids[self.offsets[row] : self.offsets[row + 1]]
 
     def lengths(self, some: Ids | None = None) -> NDArray[np.int32]:
-        """Returns the number of tokens of every sentence, or of some, EOS included."""
+        """Returns the number of tokens in each sentence, or in some, EOS included."""
         if some is not None:
             rows = some if self.rows is None else self.rows[some]
             return (self.offsets[rows + 1] - self.offsets[rows] + 1).astype(np.int32)
-        # In 32 bits without a copy in 64: offsets may exceed them, the difference of two does not.
+        # In 32 bits, without a 64-bit copy: offsets may exceed 32 bits, but not the difference of two.
         lengths = np.subtract(self.offsets[1:], self.offsets[:-1], dtype=np.int32, casting="unsafe")
         lengths += 1
         return lengths if self.rows is None else lengths[self.rows]
@@ -100,14 +100,14 @@ class FeatureStore:
 
     Args:
         path: see :func:`softsearch.text.features.read_features`.
-        examples: the example in the file of each source, from 0.
+        examples: for each source, the number of its example in the file, from 0.
     """
 
     def __init__(self, path: Path, examples: Ids) -> None:
         self.features, self.examples = read_features(path), examples
 
     def __call__(self, src: Sequence[Ids], indices: Sequence[int]) -> Tensor:
-        """Returns the vectors of some sources, padded as their tokens are."""
+        """Returns the vectors of some sources, padded like their tokens."""
         sources = with_features([ids.tolist() for ids in src], self.features[self.examples[indices]])
         padded = padded_features(sources, self.features.shape[2], "the model")
         assert padded is not None
@@ -115,10 +115,10 @@ class FeatureStore:
 
 
 class LinkStore:
-    """The links of words of many pairs, as weights of their tokens.
+    """The word links of many pairs, as weights of their tokens.
 
     Args:
-        numbers: those of a source and a target word in turns.
+        numbers: of a source and a target word, alternating.
         src_tokenizer: tokenizer of the sources.
         tgt_tokenizer: tokenizer of the targets.
     """
@@ -131,9 +131,9 @@ class LinkStore:
     def __call__(
         self, indices: Sequence[int], stored: Sequence[tuple[Ids, Ids]], drawn: Sequence[tuple[Ids, Ids]]
     ) -> Tensor:
-        """Returns the weights of a batch, :func:`~softsearch.text.word_links.link_weights`, padded as its tokens are.
+        """Returns a batch's weights, :func:`~softsearch.text.word_links.link_weights`, padded like its tokens.
 
-        Pairs are ``drawn`` from the ``stored`` ones; where that has changed their text, they have no links.
+        Pairs are ``drawn`` from the ``stored`` ones; a pair whose text has changed has no links.
         """
         src_len, tgt_len = (max(len(pair[side]) for pair in drawn) + 1 for side in (0, 1))
         weights = np.zeros((len(drawn), tgt_len, src_len), np.float32)
@@ -146,18 +146,18 @@ class LinkStore:
 
 
 class Resampler:
-    """Subword regularisation: draws segmentations as a pure function of the seed and the draw, a pair at an epoch.
+    """Subword regularisation: draws segmentations as a pure function of the seed and the draw (pair and epoch).
 
-    The number of workers or processes and interruptions do not matter. Sampled segmentations are mostly longer than
-    the stored ones, which batches are cut by within a budget of ``tokens``. A side whose sample would take its batch
-    beyond ``MAX_GROWTH`` times that keeps its stored segmentation in this epoch.
+    The number of workers or processes and interruptions do not matter. Sampled segmentations are mostly longer than the
+    stored ones, which determine the batches within a budget of ``tokens``. A side whose sample would make its batch
+    larger than ``MAX_GROWTH`` times the budget keeps its stored segmentation in this epoch.
     """
 
     def __init__(self, samplers: tuple[SubwordSampler, SubwordSampler], *, tokens: int, seed: int) -> None:
         self.samplers, self.tokens, self.seed = samplers, tokens, seed
 
     def __call__(self, draws: Sequence[int], pairs: Sequence[tuple[Ids, Ids]]) -> list[tuple[Ids, Ids]]:
-        """Returns the pairs of a batch in the segmentations of their draws."""
+        """Returns a batch's pairs in the segmentations of their draws."""
         most = MAX_GROWTH * self.tokens // len(draws) - 1  # the rest is EOS
         resampled = []
         for draw, pair in zip(draws, pairs, strict=True):
@@ -172,16 +172,16 @@ class Resampler:
 
 
 class NoisyText:
-    """Adds noise to the pairs of a batch, as a pure function of the seed and the draws.
+    """Adds noise to a batch's pairs, as a pure function of the seed and the draws.
 
-    A pair stays as it is stored where its text has parts that the vocabulary lacks, before or after, or where it would
-    take its batch beyond ``MAX_GROWTH`` times the budget of ``tokens``.
+    A pair keeps its stored text if the vocabulary lacks a part of the text, before or after noise, or if the noise
+    would make its batch larger than ``MAX_GROWTH`` times the budget of ``tokens``.
 
     Args:
-        noise: what is done to text.
-        tokenizers: of the source and the target.
-        tokens: budget of a batch.
-        seed: of the run.
+        noise: the changes to make.
+        tokenizers: source and target tokenizers.
+        tokens: the budget of a batch.
+        seed: the run's seed.
         then: applied to the noisy pairs, for example to draw their segmentation.
     """
 
@@ -191,7 +191,7 @@ class NoisyText:
         self.noise, self.tokenizers, self.tokens, self.seed, self.then = noise, tokenizers, tokens, seed, then
 
     def __call__(self, draws: Sequence[int], pairs: Sequence[tuple[Ids, Ids]]) -> list[tuple[Ids, Ids]]:
-        """Returns the pairs of a batch with the noise of their draws."""
+        """Returns a batch's pairs with the noise of their draws."""
         noisy = list(pairs)
         if places := [place for place, pair in enumerate(pairs) if not any((ids == UNK).any() for ids in pair)]:
             src, tgt = self.tokenizers
@@ -217,10 +217,10 @@ class NoisyText:
 
 
 class ParallelDataset:
-    """Sentence pairs as token ids, read a whole :class:`Batch` at a time by a list of draws.
+    """Sentence pairs as token ids, read as whole batches (:class:`Batch`) by a list of draws.
 
-    A draw is a pair at an epoch, ``epoch * len(dataset) + index``: the index itself in epoch 0. A ``resampler`` draws
-    new segmentations, or noise, in every epoch. ``features`` and ``links`` are those of data that has them.
+    A draw is a pair and an epoch, ``epoch * len(dataset) + index``: in epoch 0 the index itself. A ``resampler`` draws
+    new segmentations, or noise, in each epoch. ``features`` and ``links`` are given if the data has them.
     """
 
     def __init__(
@@ -238,7 +238,7 @@ class ParallelDataset:
         return len(self.src)
 
     def __getitems__(self, draws: list[int]) -> Batch:
-        """Returns the pairs of ``draws`` as one padded batch (PyTorch's loader calls this with a sampler's batch)."""
+        """Returns the pairs of ``draws`` as one padded batch (PyTorch's loader passes a sampler's batch)."""
         indices = [draw % len(self) for draw in draws]
         stored = pairs = [(self.src[index], self.tgt[index]) for index in indices]
         if self.resampler is not None:

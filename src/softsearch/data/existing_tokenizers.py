@@ -11,15 +11,15 @@ from softsearch.ranges import Share
 from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, Tokenizers, TokenizerTrainer
 from softsearch.text.vocabulary import SPECIALS, UNK
 
-_NO_IDENTITY = ("sampling", "origin", "model", "vocabulary")  # files are in ``models``
+_NO_IDENTITY = ("sampling", "origin", "model", "vocabulary")  # ``models`` holds the files' contents
 
 
 class TokenizerMaker(Protocol):
-    """Makes the tokenizers of a preparation: trains them, or returns existing ones."""
+    """Makes the tokenizers for prepared data: trains them, or returns existing ones."""
 
     @property
     def vocab_size(self) -> int:
-        """The most entries of the target."""
+        """The maximum number of target entries."""
 
     @property
     def sampling(self) -> float:
@@ -35,16 +35,16 @@ class TokenizerMaker(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class ExistingTokenizers:
-    """Existing tokenizers for a preparation, which may grow by new pieces.
+    """Existing tokenizers for prepared data, which may get new pieces.
 
     Args:
-        models: of source and target, as :func:`~softsearch.data.sentencepiece_file.with_pieces` writes them.
-        origin: where they come from, for messages.
+        models: source and target models, as written by :func:`~softsearch.data.sentencepiece_file.with_pieces`.
+        origin: their origin, for messages.
         sampling: see :class:`~softsearch.text.tokenizer.TokenizerTrainer`.
         grow: trains tokenizers of the same kind on the new text, whose pieces are added after those of ``models``.
 
     Raises:
-        BundleError: a model is not one of SentencePiece's, or its special ids are not those of this lab.
+        BundleError: a model is not a SentencePiece model, or its special ids differ from this lab's.
     """
 
     models: tuple[bytes, bytes]
@@ -54,7 +54,7 @@ class ExistingTokenizers:
 
     @property
     def vocab_size(self) -> int:
-        """Entries of the target, without those to come."""
+        """The number of target entries, without new ones."""
         return SentencePieceTokenizer(self.models[1]).vocab_size
 
     @property
@@ -64,10 +64,10 @@ class ExistingTokenizers:
         return src, tgt
 
     def train(self, src_lines: Iterable[str], tgt_lines: Iterable[str], tags: Sequence[str] = ()) -> Tokenizers:
-        """Returns the tokenizers, with the further pieces that the text needs if they may grow.
+        """Returns the tokenizers, with new pieces that the text needs if they may grow.
 
         Raises:
-            ConfigError: the source lacks one of the ``tags``, or the new text has no room in ``grow``.
+            ConfigError: the source lacks one of the ``tags``, or the new text does not fit into ``grow``.
         """
         src_model, tgt_model = self.models
         if self.grow is not None:
@@ -82,15 +82,15 @@ class ExistingTokenizers:
             if len(ids := src.encode(tag)) != 1 or UNK in ids:
                 raise ConfigError(
                     f"{self.origin} has no piece for the tag {tag} that begins source lines of this data; set "
-                    "init.vocabulary=grow, or take a model of these languages"
+                    "init.vocabulary=grow, or use a model of these languages"
                 )
         return src, src if tgt.model == src.model else tgt
 
 
 def identity(maker: TokenizerMaker) -> Mapping[str, Any]:
-    """Plain values that determine the tokenizers, besides the text; sampling is part of training.
+    """Plain values that, with the text, determine the tokenizers; sampling is part of training.
 
-    The rules of folding do not count: they follow from the pieces, and a run goes on where they are newer.
+    Folding rules are excluded: they follow from the pieces, and a run may continue with newer ones.
     """
     options: dict[str, Any] = {k: v for k, v in asdict(maker).items() if k not in _NO_IDENTITY}  # type: ignore[call-overload]  # all are dataclasses
     if "models" in options:
@@ -101,9 +101,9 @@ def identity(maker: TokenizerMaker) -> Mapping[str, Any]:
 def sources_of_rows(
     old: SentencePieceTokenizer, new: SentencePieceTokenizer, *, spell: bool, name: str
 ) -> list[list[int]]:
-    """Returns for each id of ``new`` the ids of ``old`` that it stands for: itself, or the pieces that spelled it.
+    """Returns for each id of ``new`` the corresponding ids of ``old``: the same piece, or those that spelled it.
 
-    With ``spell`` false, a piece that ``old`` lacks has none; ``name`` is the old model's, for messages.
+    With ``spell`` false, a piece that ``old`` lacks has none; ``name`` is the old model's name, for messages.
     """
     known, split = old.vocabulary(), spelling(old.model, name)
     special: list[list[int]] = [[token] for token in range(len(SPECIALS))]
@@ -111,7 +111,7 @@ def sources_of_rows(
 
 
 def _grown(model: bytes, other: bytes, name: str) -> bytes:
-    """``model`` with the pieces of ``other`` that it lacks: merges of BPE follow its own, others keep their scores."""
+    """Adds to ``model`` the pieces of ``other`` that it lacks: BPE merges follow its own, others keep their scores."""
     old = list(read_pieces(model, name).values())
     known, lowest = {piece.text for piece in old}, min(piece.score for piece in old)
     new = [piece for piece in read_pieces(other, name).values() if piece.text not in known]

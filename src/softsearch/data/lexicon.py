@@ -5,16 +5,16 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-Ids = Sequence[NDArray[np.integer]]  # the token ids of the sentences, without specials
+Ids = Sequence[NDArray[np.integer]]  # the token ids of the sentences, without special tokens
 CHUNK = 10_000  # sentence pairs at a time
 
 
 def shortlist_tables(
     src: Ids, tgt: Ids, *, src_vocab_size: int, frequent: int, translations: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Returns the most frequent target ids ``[frequent]``, and the likeliest translations of every source id.
+    """Returns the most frequent target ids ``[frequent]``, and the likeliest translations of each source id.
 
-    The latter are ``[src_vocab, translations]``, best first; -1 where there are fewer.
+    The latter are ``[src_vocab, translations]``, best first, padded with -1.
     """
     counts = np.bincount(np.concatenate([np.asarray(ids, dtype=np.int64) for ids in tgt]))
     common = np.argsort(-counts, kind="stable")[:frequent]
@@ -31,14 +31,14 @@ def shortlist_tables(
 def train_lexicon(
     src: Ids, tgt: Ids, iterations: int = 5
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Returns co-occurring source and target tokens x and y, sorted, and t(y | x), which sums to 1 over the y of an x.
+    """Returns co-occurring source and target tokens x and y, sorted, and t(y | x), which sums to 1 for each x.
 
     Expectation maximisation from equal probabilities, without the empty source word: in each iteration a target token y
     counts t(y | x) / sum_x' t(y | x') for each x of its source sentence, and the normalised counts of x become t(y | x)
-    (equations 17, 18 and 20). Memory is a few numbers for each pair of tokens that occur in a sentence pair together.
+    (equations 17, 18 and 20). Memory use is a few numbers per pair of co-occurring tokens.
     """
     width = 1 + max((int(ids.max()) for ids in tgt if len(ids)), default=0)
-    codes = np.empty(0, dtype=np.int64)  # x * width + y of each co-occurring pair
+    codes = np.empty(0, dtype=np.int64)  # x * width + y for each co-occurring pair
     for links, _ in _links(src, tgt, width):
         codes = np.union1d(codes, links)
     x = codes // width

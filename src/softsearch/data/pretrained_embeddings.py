@@ -16,11 +16,11 @@ _MAX_FLOAT32 = float(np.finfo(np.float32).max)
 
 
 def fill_vectors(matrix: NDArray[np.float32], pieces: Sequence[str], path: Path) -> str:
-    """Copies the vectors of ``path`` into the rows of ``matrix`` with their pieces; other rows stay.
+    """Copies the vectors in ``path`` into their pieces' rows of ``matrix``; other rows stay unchanged.
 
-    Lines are ``token v1 ... vd``, where a token may have spaces (GloVe); a first line ``count d`` is optional. A piece
-    takes the vector of the token of its name, or else of its name without a leading U+2581. Values of unknown tokens
-    are only counted.
+    Lines are ``token v1 ... vd``, where a token may contain spaces (GloVe); a first line ``count d`` is optional. A
+    piece gets the vector of the token with its name, or else with its name without a leading U+2581. Values of unknown
+    tokens are only counted.
 
     Args:
         matrix: ``[vocab, dim]``, changed in place.
@@ -31,8 +31,8 @@ def fill_vectors(matrix: NDArray[np.float32], pieces: Sequence[str], path: Path)
         One line with the number of pieces that have a vector.
 
     Raises:
-        CorpusError: the file cannot be read or is cut off, has vectors of another width, a value that is not a finite
-            number, a token of the vocabulary twice, or none of the vocabulary.
+        CorpusError: the file cannot be read or is cut off, has vectors of the wrong width, a value that is not a finite
+            number, a token of the vocabulary twice, or no token of the vocabulary.
     """
     dim = matrix.shape[1]
     rows = dict(list(enumerate(pieces))[len(SPECIALS) :])
@@ -60,19 +60,19 @@ def fill_vectors(matrix: NDArray[np.float32], pieces: Sequence[str], path: Path)
                 is_exact[row] = own_name
     tokens = number - (header is not None)
     if header is not None and tokens != header:
-        raise CorpusError(f"{path} has {tokens:,} vectors, its first line says {header:,}; download it again")
+        raise CorpusError(f"{path} has {tokens:,} vectors, but its first line says {header:,}; download it again")
     count = sum(is_exact.values())
     summary = (
         f"{path}: {len(is_exact):,} of {len(rows):,} pieces found among {tokens:,} "
-        f"({count:,} as they are, {len(is_exact) - count:,} without the space mark)"
+        f"({count:,} exactly, {len(is_exact) - count:,} without the space mark)"
     )
     if not is_exact:
-        raise CorpusError(f"{summary}; expected words of the training text, look at language and letter case")
+        raise CorpusError(f"{summary}; expected words from the training text; check language and letter case")
     return summary
 
 
 def _split(line: str, dim: int) -> tuple[str, str]:
-    """The token of a line and its values: the last ``dim`` words where those before are not all numbers too."""
+    """The token and the values of a line: the last ``dim`` words, unless all those before are numbers too."""
     token, _, values = line.partition(" ")
     further = values.split(" ")[:-dim]
     if further and not all(map(_is_number, further)):
@@ -92,7 +92,7 @@ def _check_width(width: int, dim: int, where: str) -> None:
     if width != dim:
         raise CorpusError(
             f"{where} has {width} values, expected a token and model.embeddings.dim={dim} values, one space between "
-            "them; take other vectors or change model.embeddings.dim"
+            "them; use other vectors or change model.embeddings.dim"
         )
 
 
@@ -104,8 +104,6 @@ def _parse(values: str, where: str) -> list[float]:
         except ValueError:
             number = math.nan
         if not abs(number) <= _MAX_FLOAT32:  # or NaN
-            raise CorpusError(
-                f"{where}: value {len(numbers) + 1} is {field!r}, expected a finite number; repair the line"
-            )
+            raise CorpusError(f"{where}: value {len(numbers) + 1} is {field!r}, expected a finite number; fix the line")
         numbers.append(number)
     return numbers

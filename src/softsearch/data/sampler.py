@@ -16,7 +16,7 @@ from softsearch.ranges import AtLeastOne, Range
 _CHUNK = 1 << 20  # sentences shuffled together
 _SHARD = 1 << 24  # pairs planned together
 _BLOCK = 1 << 12  # neighbouring pairs of a shard
-_STEP = 8  # of rounded lengths
+_STEP = 8  # between rounded lengths
 Indices = NDArray[np.integer]
 
 
@@ -25,13 +25,14 @@ class Batching:
     """Batches of sentences of similar length within a budget of tokens.
 
     Args:
-        tokens: most tokens on either side of a batch, padding included; sampled segmentations and noise may take twice
-            as many.
-        sentences: most sentences in a batch; no limit by default.
-        max_length: most tokens on a side of a training pair, EOS included; longer pairs are left out and counted.
-        batches: train on this number of batches only, of evenly spaced lengths; on all by default.
-        num_workers: processes that make batches; 0 makes them in the training process, which is enough for most runs.
-        static_shapes: count lengths in steps of 8, or more beyond 64, so that batches can be padded to few shapes.
+        tokens: maximum tokens on either side of a batch, padding included; sampled segmentations and noise may take
+            twice as many.
+        sentences: maximum sentences in a batch; no limit by default.
+        max_length: maximum tokens on a side of a training pair, EOS included; longer pairs are dropped and counted.
+        batches: train on only this number of batches, of evenly spaced lengths; on all by default.
+        num_workers: processes that make batches; 0 makes them in the training process, which is fast enough for most
+            runs.
+        static_shapes: round lengths to steps of 8, or more beyond 64, so that batches are padded to few shapes.
     """
 
     tokens: AtLeastOne = 4096
@@ -42,7 +43,7 @@ class Batching:
     static_shapes: bool = False
 
     def shape(self, sentences: int, src_len: int, tgt_len: int) -> tuple[int, int, int]:
-        """The static shape of a batch: rounded lengths, and as many sentences as a full batch of them has."""
+        """The static shape of a batch: rounded lengths, and the number of sentences in a full batch of them."""
         src_len, tgt_len = self._rounded(np.array([src_len, tgt_len])).tolist()
         full = self.tokens // max(src_len, tgt_len)
         full = full if self.sentences is None else min(full, self.sentences)
@@ -61,9 +62,9 @@ class Batching:
         return [batches[int(place)] for place in places]
 
     def cut(self, src_lengths: NDArray[np.integer], tgt_lengths: NDArray[np.integer]) -> list[Indices]:
-        """Sorts sentences by (target, source) length and cuts the sequence where a budget is full.
+        """Sorts sentences by (target, source) length and cuts the sequence where the budget is full.
 
-        Source lengths rise and fall in turn, so that a batch that spans two target lengths has similar source lengths.
+        Source lengths rise and fall alternately, so a batch that spans two target lengths has similar source lengths.
 
         Returns:
             The indices of each batch; target lengths never decrease from one batch to the next.
@@ -82,7 +83,7 @@ class Batching:
                 if room <= 0 and index > cuts[-1]:
                     cuts.append(index)
                     width = 0
-                else:  # a sentence over the budget is a batch of its own
+                else:  # a sentence over the budget gets its own batch
                     index, width = min(end, index + max(room, 1)), wider
         return [order[begin:end] for begin, end in pairwise([*cuts, len(order)])] if len(order) else []
 
@@ -90,7 +91,7 @@ class Batching:
 def _alternating_sort(src_lengths: NDArray[np.integer], tgt_lengths: NDArray[np.integer]) -> Indices:
     """Sorts by target length, then by source length: ascending for even target lengths, descending for odd."""
     small = max(int(src_lengths.max(initial=0)), int(tgt_lengths.max(initial=0))) < 2**15
-    dtype = np.int16 if small else np.int64  # 16 bits are sorted by counting: ten times as fast
+    dtype = np.int16 if small else np.int64  # 16-bit integers are sorted by counting: ten times as fast
     src, tgt = src_lengths.astype(dtype), tgt_lengths.astype(dtype)
     np.negative(src, out=src, where=tgt % 2 == 1)
     order = np.lexsort((src, tgt))
@@ -98,7 +99,7 @@ def _alternating_sort(src_lengths: NDArray[np.integer], tgt_lengths: NDArray[np.
 
 
 def count_tokens(batches: Sequence[Indices], lengths: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Counts one side's tokens in padded batches: the real ones, and all."""
+    """Counts one side's tokens in padded batches: real ones, and all."""
     sizes = np.array([len(batch) for batch in batches])
     sorted_lengths = lengths[np.concatenate(batches)]
     widest = np.maximum.reduceat(sorted_lengths, np.cumsum(sizes) - sizes)
@@ -106,12 +107,12 @@ def count_tokens(batches: Sequence[Indices], lengths: NDArray[np.integer]) -> ND
 
 
 def shards_of(pairs: int) -> int:
-    """The number of shards of a corpus, so that the order of only one shard is in memory."""
+    """The number of shards of a corpus, of which only one's order is in memory at a time."""
     return max(1, -(-pairs // _SHARD))
 
 
 def pairs_of_shard(pairs: int, number: int, shards: int) -> Indices:
-    """The pairs of a shard: blocks from all over the corpus, which may be several corpora one after another."""
+    """The pairs of a shard: blocks from the whole corpus, which may be several concatenated corpora."""
     dtype = np.int32 if pairs < 2**31 - _BLOCK else np.int64
     starts: Indices = np.arange(number * _BLOCK, pairs, shards * _BLOCK, dtype=dtype)
     found: Indices = np.add.outer(starts, np.arange(_BLOCK, dtype=dtype)).ravel()
@@ -122,7 +123,7 @@ def divide(batches: Sequence[Indices], world_size: int) -> list[Indices]:
     """Halves the largest batches until their number is divisible by ``world_size``: nothing is dropped or repeated.
 
     Raises:
-        CorpusError: nearly all batches have one sentence.
+        CorpusError: nearly all batches have only one sentence.
     """
     batches = list(batches)
     while len(batches) % world_size:
@@ -140,15 +141,15 @@ def divide(batches: Sequence[Indices], world_size: int) -> list[Indices]:
 
 
 class Shard:
-    """Some pairs of a corpus, or all, as batches whose shapes are the same in every epoch, in different orders.
+    """Some or all pairs of a corpus, as batches whose shapes are the same in every epoch, in different orders.
 
-    Sentences of equal lengths trade places. At the same time the ranks take neighbouring batches, whose sizes are
+    Sentences of equal lengths trade places. The ranks take neighbouring batches at the same time, whose sizes are
     similar, so that none waits long for another.
 
     Args:
         batches: batches from :meth:`Batching.cut`, in order of length.
-        src_lengths: [pairs] of the sentences of these batches, as ``tgt_lengths``.
-        seed: of the order, with the epoch.
+        src_lengths: [pairs] lengths of these batches' sentences; ``tgt_lengths`` likewise.
+        seed: determines the order, with the epoch.
     """
 
     def __init__(
@@ -166,11 +167,11 @@ class Shard:
         self.bounds = np.cumsum([len(batch) for batch in self.batches])[:-1]
         other = np.diff(src_lengths[self.order]) != 0
         other |= np.diff(tgt_lengths[self.order]) != 0
-        self.groups = np.array([0, *(np.flatnonzero(other) + 1), len(self.order)])  # where equal pairs of lengths begin
+        self.groups = np.array([0, *(np.flatnonzero(other) + 1), len(self.order)])  # starts of groups of equal lengths
         self.seed, self.world_size = seed, world_size
 
     def plan(self, epoch: int) -> list[Indices]:
-        """Returns the batches of all ranks in an epoch; rank r takes every ``world_size``-th from r on."""
+        """Returns the batches of all ranks in an epoch; rank r takes every ``world_size``-th, starting with r."""
         rng = np.random.default_rng((*self.seed, epoch))
         shuffled = np.empty_like(self.order)
         for groups in self._blocks():
@@ -189,16 +190,16 @@ class Shard:
 
 
 class BucketBatchSampler:
-    """Yields this rank's remaining batches of the running epoch, as lists of draws.
+    """Yields this rank's remaining batches in the current epoch, as lists of draws.
 
-    A draw is ``epoch * sentences + index``, so that a pair can have another segmentation in every epoch. Shards follow
-    one another in another order in every epoch; one at a time is in memory.
+    A draw is ``epoch * sentences + index``, so that a pair can have a different segmentation in each epoch. The order
+    of shards changes with each epoch; only one at a time is in memory.
 
     Args:
-        make: makes a shard, by its number, and returns it with the index in the corpus of each of its sentences.
-        sentences: of the corpus.
+        make: makes a shard, given its number, and returns it with the corpus index of each of its sentences.
+        sentences: number of sentences in the corpus.
         position: returns the number of batches that this rank has trained in the whole run.
-        window: batches of an optimizer step; epochs are taken together until no step is cut at an end.
+        window: batches per optimizer step; epochs are joined until no step is cut at an end.
     """
 
     def __init__(
@@ -215,21 +216,21 @@ class BucketBatchSampler:
         self._shard = lru_cache(1)(make)
         self.sentences, self.position, self.seed, self.rank = sentences, position, seed, rank
         self.sizes, self.pairs = list[int](), 0
-        self.tokens = np.zeros((2, 2), dtype=np.int64)  # of both sides: the real ones, and all with padding
+        self.tokens = np.zeros((2, 2), dtype=np.int64)  # by side: real tokens, and all with padding
         for number in range(shards):
             shard, _ = self._shard(number)
             self.sizes.append(len(shard.batches) // shard.world_size)
             self.pairs += len(shard.order)
             self.tokens += shard.tokens
-        self.epoch = sum(self.sizes)  # batches of a rank, the same on all ranks and in all epochs
+        self.epoch = sum(self.sizes)  # batches per rank, equal on all ranks and in all epochs
         self.epochs = window // math.gcd(window, self.epoch)
 
     def __len__(self) -> int:
-        """Number of batches of a rank in the epochs that are taken together."""
+        """Number of batches per rank in the joined epochs."""
         return self.epoch * self.epochs
 
     def __iter__(self) -> Iterator[list[int]]:
-        """Yields the rest of the running epoch, and of those that are taken together with it."""
+        """Yields the rest of the current epoch, and of those joined with it."""
         epoch, start = divmod(self.position(), self.epoch)
         for number in range(epoch, epoch - epoch % self.epochs + self.epochs):
             yield from self._remaining(number, start if number == epoch else 0)

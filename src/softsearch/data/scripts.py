@@ -1,4 +1,4 @@
-"""Scripts of languages, by CLDR's likely subtags, and their letters, by Unicode's Script_Extensions."""
+"""Scripts of languages (CLDR's likely subtags) and their letters (Unicode's Script_Extensions)."""
 
 import re
 
@@ -7,12 +7,12 @@ from babel.core import get_global
 
 from softsearch.errors import ConfigError
 
-# Writing systems that join or vary Unicode's scripts, by their codes in ISO 15924.
+# Writing systems that combine or vary Unicode's scripts, by ISO 15924 code.
 _PARTS = {"Hans": ("Hani",), "Hant": ("Hani",), "Jpan": ("Hani", "Hira", "Kana"), "Kore": ("Hang", "Hani")}
 
 
 def letters_of(language: str, key: str) -> regex.Pattern[str]:
-    """Returns a pattern of the letters of a language's usual script (Cyrillic for ``sr``), or of its own (``sr-Latn``).
+    """Returns a pattern of the letters in a language's usual script (Cyrillic for ``sr``) or given one (``sr-Latn``).
 
     ``key`` is the option that the language comes from, for messages.
 
@@ -28,6 +28,6 @@ def letters_of(language: str, key: str) -> regex.Pattern[str]:
         return regex.compile(rf"[\p{{L}}&&[{extensions}]]", regex.V1)
     except regex.error as error:
         raise ConfigError(
-            f"{key} is {language!r}, whose script is not known, and data.filters.min_script needs it; set {key} to a "
+            f"{key} is {language!r}, whose script is unknown, but data.filters.min_script needs it; set {key} to a "
             "code such as sr or sr-Latn, or data.filters.min_script=null"
         ) from error

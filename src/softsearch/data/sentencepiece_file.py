@@ -15,9 +15,9 @@ from softsearch.text.folding import FOLDING, folding_rules, known_characters
 from softsearch.text.tokenizer import Kind
 from softsearch.text.vocabulary import BOS, EOS, PAD, UNK
 
-_schema: Any = sentencepiece_model_pb2  # whose names protobuf makes when it is imported
+_schema: Any = sentencepiece_model_pb2  # protobuf creates its names on import
 _Type = _schema.ModelProto.SentencePiece.Type
-USER_DEFINED: int = _Type.Value("USER_DEFINED")  # one piece wherever a text has it
+USER_DEFINED: int = _Type.Value("USER_DEFINED")  # one piece wherever it occurs in a text
 UNUSED: int = _Type.Value("UNUSED")  # decoded as text, never the result of a segmentation
 CONTROL: int = _Type.Value("CONTROL")  # decoded as nothing, never in a text
 _KINDS: dict[int, Kind] = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}  # SentencePiece's numbers
@@ -29,9 +29,9 @@ class Piece(NamedTuple):
     """A piece of text.
 
     Attributes:
-        text: its characters; U+2581 stands for a space.
+        text: the characters; U+2581 stands for a space.
         score: log probability (unigram) or rank of the merge, negative (BPE).
-        type: SentencePiece's number for it: normal, user-defined, byte, unused.
+        type: SentencePiece's number for the type: normal, user-defined, byte, unused.
     """
 
     text: str
@@ -40,11 +40,11 @@ class Piece(NamedTuple):
 
 
 def read_pieces(model: bytes, name: str) -> dict[int, Piece]:
-    """Returns the pieces of text of a model by their ids in the file, without its special pieces.
+    """Returns a model's text pieces by their ids in the file, without special pieces.
 
     Args:
         model: the bytes of a ``.model`` or ``.spm`` file.
-        name: of the file, for messages.
+        name: name of the file, for messages.
 
     Raises:
         ConfigError: the bytes are not a SentencePiece model.
@@ -55,9 +55,9 @@ def read_pieces(model: bytes, name: str) -> dict[int, Piece]:
 
 
 def with_pieces(model: bytes, pieces: Sequence[Piece], name: str) -> bytes:
-    """Returns a model that normalises and segments as ``model``, with the special pieces of this lab and ``pieces``.
+    """Returns a model that normalises and segments like ``model``, with this lab's special pieces and ``pieces``.
 
-    Piece ``i`` has the id ``EOS + 1 + i``. The texts must be different. Arguments as in :func:`read_pieces`.
+    Piece ``i`` has the id ``EOS + 1 + i``. Texts must be unique. Arguments as in :func:`read_pieces`.
 
     Raises:
         ConfigError: the bytes are not a SentencePiece model, or a piece is not text.
@@ -71,7 +71,7 @@ def with_pieces(model: bytes, pieces: Sequence[Piece], name: str) -> bytes:
         try:
             proto.pieces.add(piece=piece.text, score=piece.score, type=piece.type)
         except UnicodeEncodeError as error:
-            raise ConfigError(f"{name} has the piece {piece.text!r:.60}, half a character; take another") from error
+            raise ConfigError(f"{name} has the piece {piece.text!r:.60}, half a character; use another") from error
     spec = proto.trainer_spec
     spec.pad_id, spec.unk_id, spec.bos_id, spec.eos_id = PAD, UNK, BOS, EOS
     spec.pad_piece, spec.unk_piece, spec.bos_piece, spec.eos_piece = (p.piece for p in proto.pieces[: len(_SPECIAL)])
@@ -81,7 +81,7 @@ def with_pieces(model: bytes, pieces: Sequence[Piece], name: str) -> bytes:
 
 
 def with_joiner(model: bytes, joiner: str) -> bytes:
-    """Returns a model that segments as ``model`` and leaves out ``joiner`` when it decodes."""
+    """Returns a model that segments like ``model`` and removes ``joiner`` when it decodes."""
     proto = _parse(model, "the model")
     as_it_is = dict.fromkeys(("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces"), False)
     rules = _schema.NormalizerSpec(name="user_defined", precompiled_charsmap=_charsmap({joiner: ""}), **as_it_is)
@@ -91,10 +91,10 @@ def with_joiner(model: bytes, joiner: str) -> bytes:
 
 @lru_cache(_CACHED_MODELS)
 def with_folding(model: bytes) -> bytes:
-    """Returns a model that replaces characters it lacks by ones that look the same; other text keeps its ids.
+    """Returns a model that replaces characters it lacks with look-alikes; other text keeps its ids.
 
-    See :mod:`softsearch.text.folding`. A model with a normalisation of its own stays as it is. The pieces of single
-    bytes do not count: a model has hardly ever seen them instead of a no-break space.
+    See :mod:`softsearch.text.folding`. A model with its own normalisation is returned unchanged. Single-byte pieces do
+    not count: a model has hardly ever seen them instead of a no-break space.
     """
     proto = _parse(model, "the model")
     if proto.normalizer_spec.precompiled_charsmap and proto.normalizer_spec.name != FOLDING:
@@ -105,7 +105,7 @@ def with_folding(model: bytes) -> bytes:
 
 
 def without_folding(model: bytes, name: str = "the model") -> bytes:
-    """Returns a model of :func:`with_folding` as it was before."""
+    """Undoes :func:`with_folding`."""
     proto = _parse(model, name)
     if proto.normalizer_spec.name != FOLDING:
         return model
@@ -114,7 +114,7 @@ def without_folding(model: bytes, name: str = "the model") -> bytes:
 
 
 def _charsmap(rules: Mapping[str, str]) -> bytes:
-    """Compiles rules of replacement into SentencePiece's form."""
+    """Compiles replacement rules into SentencePiece's form."""
     model = io.BytesIO()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "rules.tsv")
@@ -133,7 +133,7 @@ def _charsmap(rules: Mapping[str, str]) -> bytes:
 
 
 def with_normalizer(model: bytes, charsmap: bytes) -> bytes:
-    """Returns a model that replaces characters by a compiled map of SentencePiece, and nothing where it is empty."""
+    """Returns a model that replaces characters by SentencePiece's compiled map; an empty map replaces nothing."""
     proto = _parse(model, "the model")
     proto.normalizer_spec.name, proto.normalizer_spec.precompiled_charsmap = "user_defined", charsmap
     return bytes(proto.SerializeToString(deterministic=True))
@@ -145,7 +145,7 @@ def kind_of(model: bytes, name: str) -> Kind:
 
 
 def spelling(model: bytes, name: str) -> Callable[[str], list[int]]:
-    """Returns a function from the text of a piece to the ids that ``model`` writes it with, inside or before a word."""
+    """Returns a function from a piece's text to the ids with which ``model`` spells it, inside or before a word."""
     proto = _parse(model, name)
     proto.normalizer_spec.add_dummy_prefix = proto.normalizer_spec.remove_extra_whitespaces = False
     processor = processor_of(proto.SerializeToString(), name)

@@ -1,4 +1,4 @@
-"""Tokenizers from files: models of SentencePiece or Hugging Face, and lists of words or characters."""
+"""Tokenizers from files: SentencePiece or Hugging Face models, and lists of words or characters."""
 
 import logging
 import re
@@ -15,8 +15,8 @@ from softsearch.text.corpus import read_lines
 from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, Tokenizers, TokenizerTrainer, train_tokenizer
 from softsearch.text.vocabulary import SPECIALS
 
-_MAX_BYTES = 256 << 20  # of a model; the largest that are published have 10 MB
-READERS = "softsearch.tokenizer_files"  # group of entry points, named for the kind of the file
+_MAX_BYTES = 256 << 20  # per model; the largest published ones have 10 MB
+READERS = "softsearch.tokenizer_files"  # entry-point group; names are kinds of files
 _SPACE = "\u2581"
 _NOT_IN_WORDS = re.compile(rf"[ \t{_SPACE}]")
 _COUNTED = re.compile(r"(\S+|.)[ \t]+[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?:[ \t]+#\S+)?[ \t]*")
@@ -34,10 +34,10 @@ class JoiningTrainer(TokenizerTrainer):
 
 
 def from_files(trainer: TokenizerTrainer) -> TokenizerMaker:
-    """Returns the tokenizers of ``trainer.model`` or ``trainer.vocabulary``; the trainer itself where it has neither.
+    """Returns the tokenizers of ``trainer.model`` or ``trainer.vocabulary``; the trainer itself if it has neither.
 
     Raises:
-        ConfigError: a file is missing or of another kind, or the units of a list are subwords.
+        ConfigError: a file is missing or of the wrong kind, or the units in a list are subwords.
         CorpusError: a list is not UTF-8 text.
     """
     key, value = ("model", trainer.model) if trainer.model is not None else ("vocabulary", trainer.vocabulary)
@@ -69,7 +69,7 @@ def _read_model(path: Path) -> bytes:
 
 
 def _reader_of(kind: str, name: str) -> Callable[[bytes, str], bytes]:
-    """The function of an installed package that makes a SentencePiece model of such a file."""
+    """An installed package's function that converts such a file to a SentencePiece model."""
     for point in entry_points(group=READERS, name=kind):
         reader: Callable[[bytes, str], bytes] = point.load()
         return reader
@@ -80,32 +80,32 @@ def _reader_of(kind: str, name: str) -> Callable[[bytes, str], bytes]:
 
 
 def _read_list(path: Path, kind: Kind) -> bytes:
-    """A model of the words or characters of a list, in its order."""
+    """Makes a model of the words or characters in a list, in its order."""
     name = f"tokenizer.vocabulary={path}"
     if kind not in ("word", "char"):
         raise ConfigError(
-            f"{name} is a list without scores, which does not say how {kind} splits text; set tokenizer=word or "
+            f"{name} is a list without scores, so it does not define how {kind} splits text; set tokenizer=word or "
             "tokenizer=char, or tokenizer.model=FILE"
         )
     lines = [line for line in read_lines(path) if line]
     with_counts = [_COUNTED.fullmatch(line) for line in lines]
-    if all(with_counts):  # as of onmt_build_vocab, fairseq's dict.txt, a .vocab of SentencePiece
+    if all(with_counts):  # from onmt_build_vocab, fairseq's dict.txt or SentencePiece's .vocab
         lines = [found[1] for found in with_counts if found]
-        _log.info("%s has numbers behind its words: the words are read", name)
-    units = [line for line in dict.fromkeys(lines) if line not in SPECIALS]  # of other tools, too
+        _log.info("%s has numbers after its words: only the words are read", name)
+    units = [line for line in dict.fromkeys(lines) if line not in SPECIALS]  # from other tools, too
     return list_model(units, kind, name)
 
 
 def list_model(units: Sequence[str], kind: Kind, name: str) -> bytes:
-    """Returns a model of words or characters, in their order.
+    """Returns a model of the given words or characters, in their order.
 
     Args:
-        units: the words or characters; a space is one.
-        kind: which of the two.
-        name: of the list, for messages.
+        units: the words or characters; a space is also one.
+        kind: ``word`` or ``char``.
+        name: name of the list, for messages.
 
     Raises:
-        ConfigError: there are none, or one is not a word or a character.
+        ConfigError: there are no units, or one is not a word or a character.
     """
     if kind == "char":
         units = list(dict.fromkeys([_SPACE, *(_SPACE if unit == " " else unit for unit in units)]))
@@ -113,8 +113,8 @@ def list_model(units: Sequence[str], kind: Kind, name: str) -> bytes:
     if wrong is not None or not units:
         found = "empty" if wrong is None else f"a list with {wrong!r:.60}"
         raise ConfigError(
-            f"{name} is {found}, expected one {kind} a line, or on every line one {kind}, a tab or a space, and a "
-            "number; correct the list or set another tokenizer.kind"
+            f"{name} is {found}, expected one {kind} per line, or on every line one {kind}, a tab or a space, and a "
+            "number; fix the list or set another tokenizer.kind"
         )
     base = train_tokenizer(["a"], kind=kind, vocab_size=len(SPECIALS) + (1 if kind == "word" else 2)).model
     spaced = [_SPACE + unit if kind == "word" else unit for unit in units]

@@ -1,4 +1,4 @@
-"""Command-line options of ``softsearch translate``, in groups, and which of them go together."""
+"""Command-line options of ``softsearch translate``, in groups, and checks of their combinations."""
 
 import argparse
 import re
@@ -51,7 +51,7 @@ def _length(text: str) -> Length:
 
 
 def _search_option(hint: Any) -> tuple[dict[str, Any], str]:
-    """The argparse settings and help for a search option, from its annotation."""
+    """The argparse settings and help of a search option, from its annotation."""
     (kind, _), text = kind_of(hint), f"{option(hint).help} (default: the bundle's)"
     if kind is bool:
         return {"action": "store_const", "const": True}, text
@@ -61,7 +61,7 @@ def _search_option(hint: Any) -> tuple[dict[str, Any], str]:
 
 
 def _search_options_of(strategy: type[Lengths], *without: str) -> dict[str, tuple[dict[str, Any], str]]:
-    """The options that a strategy's class adds to those of its base."""
+    """The options that a strategy's class adds to those of its base class."""
     return {
         _flag(name): _search_option(strategy.hints[name]) for name in strategy.__annotations__ if name not in without
     }
@@ -72,7 +72,7 @@ def _flag(name: str) -> str:
 
 
 class _Searches(tuple[str, ...]):
-    """The choices of ``--search``: our own, and those of installed packages, which are looked for only then."""
+    """The choices of ``--search``: built-in searches, and those of installed packages, which are imported on demand."""
 
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name) or name in installed_searches()
@@ -89,32 +89,32 @@ _REPEATABLE: dict[str, Any] = {"action": "append", "default": []}
 _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> option -> settings and help
     "input and output": {
         "--input": (_FILE | _REPEATABLE, "read this file, or one for each bundle (default: standard input)"),
-        "--features": (_FILE, "read the feature vectors in this .npy file, instead of text or with that of --input"),
-        "--tgt": (_CODE, "translate into this language, of a model with several (default: the bundle's)"),
-        "--src": (_CODE, "the text is in this language (default: the bundle's)"),
+        "--features": (_FILE, "read feature vectors from this .npy file, instead of --input or together with it"),
+        "--tgt": (_CODE, "translate into this language, if the model has several (default: the bundle's)"),
+        "--src": (_CODE, "the language of the text (default: the bundle's)"),
         "--output": (_FILE, "write this file (default: standard output)"),
         "--tokenized": (
             {"action": "store_const", "const": True},
-            "for models of lower-cased, tokenised text: the lines are so already, and translations stay so",
+            "for models of lower-cased, tokenised text: input lines have this form already, and translations keep it",
         ),
         "--paragraphs": (
             {"action": "store_const", "const": True},
-            "split lines into sentences, and join their translations as the sentences stood (softsearch[paragraphs])",
+            "split lines into sentences, and join the translations with the original spacing (softsearch[paragraphs])",
         ),
         "--markup": (
             {"action": "store_const", "const": True},
-            "lines are XML or HTML: their text is translated, and the tags come back in it",
+            "lines are XML or HTML: translate their text and put the tags back into it",
         ),
         "--resume": (
             {"action": "store_true"},
-            "continue an --output that was cut off: it grows as FILE.partial until all is done",
+            "continue an interrupted --output, which is written as FILE.partial until complete",
         ),
         "--n-best": (_COUNT, "write up to N translations of each line, as `line ||| text ||| score`"),
         "--alignments": (_FILE, "write the attention weights to this file as JSON lines"),
         "--attention": (_FILE, "draw the attention of the first 20 lines: .html, or .png (needs matplotlib)"),
-        "--trace": (_FILE, "write what beam search did with each sentence to this file as JSON lines"),
-        "--confidence": (_FILE, "write how sure the model is of each translation to this file as JSON lines"),
-        "--agreement": (_COUNT, "with --confidence: also how much N samples of the model agree with the translation"),
+        "--trace": (_FILE, "write a record of the beam search for each sentence to this file as JSON lines"),
+        "--confidence": (_FILE, "write the model's confidence in each translation to this file as JSON lines"),
+        "--agreement": (_COUNT, "with --confidence: also the agreement of N samples with the translation"),
         "--replace-unknown": (
             {"nargs": "?", "const": "", "metavar": "DICTIONARY"},
             (
@@ -132,9 +132,9 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
     "reranking (--search rerank)": {
         "--rescore": (
             _BUNDLE | _REPEATABLE,
-            "score what beam search finds with this model: right-to-left, language model, any other; repeatable",
+            "score beam search's results with this model (right-to-left, language model or any other); repeatable",
         ),
-        "--rescore-weights": (_WEIGHTS, "of the search, then of each --rescore (default: equal)"),
+        "--rescore-weights": (_WEIGHTS, "weights of the search and of each --rescore (default: equal)"),
         "--rescore-length-penalty": (
             _search_option(LengthPenalty)[0],
             "divide the weighted sum by length ** X (default: 1)",
@@ -155,40 +155,40 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
         "--glossary": (
             _FILE,
             (
-                "translations must contain these terms: a file of lines SOURCE<TAB>TARGET, or TARGET|TARGET for any of "
-                "them, and optionally <TAB>case (as written) or <TAB>part (also inside words)"
+                "translations must contain these terms: a file of lines SOURCE<TAB>TARGET, or TARGET|TARGET for "
+                "alternatives, and optionally <TAB>case (as written) or <TAB>part (also inside words)"
             ),
         ),
         "--glossary-bonus": (
             {"type": _WEIGHT, "metavar": "X"},
-            "prefer translations with the terms by X nats for each (default: they must have them)",
+            "prefer translations with the terms by X nats each (default: terms are required)",
         ),
         "--keep": (
             _REPEATABLE | {"metavar": "PATTERN"},
-            "copy what this regular expression matches as it stands; repeatable",
+            "copy what this regular expression matches unchanged; repeatable",
         ),
         "--keep-usual": (
             {"action": "store_true"},
-            "copy URLs, e-mail addresses, numbers with digits, `code`, {name}, %%s, %%(n)d and <0x0A> as they stand",
+            "copy URLs, e-mail addresses, numbers with digits, `code`, {name}, %%s, %%(n)d and <0x0A> unchanged",
         ),
-        "--shortlist": (_COUNT, "only the N most frequent words and the source's likely ones"),
+        "--shortlist": (_COUNT, "use only the N most frequent words and likely translations of the source's words"),
     },
     "several models": {
-        "--weights": (_WEIGHTS, "one for each bundle (default: equal)"),
+        "--weights": (_WEIGHTS, "one weight for each bundle (default: equal)"),
         "--average": (
             {"choices": AVERAGES},
-            "what is averaged; log_probs normalises the mean at each step (default: log_probs)",
+            "what to average; log_probs normalises the mean at each step (default: log_probs)",
         ),
         "--lm": (_BUNDLE, "language model, for shallow fusion"),
-        "--lm-weight": ({"type": _WEIGHT, "metavar": "W"}, "of its log probabilities"),
+        "--lm-weight": ({"type": _WEIGHT, "metavar": "W"}, "weight of its log probabilities"),
     },
     "speed": {
-        "--batch-tokens": (_COUNT, "most source tokens in a batch (default: 2560 / hypotheses of a sentence)"),
+        "--batch-tokens": (_COUNT, "maximum source tokens in a batch (default: 2560 / hypotheses per sentence)"),
         "--threads": (_COUNT, "parallel batches (default: one per core)"),
-        "--provider": ({"choices": PROVIDERS}, "execution provider; auto: the first one here, cpu last (default: cpu)"),
+        "--provider": ({"choices": PROVIDERS}, "execution provider; auto: first installed, cpu last (default: cpu)"),
     },
 }
-PROMPT_OPTIONS = (  # options that a person changes between two sentences
+PROMPT_OPTIONS = (  # options that users change between two sentences
     "--tgt",
     "--src",
     "--n-best",
@@ -198,7 +198,7 @@ PROMPT_OPTIONS = (  # options that a person changes between two sentences
     "--no-repeat-ngram",
 )
 OPTION_NAMES = frozenset(flag for options in _OPTIONS.values() for flag in options)
-_FILES = ("alignments", "prefix", "rescore")  # files and bundles, which the command opens itself
+_FILES = ("alignments", "prefix", "rescore")  # files and bundles that the command itself opens
 
 
 class Parser(argparse.ArgumentParser):
@@ -207,7 +207,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]  # a namespace of argparse's alone
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parses the arguments, and refuses unknown ones, also in a command's own parser."""
+        """Parses the arguments and refuses unknown ones, including those of subcommands."""
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown and (kind := getattr(parsed, "search", None)) and kind not in KINDS:
             theirs = _search_options_of(strategy_class(kind))
@@ -222,7 +222,7 @@ class Parser(argparse.ArgumentParser):
         return parsed, unknown
 
     def option_names(self) -> list[str]:
-        """Returns the options, with one dash and with two."""
+        """Returns the options, with one and with two dashes."""
         return sorted(self._option_string_actions)
 
 
@@ -230,7 +230,7 @@ def add_translate_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``softsearch translate``."""
     parser.usage = "%(prog)s [OPTION ...] BUNDLE [BUNDLE ...]"
     parser.set_defaults(parser=parser)
-    parser.add_argument("bundles", nargs="+", **_BUNDLE, help="folder of an exported bundle; several are an ensemble")
+    parser.add_argument("bundles", nargs="+", **_BUNDLE, help="folder of an exported bundle; several form an ensemble")
     for title, options in _OPTIONS.items():
         group = parser.add_argument_group(title)
         for flag, (settings, text) in options.items():
@@ -247,13 +247,13 @@ def add_options(parser: argparse.ArgumentParser, *flags: str) -> None:
 def add_score_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``softsearch score BUNDLE SRC TGT``."""
     parser.add_argument("bundle", **_BUNDLE, help="folder of an exported bundle")
-    parser.add_argument("src", type=Path, metavar="SRC", help="source sentences, one a line (plain or compressed)")
+    parser.add_argument("src", type=Path, metavar="SRC", help="source sentences, one per line (plain or compressed)")
     parser.add_argument("tgt", type=Path, metavar="TGT", help="their translations")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write this file (default: standard output)")
-    parser.add_argument("--tokens", action="store_true", help="write the log probability of each token too")
+    parser.add_argument("--tokens", action="store_true", help="also write the log probability of each token")
     for side, text in (("tgt", "translations"), ("src", "sources")):
         parser.add_argument(
-            f"--{side}", dest=f"{side}_lang", **_CODE, help=f"language of the {text}, of a model with several"
+            f"--{side}", dest=f"{side}_lang", **_CODE, help=f"language of the {text}, if the model has several"
         )
     add_options(parser, "--tokenized")
 
@@ -266,15 +266,15 @@ def add_verify_options(parser: argparse.ArgumentParser) -> None:
 def add_bench_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``softsearch bench``."""
     parser.add_argument("bundle", **_BUNDLE, help="folder of an exported bundle")
-    parser.add_argument("text", type=Path, metavar="TEXT", help="sentences, one a line (plain or compressed)")
+    parser.add_argument("text", type=Path, metavar="TEXT", help="sentences, one per line (plain or compressed)")
     add_options(parser, "--search", "--beam", "--threads", "--provider", "--tgt", "--src")
 
 
 def text_among(words: Sequence[Path]) -> tuple[list[Path], list[str]]:
-    """Tells the bundles of a command line from text that was typed behind the first.
+    """Separates the bundles on a command line from text typed after the first.
 
     Raises:
-        ConfigError: a word is neither.
+        ConfigError: a word is neither a bundle nor text.
     """
     first, *others = words
     missing = [word for word in others if not word.exists()]
@@ -283,7 +283,7 @@ def text_among(words: Sequence[Path]) -> tuple[list[Path], list[str]]:
         output = f" --output {files[1]}" if files[1:] else output
         raise ConfigError(f"{files[0]} is a file, expected a bundle; write --input {files[0]}{output}")
     if missing and not first.exists():
-        return list(words), []  # the first one's error
+        return list(words), []  # opening the first one reports the error
     text = [str(word) for word in missing]
     if text and not any(re.search(r"\s", line) for line in text):
         raise ConfigError(
@@ -294,7 +294,7 @@ def text_among(words: Sequence[Path]) -> tuple[list[Path], list[str]]:
 
 
 def check_translate_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
-    """Exits with the usage if options contradict each other or the search."""
+    """Exits with the usage message if options contradict each other or the search."""
     try:
         check_options(arguments.search, _search_options(arguments), _flag)
         if arguments.attention is not None:
@@ -304,13 +304,13 @@ def check_translate_options(parser: argparse.ArgumentParser, arguments: argparse
     needed = {"lm": "lm_weight", "lm_weight": "lm", "glossary_bonus": "glossary", "agreement": "confidence"}
     for name, other in needed.items():
         if getattr(arguments, name) is not None and getattr(arguments, other) is None:
-            parser.error(f"{_flag(name)} needs {_flag(other)} as well")
+            parser.error(f"{_flag(name)} needs {_flag(other)}")
     for flag, name in product(("paragraphs", "markup"), ("features", "prefix", "alignments", "attention")):
         if getattr(arguments, flag) and getattr(arguments, name) is not None:
-            parser.error(f"--{flag} and {_flag(name)} do not go together")
+            parser.error(f"--{flag} and {_flag(name)} cannot be combined")
     for name in ("features", "attention", "trace", "confidence"):
         if arguments.resume and getattr(arguments, name) is not None:
-            parser.error(f"--{name} and --resume do not go together")
+            parser.error(f"--{name} and --resume cannot be combined")
     if arguments.max_length is not None and arguments.max_length.offset < 1:
         parser.error("--max-length allows no token for an empty source; expected at least '1 + B * source'")
     count = len(arguments.bundles)
@@ -329,8 +329,8 @@ def describe_options(arguments: argparse.Namespace, opened: Mapping[str, object]
     """Describes by flag what translations depend on besides the input: options, and the contents of files they name.
 
     Args:
-        arguments: as parsed.
-        opened: the contents by the names of the arguments.
+        arguments: the parsed arguments.
+        opened: the opened contents by argument name.
     """
     apart = ("input", "output", "alignments", "prefix", "resume", "threads", "run", "parser")
     values = {name: value for name, value in vars(arguments).items() if name not in apart and value not in (None, [])}
@@ -345,6 +345,6 @@ def with_flags(message: str) -> str:
 
 
 def _search_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    own = option_names(arguments.search) if "search" in arguments else set()  # which a line of the prompt may lack
+    own = option_names(arguments.search) if "search" in arguments else set()  # absent in some lines of the prompt
     given = {name: value for name, value in vars(arguments).items() if value not in (None, [])}
     return {name: value for name, value in given.items() if name in own or kinds_with(name)}

@@ -21,21 +21,21 @@ _SENTENCES, _SINGLES, _ROUNDS = 1000, 200, 3
 def bench(
     bundle: Path, src: Path, options: Mapping[str, Any], *, threads: int | None, provider: Provider
 ) -> Iterator[str]:
-    """Yields a line for each measurement; the first 1,000 sentences of ``src`` are translated, 200 of them one by one.
+    """Yields a line per measurement; translates the first 1,000 sentences of ``src``, 200 of them one by one.
 
     Args:
-        bundle: its folder.
-        src: sentences, one a line (plain or compressed).
-        options: of the search, see :meth:`Translator.translate`.
+        bundle: the bundle's folder.
+        src: sentences, one per line (plain or compressed).
+        options: search options, see :meth:`Translator.translate`.
         threads: batches translated in parallel; by default one for each core.
-        provider: of ONNX Runtime, see :class:`Translator`.
+        provider: ONNX Runtime's, see :class:`Translator`.
 
     Raises:
-        SoftsearchError: a file cannot be read, or an option does not fit.
+        SoftsearchError: a file cannot be read, or an option is wrong.
     """
     lines = list(islice((line for line in read_lines(src) if not is_blank(line)), _SENTENCES))
     if not lines:
-        raise CorpusError(f"{src} has blank lines only, expected sentences; name another file")
+        raise CorpusError(f"{src} has only blank lines, expected sentences; name another file")
     start = time.perf_counter()
     translator = Translator(bundle, threads=threads, provider=provider)
     translator.translate(lines[:1], **options)
@@ -59,4 +59,4 @@ def bench(
     p50, p90, p99 = np.percentile(singles, [50, 90, 99])
     yield (f"{f'{len(singles)} one by one':25}median {p50:.1f} ms, 90 % within {p90:.1f} ms, 99 % within {p99:.1f} ms")
     if memory := peak_memory():
-        yield f"{'most memory':25}{memory / 2**20:,.0f} MiB"
+        yield f"{'peak memory':25}{memory / 2**20:,.0f} MiB"

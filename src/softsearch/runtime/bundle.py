@@ -1,7 +1,7 @@
-"""Bundles on disk: a folder that is complete and unaltered, or is not opened at all; and the shortlist inside.
+"""Bundles on disk: a folder that is complete and unaltered, or is not opened at all; and shortlists.
 
 ONNX Runtime and SentencePiece load a file with a flipped bit silently, so every byte is checked against the manifest
-before a parser sees it, and the parsers get the very bytes that were checked. The manifest's own hash is in
+before a parser sees it, and parsers get exactly the bytes that were checked. The manifest's own hash is in
 ``manifest.sha256``, in the format of ``sha256sum``: that one line identifies the whole bundle.
 """
 
@@ -26,7 +26,7 @@ from softsearch.search.shortlist import Shortlist
 from softsearch.text.plain_values import read_json
 
 MANIFEST_HASH = "manifest.sha256"
-FREQUENT, TRANSLATIONS = "frequent.int32", "translations.int32"  # of a shortlist: little-endian ids without a header
+FREQUENT, TRANSLATIONS = "frequent.int32", "translations.int32"  # shortlist files: little-endian ids without a header
 _IDS = "<i4"
 _MAX_MANIFEST_BYTES = 1 << 20
 
@@ -37,9 +37,9 @@ class Bundle:
 
     Attributes:
         path: the folder.
-        manifest: what the bundle's manifest.json says.
+        manifest: the contents of manifest.json.
         files: the contents by name.
-        sha256: of the manifest, which lists the hashes of the files: it identifies the whole bundle.
+        sha256: the manifest's hash, which identifies the whole bundle because the manifest lists the files' hashes.
     """
 
     path: Path
@@ -95,7 +95,7 @@ def _regular_files(folder: Path) -> set[str]:
 
 
 def _read(folder: Path, name: str, *, limit: int) -> bytes:
-    """Reads a file of at most ``limit`` bytes; refuses a longer one without reading all of it."""
+    """Reads a file of at most ``limit`` bytes; refuses a longer one without reading it all."""
     try:
         with (folder / name).open("rb") as stream:
             content = stream.read(limit + 1)
@@ -122,7 +122,7 @@ def _read_manifest(folder: Path) -> bytes:
 
 
 def _hash_line(manifest: bytes) -> bytes:
-    """The content of ``manifest.sha256`` for this manifest."""
+    """The contents of ``manifest.sha256`` for this manifest."""
     return f"{hashlib.sha256(manifest).hexdigest()}  {MANIFEST}\n".encode()
 
 
@@ -142,7 +142,7 @@ def _verified(folder: Path, name: str, entry: FileEntry) -> bytes:
 
 
 def bundle_of(path: Path | str, files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> Bundle:
-    """Makes in memory the bundle that :func:`write_bundle` would write.
+    """Makes, in memory, the bundle that :func:`write_bundle` would write.
 
     Raises:
         BundleError: the manifest lacks something.
@@ -159,7 +159,7 @@ def write_bundle(path: Path | str, files: Mapping[str, bytes], manifest: Mapping
 
     Args:
         path: the folder; an older bundle there is replaced.
-        files: name to content of every file but the manifest.
+        files: every file's contents by name, except the manifest.
         manifest: its keys except ``format_version``, ``softsearch_version``, ``special_ids`` and ``files``, which are
             filled in here.
 
@@ -182,10 +182,10 @@ def write_bundle(path: Path | str, files: Mapping[str, bytes], manifest: Mapping
 
 
 def check_writable(path: Path | str) -> None:
-    """Refuses a path for a bundle before the work of making one.
+    """Refuses an unusable path for a bundle before one is made.
 
     Raises:
-        BundleError: something else is there, or nothing can be written there.
+        BundleError: the path holds something else, or cannot be written.
     """
     folder = Path(path)
     check_replaceable(folder, "bundle", _listed(folder / MANIFEST))
@@ -195,11 +195,11 @@ def check_writable(path: Path | str) -> None:
 
 @contextmanager
 def writing(folder: Path, kind: str) -> Iterator[None]:
-    """Replaces operating-system errors while a folder is written by ones that name it.
+    """Turns operating-system errors while a folder is written into errors that name it.
 
     Args:
         folder: the path.
-        kind: what the folder is: ``bundle``.
+        kind: the kind of folder, such as ``bundle``.
 
     Raises:
         BundleError: the disk is full or not writable.
@@ -208,7 +208,7 @@ def writing(folder: Path, kind: str) -> Iterator[None]:
         yield
     except OSError as error:
         reason = error.strerror or error
-        if isinstance(error, shutil.Error):  # of copies, which names each file
+        if isinstance(error, shutil.Error):  # raised by copies; names each file
             reason = error.args[0][0][2]
         raise BundleError(
             f"{folder} cannot be written ({reason}); an older {kind} is unchanged, make room or choose another folder"
@@ -230,7 +230,7 @@ def _manifest_text(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> b
 
 
 def _listed(manifest: Path) -> set[str]:
-    """The names of the files that a manifest lists; none if it is not a bundle's."""
+    """The names of the files that a manifest lists; none if it is not a bundle's manifest."""
     try:
         tree = read_json(manifest)
         return {MANIFEST, MANIFEST_HASH, *tree["files"]} if isinstance(tree["format_version"], int) else set()
@@ -243,11 +243,11 @@ def check_replaceable(folder: Path, kind: str, listed: Set[str]) -> None:
 
     Args:
         folder: the path.
-        kind: what the folder is: ``bundle``.
-        listed: the files of the older one, as it lists them.
+        kind: the kind of folder, such as ``bundle``.
+        listed: the files that the older one lists.
 
     Raises:
-        BundleError: something else is there.
+        BundleError: the folder holds something else.
     """
     why = ""
     if folder.is_dir() and not folder.is_symlink():
@@ -255,7 +255,7 @@ def check_replaceable(folder: Path, kind: str, listed: Set[str]) -> None:
         stranger = next((name for name in found if name not in listed), None)
         if stranger is None:
             return
-        why = f" ({printable(stranger)} in it is of none)"
+        why = f" ({printable(stranger)} in it does not belong to one)"
     if folder.exists() or folder.is_symlink():
         raise BundleError(
             f"{folder} exists and is not a {kind}{why}; expected a new or an older {kind}'s folder, choose another"
@@ -267,7 +267,7 @@ def shortlist_files(frequent: NDArray[np.integer], translations: NDArray[np.inte
 
     Args:
         frequent: target ids, the most frequent first.
-        translations: likely target ids of each source id, ``[src_vocab, K']``; -1 where there are fewer.
+        translations: likely target ids of each source id, ``[src_vocab, K']``, padded with -1.
     """
     tables = {FREQUENT: frequent, TRANSLATIONS: translations}
     return {name: np.ascontiguousarray(table, dtype=_IDS).tobytes() for name, table in tables.items()}

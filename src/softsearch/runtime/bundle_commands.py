@@ -14,7 +14,7 @@ from softsearch.runtime.options import expand_names
 
 
 def translate(arguments: argparse.Namespace) -> None:
-    """Translates the lines of a file, of standard input, of the command line, or those typed at a prompt."""
+    """Translates lines from a file, standard input, the command line or a prompt."""
     arguments.bundles, text = text_among(arguments.bundles)
     bundles = [Bundle.open(path) for path in arguments.bundles]
     arguments.search = arguments.search or ("rerank" if arguments.rescore else bundles[0].manifest.search_kind)
@@ -53,7 +53,7 @@ def translate(arguments: argparse.Namespace) -> None:
     files = ("input", "output", "alignments", "prefix", "features", "trace", "confidence", "attention")
     given = [*(getattr(arguments, name) for name in files), text]
     if text and (arguments.input or arguments.features or arguments.resume):
-        raise ConfigError(f"{text[0]!r} is text, which --input, --features and --resume do not go with; leave it out")
+        raise ConfigError(f"{text[0]!r} is text, but --input, --features or --resume is given; leave one out")
     if is_wanted(*given, arguments.resume):
         Prompt(translator, options).run()
         return
@@ -75,7 +75,7 @@ def translate(arguments: argparse.Namespace) -> None:
 
 
 def _control(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What translations must contain, as options of the Translator."""
+    """The required contents of translations, as options of the Translator."""
     options: dict[str, Any] = {}
     if arguments.glossary is not None:
         from softsearch.runtime.glossary import open_glossary
@@ -105,7 +105,7 @@ def score(arguments: argparse.Namespace) -> None:
 
 
 def verify(arguments: argparse.Namespace) -> None:
-    """Checks the files of a bundle, opens it and translates one token."""
+    """Checks a bundle's files, opens it and translates one token."""
     import numpy as np
 
     from softsearch.runtime.translator import Translator
@@ -131,7 +131,7 @@ def verify(arguments: argparse.Namespace) -> None:
 
 
 def bench(arguments: argparse.Namespace) -> None:
-    """Prints how fast a bundle is."""
+    """Prints a bundle's speed."""
     from softsearch.runtime.bench import bench as measurements
 
     options = {

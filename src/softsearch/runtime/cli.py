@@ -1,4 +1,4 @@
-"""The start of commands that take flags: parser, signals, and errors in one line.
+"""Entry point of commands that take flags: parser, signals, and errors in one line.
 
 Exit codes: 0 success, 1 an error with its message on standard error, 2 wrong usage, 130 interrupted, 143 terminated.
 """
@@ -18,13 +18,13 @@ from softsearch.runtime.arguments import Parser, with_flags
 from softsearch.runtime.options import nearest
 
 _STALE = (
-    ". The installed softsearch lists none of the commands that came with its extras, such as serve: install it again "
+    ". The installed softsearch does not list the commands of its extras, such as serve; install it again "
     "(in a clone: make setup)"
 )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command as :func:`run` does; prints errors in one line, and returns the exit code."""
+    """Runs a command with :func:`run`, prints errors in one line and returns the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     if sys.stderr is None:  # closed; print would write to standard output
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - open as long as the process
@@ -33,13 +33,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             return run(words)
         finally:
-            _flush_output()  # before Python does, which would report an error with a traceback
+            _flush_output()  # before Python does, which would print a traceback on error
     except SoftsearchError as error:
         message, code = str(error), error.exit_code
         if isinstance(error, ConfigError):
             message = with_flags(message)
     except BrokenPipeError:
-        return 0  # the reader needs no more
+        return 0  # the reader closed the pipe
     except OSError as error:
         message, code = f"{error.filename or 'standard output'}: {error.strerror}; make room or choose another file", 1
     except KeyboardInterrupt:
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser_of(command: Command) -> Parser:
-    """Returns the parser of a command that takes flags or nothing."""
+    """Returns the parser of a command that takes flags or no arguments."""
     parser = Parser(prog=f"softsearch {command.name}", description=f"{command.summary}.")
     if command.options:
         resolve_name(command.options)(parser)
@@ -57,11 +57,11 @@ def parser_of(command: Command) -> Parser:
 
 
 def run(words: Sequence[str]) -> int:
-    """Runs a command that takes flags or nothing, or prints the list of all commands; returns its exit code.
+    """Runs a command that takes flags or no arguments, or lists all commands; returns the exit code.
 
     Raises:
         SoftsearchError: an input is wrong, or a package is missing.
-        SystemExit: the usage is wrong, or help was asked for.
+        SystemExit: the usage is wrong, or help was requested.
     """
     command = find(words) if words and not words[0].startswith("-") else None
     if command is None:
@@ -77,7 +77,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def _help(words: Sequence[str]) -> None:
-    """Prints what the words without a command ask for: all commands, or the version; ends the process."""
+    """Handles words without a command: prints all commands or the version, and exits."""
     every = list(every_command())
     parser = Parser(
         prog="softsearch",
@@ -104,7 +104,7 @@ def _flush_output() -> None:
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the exit cannot write the rest either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the rest cannot be written at exit either
         raise
 
 

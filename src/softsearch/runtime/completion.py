@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from softsearch.commands import every_command
 from softsearch.runtime.cli import parser_of
 
-_SCRIPTS = ("train", "evaluate", "export")  # of src
+_SCRIPTS = ("train", "evaluate", "export")  # scripts in src
 _BASH = """\
 _softsearch_lab() {  # WORD COMMAND...: Hydra's, for key=value
     local word=$1 line=${COMP_LINE#*"$2"}

@@ -1,9 +1,9 @@
 """The contract of a bundle's graphs: names, types and shapes of their inputs and outputs.
 
-``decoder_block.onnx`` runs decoder steps with a beam's choice, one after the other: at most ``steps`` of them, fewer
-when every sentence is done. It reads the search's state: ``tokens`` and ``log_probs`` of the hypotheses, -inf where
-nothing may follow, ``[sentences, beams]``, the best scores of those that have ended, ``[sentences, n_best]``, and how
-many have. It returns the next state, and what each step chose. Its constants are those of ``decoder_step.onnx``.
+``decoder_block.onnx`` runs several decoder steps with beam search's choice: at most ``steps``, fewer if every sentence
+is done. It reads the search's state: ``tokens`` and ``log_probs`` of the hypotheses (-inf where nothing may follow),
+``[sentences, beams]``, the best scores of ended hypotheses, ``[sentences, n_best]``, and how many have ended. It
+returns the next state and each step's choices. Its constants are those of ``decoder_step.onnx``.
 """
 
 from collections.abc import Mapping
@@ -34,12 +34,12 @@ SETTINGS = {  # see softsearch.search.blocks
     **dict.fromkeys(("size", "returned", "k", "twice"), "int64"),
 }
 STATE = {"log_probs": "float64", "best_scores": "float64", "ended": "int64"}
-HISTORY = {  # of each step, [steps, sentences, beams]
+HISTORY = {  # for each step, [steps, sentences, beams]
     **dict.fromkeys(("all_parents", "all_tokens", "end_rows"), "int64"),
     **dict.fromkeys(("survivors", "end_log_probs"), "float64"),
 }
-CHECKED = "checked"  # [steps] the sum of log probabilities: NaN or +inf where one is
-Ports = tuple[list[str], dict[str, str]]  # those that are needed, and the dtypes of all that may be
+CHECKED = "checked"  # [steps] sum of log probabilities: NaN or +inf if one is
+Ports = tuple[list[str], dict[str, str]]  # required names, and the dtypes of all allowed names
 
 
 def check_contract(
@@ -99,12 +99,12 @@ def check_shape(file: str, name: str, axes: tuple[int, ...], expected: tuple[int
     """Refuses an output of a wrong shape, which would otherwise fail somewhere in the search."""
     if axes != expected:
         raise BundleError(
-            f"{file}: {name} came with the axes {list(axes)}, expected {list(expected)}; export the bundle again"
+            f"{file}: {name} has the axes {list(axes)}, expected {list(expected)}; export the bundle again"
         )
 
 
 def _block_ports(encoded: dict[str, str], step_inputs: dict[str, str]) -> dict[str, Ports]:
-    """The ports that a block must and may have, by side, derived from those of the other graphs."""
+    """The required and allowed ports of a block, by side, derived from the other graphs."""
     inputs = {STEPS: "int64", "written": "int64", "tokens": "int64", **SETTINGS, **STATE}
     caches = {name: dtype for name, dtype in encoded.items() if name.startswith(("cache.", "slots."))}
     outputs = {**{f"next_{name}": dtype for name, dtype in (STATE | caches).items()}, **HISTORY, CHECKED: "float32"}
@@ -117,9 +117,9 @@ def read_choices(
     """Reads and checks the outputs of a block, without caches.
 
     Args:
-        outputs: by name.
-        sizes: the most steps, the sentences, hypotheses of each, and the translations to return.
-        vocab_size: of the target.
+        outputs: the outputs by name.
+        sizes: the maximum steps, the sentences, the hypotheses of each, and the translations to return.
+        vocab_size: size of the target vocabulary.
 
     Raises:
         BundleError: an output has a wrong shape, or names a word or a hypothesis that does not exist.
@@ -137,7 +137,7 @@ def read_choices(
         values = outputs[name]
         if values.shape != shape or not 0 < steps <= most:
             raise BundleError(
-                f"{DECODER_BLOCK}: {name} came with the axes {list(values.shape)}, expected {list(shape)} and at most "
+                f"{DECODER_BLOCK}: {name} has the axes {list(values.shape)}, expected {list(shape)} and at most "
                 f"{most} steps; export the bundle again"
             )
         if name in most_of and not 0 <= values.min() <= values.max() < most_of[name]:

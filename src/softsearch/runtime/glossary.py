@@ -1,8 +1,8 @@
-"""What translations must contain: terms of a glossary that stand in sentences, and text that is copied.
+"""Required contents of translations: glossary terms found in the sentences, and text to copy.
 
-A line of its file is ``source<TAB>target`` or ``source<TAB>target<TAB>kind``, with alternatives of the target separated
-by ``|``. Kinds: ``word`` (the default) is found as whole words, whatever their case; ``case`` as whole words of this
-case; ``part`` inside longer words, too.
+A line of a glossary file is ``source<TAB>target`` or ``source<TAB>target<TAB>kind``; alternatives of the target are
+separated by ``|``. Kinds: ``word`` (the default) matches whole words in any case; ``case`` matches whole words in this
+case; ``part`` also matches inside longer words.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ class Glossary:
 
     def __init__(self, rows: Iterable[Sequence[str]], origin: str = "glossary") -> None:
         self.origin = origin
-        # A text of each term, not an object, so that a million of them fit into a small host.
+        # Text for each term, not an object, so that a million terms fit into a small host.
         self._targets: dict[str, dict[str, str]] = {kind: {} for kind in KINDS}
         for number, row in enumerate(rows, 1):
             if not row:
@@ -54,11 +54,11 @@ class Glossary:
     def _refuse(self, number: int, found: str, row: Sequence[str]) -> NoReturn:
         raise CorpusError(
             f"{self.origin}:{number} has {found} in {'<TAB>'.join(row)!r:.80}; expected a source term, a tab, its "
-            f"translation or several separated by |, and, if wanted, a tab and {', '.join(KINDS)}"
+            f"translation or several separated by |, and optionally a tab and one of {', '.join(KINDS)}"
         )
 
     def find(self, text: str) -> list[Term]:
-        """The terms of a sentence, from left to right; where several begin, the longest one."""
+        """The terms in a sentence, from left to right; if several begin at one place, the longest."""
         text = " ".join(text.split())
         edges = {0, len(text)} | {at for at in range(1, len(text)) if not (joins(text[at - 1]) and joins(text[at]))}
         found: dict[tuple[str, str], int] = {}
@@ -72,7 +72,7 @@ class Glossary:
         return [self._term(kind, source, count) for (kind, source), count in found.items()]
 
     def _longest_at(self, text: str, at: int, edges: set[int]) -> tuple[str, str] | None:
-        """The kind and the text of the longest term that begins at a place of a text."""
+        """The kind and the text of the longest term that begins at an index of a text."""
         whole = ("case", "word") if at in edges else ()
         kinds = [kind for kind in (*whole, "part") if self._targets[kind]]
         longest = max((self._longest[kind] for kind in kinds), default=0)
@@ -96,7 +96,7 @@ GlossaryLike = Glossary | Mapping[str, str] | Path | str
 
 
 def open_glossary(glossary: GlossaryLike) -> Glossary:
-    """A glossary from a file, or one of whole words from translations by source term.
+    """A glossary from a file, or, for whole words, from a mapping of source terms to translations.
 
     Raises:
         CorpusError: the file cannot be read, or a term is wrong.
@@ -110,7 +110,7 @@ def open_glossary(glossary: GlossaryLike) -> Glossary:
 
 
 class Wanted(NamedTuple):
-    """What stands in a text and must stand in its translation."""
+    """Terms and text to copy, found in a text and required in its translation."""
 
     terms: tuple[Term, ...] = ()
     kept: tuple[Kept, ...] = ()
@@ -118,12 +118,12 @@ class Wanted(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Control:
-    """What translations must contain.
+    """The required contents of translations.
 
     Args:
-        glossary: of terms.
+        glossary: the terms.
         bonus: nats by which translations with a term rank higher; None if they must contain the terms.
-        keep: finds text that they copy.
+        keep: finds text to copy.
     """
 
     glossary: Glossary | None = None
@@ -131,7 +131,7 @@ class Control:
     keep: Keep | None = None
 
     def find(self, text: str) -> Wanted:
-        """What the translation of a text must contain; terms are not found in text that is copied.
+        """The required contents of a text's translation; no terms are searched in text to copy.
 
         Raises:
             InputError: a pattern takes too long.
@@ -146,7 +146,7 @@ class Control:
 def with_control(
     control: Control | None, glossary: GlossaryLike | None, bonus: float | None, keep: Keep | None
 ) -> Control | None:
-    """What translations must contain, as given or else as in ``control``; None if that is nothing.
+    """A control from the given options, with those of ``control`` as defaults; None if nothing is required.
 
     Raises:
         CorpusError: the file of the glossary cannot be read, or a term is wrong.

@@ -1,17 +1,17 @@
 """Checks of the bytes of a bundle's ONNX files before ONNX Runtime opens them.
 
 A graph is a plain sequence of ONNX's own operators over constants in the same file. So nothing in it is repeated
-without limit (``Loop``, ``If`` and ``SequenceMap`` have graphs inside, functions have bodies), no operator is another
-library's, and no constant is read from another file of the host.
+without limit (``Loop``, ``If`` and ``SequenceMap`` contain graphs, functions have bodies), no operator comes from
+another library, and no constant is read from another file on the host.
 
-Two operators may have a graph inside, a plain sequence itself. A ``Scan`` of the tokens that the runtime feeds, which
+Two operators may contain a graph, itself a plain sequence. A ``Scan`` over the tokens that the runtime feeds, which
 recurrent encoders need, runs it once for each token: one of its scanned inputs is ``src_tokens``, and ONNX Runtime
-refuses scanned inputs of other lengths. A ``Loop``, the search of a block of steps, runs it at most ``steps`` times, an
-input that the runtime feeds too.
+refuses scanned inputs of other lengths. A ``Loop``, the search of a block of steps, runs it at most ``steps`` times,
+which is also an input that the runtime feeds.
 
-Parsing takes memory in proportion to the file: a constant is as large as the bytes that it holds, and the rest, whose
-messages take up to some hundred times their bytes when they are parsed, is short. What operators such as
-``ConstantOfShape`` make of small constants is bounded while they run, by :mod:`softsearch.runtime.session`.
+Parsing takes memory in proportion to the file: a constant takes as much as its bytes, and the rest, whose messages may
+take a few hundred times their bytes when parsed, is short. What operators such as ``ConstantOfShape`` make of small
+constants is bounded at run time by :mod:`softsearch.runtime.session`.
 
 Field numbers are those of ``onnx.proto`` (onnx 1.18, IR version 11).
 """
@@ -27,8 +27,8 @@ from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE
 
 MAX_NODES = 20_000
-MAX_METADATA_BYTES = 16 << 20  # bytes of a file without the raw data of constants; 200 operators have less than 0.1 MB
-_MAX_DIMS, _MAX_DIM = 16, (1 << 31) - 1  # of a constant
+MAX_METADATA_BYTES = 16 << 20  # bytes of a file without the constants' raw data; 200 operators have less than 0.1 MB
+_MAX_DIMS, _MAX_DIM = 16, (1 << 31) - 1  # limits for a constant
 _Value = int | memoryview
 _MODEL_GRAPH, _MODEL_OPSET, _MODEL_TRAINING, _MODEL_FUNCTIONS = 7, 8, 20, 25
 _OPSET_DOMAIN = 1
@@ -38,15 +38,15 @@ _NODE_INPUT, _NODE_OUTPUT, _NODE_TYPE, _NODE_ATTRIBUTE, _NODE_DOMAIN = 1, 2, 4, 
 _NODE_COPIED = (_NODE_INPUT, _NODE_TYPE, _NODE_ATTRIBUTE)
 _ATTRIBUTE_NAME, _ATTRIBUTE_INT, _ATTRIBUTE_GRAPH = 1, 3, 6
 _ATTRIBUTE_TENSOR, _ATTRIBUTE_TENSORS, _ATTRIBUTE_GRAPHS, _ATTRIBUTE_SPARSE = 5, 10, (6, 11), (22, 23)
-_SCANNED = b"src_tokens"  # an input of the encoder, from the sentences
-STEPS = "steps"  # an input of the block, from the search
+_SCANNED = b"src_tokens"  # an encoder input, from the sentences
+STEPS = "steps"  # a block input, from the search
 _TENSOR_DIMS, _TENSOR_TYPE, _TENSOR_NAME, _TENSOR_RAW, _TENSOR_VALUES = 1, 2, 8, 9, (4, 5, 7, 10, 11)
 _FLOAT, _INT8 = 1, 3  # a tensor's type
-MAX_EXACT_INT8 = 64  # of a weight: 2 * 255 * 64 fits into 16 bits, in which processors without VNNI add two products
-_MAX_HEADS = 10_000  # of all layers
+MAX_EXACT_INT8 = 64  # for weights: 2 * 255 * 64 fits into 16 bits, in which CPUs without VNNI add two products
+_MAX_HEADS = 10_000  # in all layers
 _EMPTY = memoryview(b"")
 _TENSOR_EXTERNAL = (13, 14)  # external_data, data_location
-_BYTES = {  # of an element, by TensorProto.DataType: numbers of whole bytes
+_BYTES = {  # bytes per element by TensorProto.DataType, for numbers of whole bytes
     **dict.fromkeys((2, 3, 9), 1),  # uint8, int8, bool
     **dict.fromkeys((4, 5, 10, 16), 2),  # uint16, int16, float16, bfloat16
     **dict.fromkeys((1, 6, 12), 4),  # float, int32, uint32
@@ -64,13 +64,13 @@ def check_graph(model: bytes) -> None:
     try:
         for field, value in _fields(memoryview(model)):
             if field in (_MODEL_TRAINING, _MODEL_FUNCTIONS):
-                raise _error("functions or training steps of its own")
+                raise _error("its own functions or training steps")
             if field == _MODEL_OPSET:
                 _check_domain(value, _OPSET_DOMAIN, "operators")
             if field == _MODEL_GRAPH:
                 data += _check_nodes(value)[0]
                 graphs += 1
-        if graphs != 1:  # parsers make one graph of several
+        if graphs != 1:  # parsers merge several graphs into one
             raise ValueError(f"{graphs} graphs")
     except (IndexError, TypeError, ValueError) as error:
         raise BundleError(f"it is not an ONNX model ({error}); copy or export the bundle again") from error
@@ -81,10 +81,10 @@ def check_graph(model: bytes) -> None:
 
 
 def read_table(model: bytes, name: str, shape: Sequence[object]) -> NDArray[np.float32]:
-    """Copies a float32 matrix, a constant, out of a graph that :func:`check_graph` has accepted.
+    """Copies a constant float32 matrix out of a graph that :func:`check_graph` has accepted.
 
     Raises:
-        BundleError: there is none of this name, or it has another type, shape or size.
+        BundleError: it does not exist, or has a different type, shape or size.
     """
     for tensor in _initializers(model):
         values = dict(_fields(tensor))
@@ -102,7 +102,7 @@ def read_table(model: bytes, name: str, shape: Sequence[object]) -> NDArray[np.f
 
 
 def has_wide_int8(model: bytes) -> bool:
-    """Whether a checked graph has int8 weights above :data:`MAX_EXACT_INT8`, as older bundles do."""
+    """Whether a checked graph has int8 weights above :data:`MAX_EXACT_INT8`, as in older bundles."""
     for tensor in map(dict, map(_fields, _initializers(model))):
         if tensor.get(_TENSOR_TYPE) == _INT8:
             values = np.frombuffer(_message(tensor.get(_TENSOR_RAW, _EMPTY)), dtype=np.int8)
@@ -114,7 +114,7 @@ def has_wide_int8(model: bytes) -> bool:
 def with_constants(model: bytes, other: bytes) -> bytes:
     """Adds the constants of another model to a model; :func:`check_graph` has accepted both."""
     constants = b"".join(_field(_GRAPH_INITIALIZER, bytes(_message(tensor))) for tensor in _initializers(other))
-    return model + _field(_MODEL_GRAPH, constants)  # parsers make one graph of two
+    return model + _field(_MODEL_GRAPH, constants)  # parsers merge two graphs into one
 
 
 def heads_by_layer(step: bytes, memory: Collection[str]) -> list[int]:
@@ -170,12 +170,12 @@ def _initializers(model: bytes) -> list[_Value]:
 
 
 def _check_nodes(graph: _Value, *, inside: bool = False) -> tuple[int, int]:
-    """Checks a graph; returns the bytes of raw data in its constants, and its operators.
+    """Checks a graph; returns the number of raw data bytes in its constants, and of its operators.
 
-    ``inside``: it is that of a ``Scan`` or a ``Loop``.
+    ``inside``: the graph is inside a ``Scan`` or a ``Loop``.
     """
     nodes = data = 0
-    inputs, constants, counted = set(), set(), set()  # counted: the inputs that say how often a graph inside runs
+    inputs, constants, counted = set(), set(), set()  # counted: the inputs that set how often an inner graph runs
     for field, value in _fields(graph):
         if field == _GRAPH_SPARSE_INITIALIZER:
             raise _error("sparse constants")
@@ -196,7 +196,7 @@ def _check_nodes(graph: _Value, *, inside: bool = False) -> tuple[int, int]:
             if nodes > MAX_NODES:
                 raise _error(f"more than {MAX_NODES} operators")
     if counted - (inputs - constants):  # a constant is an input's default value
-        raise _error("a scan of other values than its tokens, or a loop with a count of its own")
+        raise _error("a scan over values other than its tokens, or a loop with its own count")
     return data, nodes
 
 
@@ -207,7 +207,7 @@ def _inner_graph(node: _Value) -> tuple[bytes, _Value | None]:
     graphs = [graph for attribute in attributes for graph in _values(attribute, _ATTRIBUTE_GRAPH)]
     numbers = [each for each in attributes if _names(each, _ATTRIBUTE_NAME) == [b"num_scan_inputs"]]
     counts = [_number(value) for attribute in numbers for value in _values(attribute, _ATTRIBUTE_INT)]
-    # The scanned inputs are the last. Parsers make one of several graphs, and take the last of several numbers.
+    # The scanned inputs come last. Parsers merge several graphs, and take the last of several numbers.
     scans = types == [b"Scan"] and inputs[-1:] == [_SCANNED] and len(counts) == 1 and 0 < counts[0] < 1 << 31
     loops = types == [b"Loop"] and inputs[:1] == [STEPS.encode()]
     return _SCANNED if scans else STEPS.encode(), graphs[0] if (scans or loops) and len(graphs) == 1 else None
@@ -217,13 +217,13 @@ def _check_attribute(attribute: _Value, *, repeats: bool) -> int:
     singles = data = 0
     for part, content in _fields(attribute):
         if part in _ATTRIBUTE_GRAPHS and not (repeats and part == _ATTRIBUTE_GRAPH):
-            raise _error("an operator with a graph inside, as loops and branches have")
+            raise _error("an operator with an inner graph, such as a loop or a branch")
         if part in _ATTRIBUTE_SPARSE:
             raise _error("sparse constants")
         if part in (_ATTRIBUTE_TENSOR, _ATTRIBUTE_TENSORS):
             data += _check_tensor(content)
             singles += part == _ATTRIBUTE_TENSOR
-    if singles > 1:  # parsers make one constant of several, with the dimensions of all
+    if singles > 1:  # parsers merge several constants into one, with the dimensions of all
         raise ValueError(f"an attribute with {singles} constants instead of one")
     return data
 
@@ -233,13 +233,13 @@ def _names(message: _Value, number: int) -> list[bytes]:
 
 
 def _values(message: _Value, number: int) -> list[_Value]:
-    """The values or contents of the fields of a message that have this number."""
+    """The values or contents of a message's fields with this number."""
     return [value for field, value in _fields(message) if field == number]
 
 
 def _check_domain(message: _Value, number: int, what: str) -> None:
     if domains := [name for name in _names(message, number) if name]:
-        raise _error(f"{what} of the domain {domains[0]!r}, which is not ONNX's own")
+        raise _error(f"{what} from the domain {domains[0]!r}, which is not ONNX's own")
 
 
 def _check_tensor(tensor: _Value) -> int:
@@ -262,7 +262,7 @@ def _check_tensor(tensor: _Value) -> int:
     if kind not in _BYTES:
         raise _error(f"a constant of the ONNX type {kind}", "numbers of whole bytes")
     elements = math.prod(dims)
-    # Values outside of the raw data have a byte or more each, of which ONNX Runtime checks the rest.
+    # Values outside the raw data take at least one byte each; ONNX Runtime checks the rest.
     if max(dims, default=0) > _MAX_DIM or (elements > values if values else elements * _BYTES[kind] != raw):
         shape = " x ".join(map(str, dims)) or "1"
         raise _error(f"a constant of {shape} elements in {raw or values} bytes", "as many as its bytes hold")
@@ -274,7 +274,7 @@ def _fields(message: _Value) -> Iterator[tuple[int, _Value]]:
 
     Raises:
         IndexError: the message ends in the middle of a number.
-        TypeError: it is a number itself.
+        TypeError: it is a number.
         ValueError: a field is longer than the message, or of a kind that ONNX does not use.
     """
     content, offset = _message(message), 0
@@ -282,7 +282,7 @@ def _fields(message: _Value) -> Iterator[tuple[int, _Value]]:
         tag, offset = _varint(content, offset)
         kind = tag & 7
         if tag >> 32:
-            raise ValueError("a field's number is too large")  # parsers cut it to 32 bits, which may be another field
+            raise ValueError("a field's number is too large")  # parsers cut it to 32 bits, which may name another field
         if kind == 0:
             value, offset = _varint(content, offset)
             yield tag >> 3, value
@@ -301,18 +301,18 @@ def _fields(message: _Value) -> Iterator[tuple[int, _Value]]:
 
 def _message(value: _Value) -> memoryview:
     if isinstance(value, int):
-        raise TypeError("a number stands where a message is expected")
+        raise TypeError("found a number where a message is expected")
     return value
 
 
 def _number(value: _Value) -> int:
     if not isinstance(value, int):
-        raise TypeError("a message stands where a number is expected")
+        raise TypeError("found a message where a number is expected")
     return value
 
 
 def _varint(content: memoryview, offset: int) -> tuple[int, int]:
-    """Decodes a varint (7 bits a byte, the lowest first); returns it and the offset after it."""
+    """Decodes a varint (7 bits a byte, the lowest first); returns it and the next offset."""
     number = 0
     for shift in range(0, 64, 7):
         byte = content[offset]
@@ -331,7 +331,7 @@ def embedding_table(bundle: Bundle) -> NDArray[np.float32]:
     """The table ``[vocab, dim]``; an empty one if the encoder has its own.
 
     Raises:
-        BundleError: the step has no such table.
+        BundleError: the step has no table.
     """
     for port in bundle.manifest.graphs["encoder"]["inputs"]:
         if port["name"] == EMBEDDING_TABLE:

@@ -1,6 +1,6 @@
-"""Lines as token ids: a line too long for the model in parts, the prefixes of translations, and pairs to score.
+"""Lines as token ids: parts of lines too long for the model, prefixes of translations, and pairs to score.
 
-It needs no model, so that a server encodes a line once, before a worker process translates it.
+It needs no model, so a server can encode a line once, before a worker process translates it.
 """
 
 import re
@@ -19,14 +19,14 @@ from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.text.vocabulary import SOURCE_SEPARATOR, UNK
 
 _LINE_ENDS = re.compile(r"[\r\n]+")
-_MAX_PARTS = 16  # about; a line of more times the model's limit is not split but refused, because it is not text
+_MAX_PARTS = 16  # approximately; a line of more parts is refused instead of split, because it is not text
 
 
 def open_tokenizers(bundle: Bundle) -> tuple[SentencePieceTokenizer, SentencePieceTokenizer]:
-    """The tokenizers of a bundle, for the source and the target.
+    """The tokenizers of a bundle for source and target.
 
     Raises:
-        BundleError: one is damaged, or its size is not the manifest's.
+        BundleError: one is damaged, or its size differs from the manifest's.
     """
     manifest = bundle.manifest
     return (
@@ -52,11 +52,11 @@ class LineEncoder:
     """Encodes lines for a model.
 
     Args:
-        tokenizers: of the source and the target.
-        max_src_tokens: of a source, EOS included; longer lines are split.
-        manifest: of the bundle; its limit on the length of translations holds for those to score, too.
-        is_plain: lines are plain text, which is tokenized and lower-cased for the model.
-        src_lang: the languages of several sources, as ``en+fr``; by default that of the bundle.
+        tokenizers: for source and target.
+        max_src_tokens: the longest source, EOS included; longer lines are split.
+        manifest: the bundle's manifest; its limit on the length of translations also applies to those to score.
+        is_plain: whether lines are plain text, which is tokenized and lower-cased for the model.
+        src_lang: the languages of several sources, such as ``en+fr``; by default the bundle's.
     """
 
     def __init__(
@@ -74,13 +74,13 @@ class LineEncoder:
         return self.form(_LINE_ENDS.sub(" ", text), 0)
 
     def form(self, text: str, side: int) -> str:
-        """A text of the source (0) or the target (1) in the form that the model reads or writes."""
+        """A source (0) or target (1) text in the form that the model reads or writes."""
         if not self.is_plain:
             return text
         return tokenize_sources(self.tokenizers[side].normalized(text), self._languages[side])
 
     def ids(self, text: str, side: int) -> list[int]:
-        """Encodes a text of any length for the source (0) or the target (1)."""
+        """Encodes a source (0) or target (1) text of any length."""
         return self.tokenizers[side].encode(self.form(text, side))
 
     @property
@@ -89,10 +89,10 @@ class LineEncoder:
         return languages_of(self.tokenizers[0])
 
     def tagged(self, lines: Iterable[str], tgt: str | None, src: str | None) -> Iterable[str]:
-        """Lines with tags for the languages of a request, by default those that the model was trained on.
+        """Lines with tags for a request's languages, by default those that the model was trained on.
 
         Raises:
-            ConfigError: the model has no such language; what is returned raises as `Languages.tagged`.
+            ConfigError: the model has no such language; the returned iterable raises as `Languages.tagged` does.
         """
         trained = self._languages
         names = [self.languages.check(*args) for args in (("src", src, trained[0]), ("tgt", tgt, trained[1]))]
@@ -112,11 +112,11 @@ class LineEncoder:
     def split(
         self, texts: Iterable[str], first_line: int = 1, *, paragraphs: bool, markup: bool
     ) -> Sequence[SplitText]:
-        """The sentences of `paragraphs`, or the segments of fragments of markup, or the sentences of these.
+        """The sentences of `paragraphs`, the segments of markup fragments, or the sentences of these.
 
         Raises:
             InputError: a tag is not closed, or closes nothing.
-            ConfigError: as `paragraphs`.
+            ConfigError: as in `paragraphs`.
         """
         if not markup:
             return self.paragraphs(texts)
@@ -127,7 +127,7 @@ class LineEncoder:
         return read_markup(texts, first_line, self.tag, self.paragraphs if paragraphs else None)
 
     def parts(self, line: str, number: int) -> list[Part]:
-        """The parts of a line with this number; none if the line is blank, or has nothing that the model reads.
+        """The parts of a line, whose number is for messages; none if the line is blank or empty to the model.
 
         Raises:
             InputError: the line has a lone surrogate or is far too long.
@@ -145,7 +145,7 @@ class LineEncoder:
         if len(ids) > _MAX_PARTS * limit:
             raise InputError(
                 f"line {number} has {len(text)} characters, {len(ids)} tokens; expected at most {_MAX_PARTS * limit} "
-                f"tokens (the model takes {limit} at once), so put one sentence on each line"
+                f"tokens (the model reads {limit} at once), so put one sentence on each line"
             )
         if SOURCE_SEPARATOR in text.split() and self.tokenizers[0].reads_several_sources:
             raise InputError(
@@ -160,8 +160,8 @@ class LineEncoder:
         """The parts of each line, or of each example of features; ``first_line`` is the number of the first.
 
         Raises:
-            InputError: as `parts`; or what the model reads is missing.
-            CorpusError: the features have another type or shape, or a value is not finite.
+            InputError: as in `parts`; or text or features that the model reads are missing.
+            CorpusError: the features have the wrong type or shape, or a value is not finite.
         """
         if features is not None:
             texts = None if lines is None else list(map(self.one_line, source_lines(lines, first_line)))
@@ -172,7 +172,7 @@ class LineEncoder:
         """The parts of each sentence; ``first_line`` is the number of the first text.
 
         Raises:
-            InputError: as `parts`.
+            InputError: as in `parts`.
         """
         numbered = ((number, line) for number, text in enumerate(texts, first_line) for line in text.sentences)
         return [self.parts(line, number) for number, line in numbered]
@@ -182,7 +182,7 @@ class LineEncoder:
         return self.languages.tags(text)
 
     def prefix(self, text: str, number: int) -> list[int]:
-        """The ids with which the translation of the line with this number must begin.
+        """The ids that the translation of the line with this number must begin with.
 
         Raises:
             InputError: the vocabulary lacks a part of the text.
@@ -199,11 +199,11 @@ class LineEncoder:
         return ids
 
     def prefixes(self, texts: Iterable[str], count: int, first_line: int) -> list[list[int]]:
-        """The ids of the prefixes of ``count`` lines, of which ``first_line`` is the number of the first.
+        """The ids of the prefixes of ``count`` lines; ``first_line`` is the number of the first.
 
         Raises:
-            InputError: as `prefix`, or there is not one prefix for each line.
-            ConfigError: as `prefix`.
+            InputError: as in `prefix`, or there is not one prefix for each line.
+            ConfigError: as in `prefix`.
         """
         prefixes = list(text_lines("prefixes", texts, first_line))
         if len(prefixes) != count:
@@ -213,7 +213,7 @@ class LineEncoder:
     def starts(
         self, sources: Sequence[Sequence[Part]], prefixes: Sequence[Sequence[int]] | None
     ) -> list[list[int]] | None:
-        """What the translation of each part of each line must begin with: that of the first part with the prefix."""
+        """The required beginning of the translation of each part of each line: the prefix for the first part."""
         if prefixes is None:
             return None
         lines = zip(sources, prefixes, strict=True)
@@ -223,13 +223,13 @@ class LineEncoder:
     def pairs(
         self, sides: tuple[Sequence[str], Sequence[str]], names: tuple[object, object], first_line: int
     ) -> tuple[list[list[int]], list[list[int]]]:
-        """Sources and translations to score, no ids for blank lines; ``names`` and ``first_line`` are for messages.
+        """Sources and translations to score, no ids for blank lines; messages use ``names`` and ``first_line``.
 
         Raises:
-            InputError: a line has more tokens than the model takes, or the numbers of lines differ.
+            InputError: a line has too many tokens for the model, or the numbers of lines differ.
         """
         if len(sides[0]) != len(sides[1]):
-            raise InputError(f"{len(sides[0])} sources and {len(sides[1])} translations to score; expected as many")
+            raise InputError(f"{len(sides[0])} sources, but {len(sides[1])} translations to score; expected as many")
 
         def encode(side: int, limit: int) -> list[list[int]]:
             numbered = enumerate((self.form(line, side) for line in sides[side]), first_line)

@@ -14,10 +14,10 @@ from softsearch.text.vocabulary import BOS, EOS, PAD, UNK
 FORMAT_VERSION = 1
 ENCODER = "encoder.onnx"
 DECODER_STEP = "decoder_step.onnx"
-DECODER_BLOCK = "decoder_block.onnx"  # several steps with the beam's choice, without the constants of the step
-EMBEDDING_TABLE = "embedding_table"  # an input of the encoder and a constant of the step, where both are one
-FEATURES = "src_features"  # an input of the encoder of a model that reads feature vectors
-SINGLE = "model.onnx"  # with the search inside, instead of both
+DECODER_BLOCK = "decoder_block.onnx"  # several steps with the beam's choices, without the step's constants
+EMBEDDING_TABLE = "embedding_table"  # a constant of the step, and an encoder input if both share it
+FEATURES = "src_features"  # an encoder input, if the model reads feature vectors
+SINGLE = "model.onnx"  # replaces both graphs and includes the search
 SPECIAL_IDS = {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS}
 _MAX_FILES = 64
 _MAX_FILE_BYTES = (2 << 30) - 1  # what one protobuf message, and so one ONNX graph without external data, can hold
@@ -30,7 +30,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class FileEntry:
-    """The manifest's entry of a file."""
+    """The manifest's entry for a file."""
 
     sha256: str
     size: int  # bytes
@@ -40,7 +40,7 @@ class FileEntry:
 class Manifest:
     """The checked contents of a manifest; characters that are not printable are escaped."""
 
-    softsearch_version: str  # that wrote the bundle
+    softsearch_version: str  # version that wrote the bundle
     files: dict[str, FileEntry]
     src_tokenizer: str  # file name
     tgt_tokenizer: str  # file name; the same as src_tokenizer when joint
@@ -48,10 +48,10 @@ class Manifest:
     tgt_vocab_size: int
     src_reversed: bool  # token ids run from the end of the text to its start
     tgt_reversed: bool
-    graphs: dict[str, Any]  # names, dtypes, shapes of inputs and outputs, by the file without .onnx
-    max_src_tokens: int  # of one sentence, EOS included
-    search_kind: str  # of the recommended search
-    search: dict[str, Any]  # its arguments, all but those that are the caller's
+    graphs: dict[str, Any]  # names, dtypes, shapes of inputs and outputs, by file name without .onnx
+    max_src_tokens: int  # per sentence, EOS included
+    search_kind: str  # the recommended search
+    search: dict[str, Any]  # its arguments, except the caller's
     training: dict[str, Any]  # facts for people
 
     @classmethod
@@ -59,7 +59,7 @@ class Manifest:
         """Reads and checks the bytes of ``manifest.json``.
 
         Raises:
-            BundleError: it is not a JSON object, of a newer format, or a value is missing or wrong.
+            BundleError: it is not a JSON object, has a newer format, or a value is missing or wrong.
         """
         tree = _load(text)
         version = _integer(tree, "format_version", 1)
@@ -131,7 +131,7 @@ class Manifest:
         return "lc_tok" if "lc_tok" in recorded else "plain"
 
     def trained(self, key: str) -> str:
-        """A training fact as text, by its dotted key; "" if there is none."""
+        """A training fact as text, by dotted key; "" if there is none."""
         value = _get(self.training, key)
         return "" if value is None else str(value)
 
@@ -144,7 +144,7 @@ def _get(tree: Any, key: str) -> Any:
 
 
 def _value(tree: Any, key: str, hint: Any) -> Any:
-    """The value at a dotted key, which must be there."""
+    """The value at a dotted key, which must exist."""
     if (value := _get(tree, key)) is None:
         raise _error(key, value, in_words(hint))
     try:
@@ -154,7 +154,7 @@ def _value(tree: Any, key: str, hint: Any) -> Any:
 
 
 def _graph(tree: dict[str, Any], key: str) -> dict[str, Any]:
-    """The inputs and outputs of a graph by name; the rest is compared with the graph later."""
+    """The inputs and outputs of a graph by name; other details are compared with the graph later."""
     graph = _value(tree, key, dict)
     for side in ("inputs", "outputs"):
         ports = _value(tree, f"{key}.{side}", list)
@@ -188,7 +188,7 @@ def _load(text: bytes) -> dict[str, Any]:
 
 
 def _printable(value: Any) -> Any:
-    """Makes all text in a tree printable, because much of it is shown to people."""
+    """Makes all text in a tree printable, because much of it is displayed."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, list):
@@ -204,7 +204,7 @@ def _files(tree: dict[str, Any]) -> dict[str, FileEntry]:
         raise BundleError(f"manifest.json: files lists {len(names)} files, expected at most {_MAX_FILES}")
     files: dict[str, FileEntry] = {}
     for name, entry in names.items():
-        # Checked before the name goes into a path or a dotted key.
+        # Checked before the name is used in a path or a dotted key.
         if not _PLAIN_NAME.fullmatch(name) or name.startswith("manifest."):
             raise BundleError(
                 f"manifest.json: files lists {name[:80]!r}, expected a plain file name; do not use this bundle"

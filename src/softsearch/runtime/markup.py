@@ -1,4 +1,4 @@
-"""Translation of markup: the text of each segment, into which its tags come back through attention."""
+"""Translation of markup: each segment's text is translated, and attention shows where its tags belong."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,15 +19,15 @@ Span = tuple[int, int]
 Spans = NDArray[np.int64]  # [spans, 2]
 Weights = NDArray[np.float64]
 _SPACE = "\u2581"
-_TILT = 1e-3  # by which a word in another part of the sentence weighs less, so that order decides between equal ones
-_FAR = 16  # characters that may be left out at a place where two texts differ
+_TILT = 1e-3  # a word in another part of the sentence weighs this much less, so order breaks ties
+_FAR = 16  # characters that may be skipped where two texts differ
 
 
 class Markup(NamedTuple):
-    """A fragment of markup; it is joined as a :class:`Paragraph` is.
+    """A fragment of markup; it is joined like a :class:`Paragraph`.
 
     Attributes:
-        parts: what stays as it is, and the segments.
+        parts: text that stays unchanged, and the segments.
         texts: the sentences of each segment.
         tag: the language tag at the start of each sentence, or "".
     """
@@ -42,10 +42,10 @@ class Markup(NamedTuple):
         return tuple(sentence for text in self.texts for sentence in text.sentences)
 
     def join(self, translations: Sequence[Translation]) -> Translation:
-        """One translation of the fragment from those of its sentences, which have alignments.
+        """Joins the translations of the fragment's sentences, which have alignments, into one.
 
         Raises:
-            ConfigError: they have none.
+            ConfigError: they have no alignments.
         """
         return join_translations(translations, self._text)
 
@@ -83,7 +83,7 @@ def read_markup(
         lines: the fragments.
         first_line: the number of the first one, for messages.
         tag_of: finds the language tag at the start of a fragment.
-        split: into sentences; by default segments are translated whole.
+        split: splits text into sentences; by default segments are translated whole.
 
     Raises:
         InputError: a tag is not closed, or closes nothing.
@@ -102,7 +102,7 @@ def read_markup(
 
 
 def join_fragments(blocks: Iterable[list[str]]) -> Iterator[list[str]]:
-    """Joins lines, which come in blocks, so that each element ends in the text that it begins in.
+    """Joins lines, given in blocks, so that each element ends in the text where it begins.
 
     Raises:
         InputError: a tag is not closed, or closes nothing.
@@ -124,7 +124,7 @@ def join_fragments(blocks: Iterable[list[str]]) -> Iterator[list[str]]:
 
 
 class _Pair(NamedTuple):
-    """A sentence and its translation, in a segment and the text for it."""
+    """A sentence and its translation, with their places in the segment and in its translation."""
 
     source: str
     src_at: int
@@ -133,10 +133,10 @@ class _Pair(NamedTuple):
 
 
 def _places(segment: Segment, target: str, pairs: Sequence[_Pair]) -> list[Span]:
-    """Where the nodes of a segment belong in its translation.
+    """The places of a segment's nodes in its translation.
 
-    An element gets the words in a row that attend to its text with the greatest sum of weights above one half, or else
-    the word that does so most; a point the place before, or behind, the word that attends to its neighbour.
+    An element gets the run of words that attend to its text with the greatest sum of weights above one half, or else
+    the single word that does so most; a point gets the place before, or after, the word that attends to its neighbour.
     """
     words = [match.span() for match in WORD.finditer(target)]
     sources = [match.span() for match in WORD.finditer(segment.text)]
@@ -166,7 +166,7 @@ def _places(segment: Segment, target: str, pairs: Sequence[_Pair]) -> list[Span]
 
 
 def _neighbour(segment: Segment, node: Node, words: Sequence[Span]) -> tuple[int, int, bool]:
-    """The word behind a point, or before it, in its element, and whether it is that before it."""
+    """The word after a point, or before it, in its element, and whether it is the one before."""
     text, at = segment.text, node.begin
     begin, end = (0, len(text)) if node.parent < 0 else segment.nodes[node.parent][2:4]
     index = bisect_right(words, at, key=lambda word: word[1])
@@ -179,12 +179,12 @@ def _neighbour(segment: Segment, node: Node, words: Sequence[Span]) -> tuple[int
 
 
 def _outside(at: int, taken: Sequence[Span], *, behind: bool) -> int:
-    """A place, or the one before or behind the element that it is inside."""
+    """A place, or the one before or after the element that encloses it."""
     return next((place[behind] for place in taken if place[0] < at < place[1]), at)
 
 
 def _runs(weights: Weights, elements: Sequence[int], whole: Span) -> dict[int, Span]:
-    """The words of elements side by side, those first that are surest; none of elements for which no word is left."""
+    """The runs of words for elements side by side, the most certain first; none if no word is left for an element."""
     free, found = [whole], dict[int, Span]()
     for element in sorted(elements, key=lambda element: -_best_run(weights[:, element], whole)[0]):
         tried = [(*_best_run(weights[:, element], part), part) for part in free if part[0] < part[1]]
@@ -197,7 +197,7 @@ def _runs(weights: Weights, elements: Sequence[int], whole: Span) -> dict[int, S
 
 
 def _best_run(weights: NDArray[np.float64], within: Span) -> tuple[float, int, int]:
-    """The greatest sum of weights above one half of words in a row, and these words."""
+    """The run of words with the greatest sum of weights above one half, and that sum."""
     part = weights[slice(*within)] - 0.5
     if not part.size:
         return -np.inf, *within
@@ -215,14 +215,14 @@ def _weights(pairs: Sequence[_Pair], words: Sequence[Span], anchors: Sequence[tu
     targets, wanted = np.array(words).reshape(-1, 2), np.array([anchor[:2] for anchor in anchors])
     sums, total = np.zeros((len(words), len(anchors))), np.full((len(words), 1), 1e-9)
     for source, src_at, translation, tgt_at in pairs:
-        if not translation.src_pieces:  # it is blank for the model
+        if not translation.src_pieces:  # blank for the model
             continue
         if translation.alignments is None:
             raise ConfigError("markup needs alignments; give the search alignments=True")
         src = piece_spans(translation.src_pieces, source) + src_at
         tgt = piece_spans(translation.tgt_pieces, translation.text) + tgt_at
         lengths = src[:, 1] - src[:, 0]
-        attention = translation.alignments * (lengths > 0)  # without the end of the sentence
+        attention = translation.alignments * (lengths > 0)  # without EOS
         attention = attention / np.maximum(attention.sum(axis=1, keepdims=True), 1e-9)
         shares = attention @ (_overlap(src, wanted) / np.maximum(lengths, 1)[:, None])  # [tgt_len, anchors]
         characters = _overlap(targets, tgt)  # [words, tgt_len]
@@ -239,7 +239,7 @@ def _overlap(one: Spans, other: Spans) -> NDArray[np.int64]:
 
 
 def piece_spans(pieces: Sequence[str], text: str) -> Spans:
-    """Where each piece stands in a text, also if the model normalises it; an unknown one is between its neighbours."""
+    """The span of each piece in a text, even if the model normalises it; an unknown one lies between its neighbours."""
     names = (name if name not in SPECIALS else "" for name in pieces)
     letters = [(_folded(letter), index) for index, name in enumerate(names) for letter in name.replace(_SPACE, "")]
     places = [place for place, letter in enumerate(text) if not letter.isspace()]
@@ -259,7 +259,7 @@ def piece_spans(pieces: Sequence[str], text: str) -> Spans:
 
 
 def _matches(one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """The places of equal characters in two texts that are nearly equal, in order; takes linear time."""
+    """The indices of equal characters in two nearly equal texts, in order; takes linear time."""
     at, place = 0, 0
     while at < len(one) and place < len(other):
         skips = ((count - k, k) for count in range(_FAR) for k in range(count + 1))
@@ -272,5 +272,5 @@ def _matches(one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[int, in
 
 
 def _folded(letter: str) -> str:
-    """One character, the same for those that models read alike."""
+    """A character in a form that is the same for all characters that models treat alike."""
     return normalize("NFKC", letter).lower()[:1]

@@ -1,4 +1,4 @@
-"""State of an ONNX step function, with the sentences that are still searched, and the candidates of its steps."""
+"""State of an ONNX step function, with the sentences still being searched, and the candidates of its steps."""
 
 from typing import Any, NamedTuple
 
@@ -10,32 +10,32 @@ from softsearch.runtime.manifest import DECODER_STEP
 from softsearch.search.interface import Candidates, whole_vocabulary
 from softsearch.search.shortlist import AllowedTokens, spread
 
-BLOCK = 64  # a graph searches the vocabulary, or a shortlist, by blocks of as many words
-_COMPACT_BELOW = 0.75  # of the slots or of the sentences: dropping the others is worth a copy
+BLOCK = 64  # a graph searches the vocabulary, or a shortlist, in blocks of this many words
+_COMPACT_BELOW = 0.75  # live share of slots or sentences below which dropping the others is worth a copy
 
 
 class Words(NamedTuple):
     """A batch's shortlist in the form that the graph reads."""
 
-    tokens: NDArray[np.int64]  # [words] ids, with 0 behind them to the next multiple of 64
-    used: int  # of the ids, without that padding
+    tokens: NDArray[np.int64]  # [words] ids, padded with 0 to a multiple of 64
+    used: int  # number of ids without padding
     bias: NDArray[np.float32]  # [sentences, 1, words] 0 where a sentence may use a word, else -inf
 
 
 class OnnxState(NamedTuple):
     """State of a batch's hypotheses; never changed in place.
 
-    Sentences that ended stay in the batch, and what the graph computes for them is ignored, until enough have ended
-    for a copy without them.
+    Sentences that ended stay in the batch, and their results are ignored, until enough have ended to make a copy
+    without them worthwhile.
     """
 
     src_mask: NDArray[np.bool_]  # [batch, src_len]
     memory: tuple[NDArray[Any], ...]  # axis 0 = batch
-    cache: tuple[NDArray[Any], ...]  # [batch, previous beams, ...], and [batch, ...] of the slots
+    cache: tuple[NDArray[Any], ...]  # [batch, previous beams, ...]; slots are [batch, ...]
     parents: NDArray[np.int64]  # [batch, beams] into the previous beams: how the next step reorders the caches
     position: int  # tokens read so far
     words: Words | None  # None: the whole vocabulary
-    live: NDArray[np.int64]  # [sentences] the places in the batch of those that are searched
+    live: NDArray[np.int64]  # [sentences] batch indices of the sentences still being searched
 
     @property
     def _is_whole(self) -> bool:
@@ -56,7 +56,7 @@ class OnnxState(NamedTuple):
         return own.reshape(own.shape[0] * own.shape[1], -1)
 
     def keep(self, sentences: NDArray[np.int64]) -> "OnnxState":
-        """Keeps, or repeats, only these sentences."""
+        """Keeps only these sentences, which may be repeated."""
         live = self.live[sentences]
         if len(live) > _COMPACT_BELOW * len(self.src_mask) and (np.diff(live) > 0).all():
             return self._replace(live=live)
@@ -71,14 +71,14 @@ class OnnxState(NamedTuple):
         )
 
     def without_dead_slots(self) -> "OnnxState":
-        """Drops the slots that no hypothesis sees; there are many, because a beam's hypotheses share most ancestors."""
+        """Drops slots that no hypothesis sees; there are many, because a beam's hypotheses share most ancestors."""
         if self.parents.shape[1] == 1:
             return self
         bias, *slots = self.cache
         shapes = [values.shape for values in slots]
         if len({*shapes}) != 1 or (bias.ndim, len(shapes[0]), *shapes[0][2:3]) != (3, 4, bias.shape[-1]):
             raise BundleError(
-                f"{DECODER_STEP}: next_slots came with the axes {[*map(list, shapes)]}, expected 4, the same for all, "
+                f"{DECODER_STEP}: next_slots has the axes {[*map(list, shapes)]}, expected 4, the same for all, "
                 f"the third of {bias.shape[-1]}; export the bundle again"
             )
         sentences = np.arange(len(bias))[:, None]
@@ -103,10 +103,10 @@ def read_words(allowed: AllowedTokens) -> Words:
 
 
 def read_candidates(outputs: dict[str, NDArray[Any]], words: Words | None, vocab_size: int) -> Candidates:
-    """Reads the candidates of a step from its outputs ``[rows, ...]``; ``words`` is its shortlist, if it has one.
+    """Reads the candidates of a step from its outputs ``[rows, ...]``; ``words`` is its shortlist, if any.
 
     Raises:
-        BundleError: a candidate is not an id, or not one of the shortlist's places.
+        BundleError: a candidate is not an id, or not an index into the shortlist.
     """
     alignments = outputs.get("alignments")
     if "all_log_probs" in outputs:
@@ -125,6 +125,6 @@ def read_candidates(outputs: dict[str, NDArray[Any]], words: Words | None, vocab
         return Candidates(log_probs, words.tokens[tokens], alignments)
     if tokens.shape[1] < vocab_size:
         return Candidates(log_probs, tokens, alignments)
-    by_id = np.full_like(log_probs, -np.inf)  # of a graph without all_log_probs
+    by_id = np.full_like(log_probs, -np.inf)  # for a graph without all_log_probs
     np.put_along_axis(by_id, tokens, log_probs, axis=1)
     return whole_vocabulary(by_id, alignments)

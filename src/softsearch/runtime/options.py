@@ -1,7 +1,7 @@
-"""Search options of the runtime: keywords of :class:`~softsearch.Translator`, flags of the command, a bundle's values.
+"""Search options of the runtime: :class:`~softsearch.Translator`'s keywords, the command's flags, a bundle's values.
 
-Their names, types and ranges are those of the strategies in :mod:`softsearch.search`, except that a limit on lengths is
-one option here, ``max_length="10 + 2 * source"``, and that tokens are ``banned`` by name.
+Names, types and ranges are those of the strategies in :mod:`softsearch.search`, except that a length limit is one
+option here, ``max_length="10 + 2 * source"``, and that tokens are ``banned`` by name.
 """
 
 import re
@@ -28,15 +28,15 @@ if TYPE_CHECKING:  # softsearch --version needs no SentencePiece
 
     from softsearch.text.tokenizer import SentencePieceTokenizer
 
-Strategy = Greedy | BeamSearch | Sampling | ExactSearch  # or a class like these of an installed package
+Strategy = Greedy | BeamSearch | Sampling | ExactSearch  # or a similar class from an installed package
 Search = Strategy | Rerank
 STRATEGIES: dict[str, type[Strategy]] = {"greedy": Greedy, "beam": BeamSearch, "sample": Sampling, "exact": ExactSearch}
-KINDS = (*STRATEGIES, "rerank")  # rerank: beam search, whose translations other models score
-ENTRY_POINTS = "softsearch.searches"  # of installed packages, which add to STRATEGIES: name = "module:Class"
-LENGTHS = {"max_length": "most target tokens", "min_length": "fewest target tokens"}
-_ROW_TOKENS = 2560  # of a batch, counting a sentence once for each of its hypotheses
+KINDS = (*STRATEGIES, "rerank")  # rerank: beam search with scores of other models
+ENTRY_POINTS = "softsearch.searches"  # installed packages add to STRATEGIES: name = "module:Class"
+LENGTHS = {"max_length": "maximum target tokens", "min_length": "minimum target tokens"}
+_ROW_TOKENS = 2560  # in a batch, counting a sentence once per hypothesis
 _LENGTH = re.compile(r"(?:(\d{1,6})(?:\s*\+\s*(?=\d)|$))?(?:(\d{1,3}(?:\.\d+)?)\s*\*\s*source)?", re.ASCII)
-OTHER_NAMES = {  # that other toolkits have, also without underscores or with dashes
+OTHER_NAMES = {  # in other toolkits, also without underscores or with dashes
     **dict.fromkeys(("num_beams", "beam_size", "beams", "beam_width"), "beam"),
     **dict.fromkeys(("num_return_sequences", "nbest", "num_hypotheses"), "n_best"),
     **dict.fromkeys(("max_new_tokens", "max_len", "max_decoding_length", "max_output_length"), "max_length"),
@@ -63,14 +63,14 @@ OTHER_NAMES = {  # that other toolkits have, also without underscores or with da
 
 
 def option_of(parameter: str) -> str:
-    """The option that sets a parameter of a search: ``max_length`` for ``max_length_factor``."""
+    """The option that sets a search's parameter: ``max_length`` for ``max_length_factor``."""
     return re.sub("_(factor|offset)$", "", parameter)
 
 
 @cache
 def installed_searches() -> "dict[str, EntryPoint]":
-    """The searches that installed packages add; asked for only where a name is not one of :data:`KINDS`."""
-    from importlib.metadata import entry_points  # which takes a while to import
+    """The searches that installed packages add; read only if a name is not one of :data:`KINDS`."""
+    from importlib.metadata import entry_points  # slow to import
 
     return {point.name: point for point in entry_points(group=ENTRY_POINTS) if point.name not in KINDS}
 
@@ -79,7 +79,7 @@ def strategy_class(kind: str) -> type[Strategy]:
     """The class of a search, other than ``rerank``, by its name.
 
     Raises:
-        ConfigError: there is no such search, or the package that has it cannot be imported.
+        ConfigError: there is no such search, or its package cannot be imported.
     """
     if kind in STRATEGIES:
         return STRATEGIES[kind]
@@ -88,7 +88,7 @@ def strategy_class(kind: str) -> type[Strategy]:
         raise ConfigError(f"search is {kind!r}, expected one of {', '.join(kinds)}{nearest(kind, KINDS)}")
     try:
         strategy: type[Strategy] = point.load()
-    except Exception as error:  # a package of anybody's may raise anything
+    except Exception as error:  # third-party code may raise anything
         raise ConfigError(f"search {kind} is {point.value}, which cannot be imported: {summarize(error)}") from error
     return strategy
 
@@ -123,10 +123,10 @@ class Length(NamedTuple):
 
 
 def read_length(value: object) -> Length:
-    """Reads a number of tokens or text such as "10 + 1.5 * source"; returns a Length as it is.
+    """Reads a number of tokens or text such as "10 + 1.5 * source"; returns a Length unchanged.
 
     Raises:
-        ConfigError: it is something else.
+        ConfigError: it is neither.
     """
     if isinstance(value, Length):
         return value
@@ -143,7 +143,7 @@ def kinds_with(option: str) -> list[str]:
 
 
 def check_options(kind: str, given: Collection[str], spell: Callable[[str], str] = str) -> None:
-    """Refuses names of options that do not go together; ``spell`` writes a name for messages.
+    """Refuses options that cannot be combined; ``spell`` writes a name for messages.
 
     Raises:
         ConfigError: the search or an option is unknown, an option belongs to another search or needs another option.
@@ -158,7 +158,7 @@ def check_options(kind: str, given: Collection[str], spell: Callable[[str], str]
         names = " or ".join(filter(None, [", ".join(others[:-1]), others[-1]]))
         raise ConfigError(f"{spell(name)} is an option of {spell('search')} {names}, not of {spell('search')} {kind}")
     if "diversity" in given and "groups" not in given:
-        raise ConfigError(f"{spell('diversity')} needs {spell('groups')} as well")
+        raise ConfigError(f"{spell('diversity')} needs {spell('groups')}")
     if kind == "rerank" and "rescore" not in given:
         raise ConfigError(f"{spell('search')} rerank needs {spell('rescore')} with at least one bundle")
 
@@ -166,7 +166,7 @@ def check_options(kind: str, given: Collection[str], spell: Callable[[str], str]
 def make_search(
     recommended: Mapping[str, Any], tokenizer: "SentencePieceTokenizer", kind: str, options: Mapping[str, Any]
 ) -> Strategy:
-    """Makes a strategy from options that :func:`check_options` has accepted; the rest is as a bundle recommends.
+    """Makes a strategy from options that :func:`check_options` has accepted; a bundle recommends the others.
 
     Raises:
         ConfigError: a value is of the wrong type or out of range.
@@ -194,7 +194,7 @@ def expand_names(names: Sequence[str]) -> list[str]:
 
 
 def banned_tokens(tokenizer: "SentencePieceTokenizer", names: Sequence[str]) -> tuple[int, ...]:
-    """The ids of pieces by name; "Haus" is the piece inside words and the one that begins a word, where both exist.
+    """The ids of pieces by name; "Haus" means the pieces inside and at the beginning of words, if both exist.
 
     Raises:
         ConfigError: the target vocabulary has no such piece.
@@ -230,10 +230,10 @@ def _writer(search: Search) -> object:
 
 
 def refuse_misplaced(given: Collection[str]) -> None:
-    """Refuses options of the command line that Python gives in another place.
+    """Refuses command-line options that Python passes elsewhere.
 
     Raises:
-        ConfigError: names the option.
+        ConfigError: an option is misplaced.
     """
     for name in given:
         if (meant := OTHER_NAMES.get(name, name)) in ("provider", "threads", "batch_tokens", "rescore"):
@@ -243,7 +243,7 @@ def refuse_misplaced(given: Collection[str]) -> None:
 
 
 def rescoring_error(error: ConfigError) -> ConfigError:
-    """Rewrites an error of :class:`Rerank`, which names the lab's options, with the names of the runtime's."""
+    """Rewrites an error of :class:`Rerank`, which names the lab's options, with the runtime's names."""
     message = re.sub(r"(search\.|; change )(?=weights|length_penalty)", r"\1rescore_", str(error))
     return ConfigError(message.replace("search.models", "search.rescore"))
 
@@ -255,10 +255,10 @@ def parameters(kind: str) -> dict[str, Any]:
 
 
 def search_facts(search: object, vocab_size: int = 2**20) -> dict[str, Any]:
-    """A strategy as the manifest records it: its ``name`` and all its arguments, for :func:`read_search`.
+    """A strategy as the manifest records it, with its ``name`` and all arguments, for :func:`read_search`.
 
     Raises:
-        ConfigError: bundles cannot recommend this strategy, or an argument is beyond what a manifest may hold.
+        ConfigError: bundles cannot recommend this strategy, or an argument exceeds a manifest's limits.
     """
     kind = next((kind for kind, strategy in STRATEGIES.items() if type(search) is strategy), None)
     if kind is None:
@@ -275,7 +275,7 @@ def search_facts(search: object, vocab_size: int = 2**20) -> dict[str, Any]:
 
 
 def read_search(facts: Mapping[str, Any], vocab_size: int = 2**20) -> tuple[str, dict[str, Any]]:
-    """The name of the strategy that a manifest recommends, and its arguments, missing ones as their defaults.
+    """The name of the strategy that a manifest recommends, and its arguments, with defaults for missing ones.
 
     Raises:
         ConfigError: the name or an argument is unknown, of the wrong type or out of range.
@@ -310,7 +310,7 @@ def choose_search(
     tokenizer: "SentencePieceTokenizer",
     rescorers: Sequence[RescoringModel],
 ) -> Search:
-    """The search of :meth:`Translator.translate`: of this name, or as ``recommended``, with the options.
+    """The search of :meth:`Translator.translate`: the named or the ``recommended`` one, with the options.
 
     Raises:
         ConfigError: an option is unknown, or does not fit the search or the model.
@@ -318,7 +318,7 @@ def choose_search(
     given = {name: value for name, value in options.items() if value is not None}
     if search is not None and not isinstance(search, str):
         if given:
-            raise ConfigError(f"search is a strategy with options of its own; leave out {', '.join(given)}")
+            raise ConfigError(f"search is a strategy with its own options; leave out {', '.join(given)}")
         return search
     refuse_misplaced(given)
     kind = search or ("rerank" if rescorers else recommended[0])

@@ -1,4 +1,4 @@
-"""Output of results to a file, written atomically, to a device or to standard output."""
+"""Output of results to a file (written atomically), a device or standard output."""
 
 import os
 import sys
@@ -28,12 +28,12 @@ class Output:
             self._stream.write(data)
 
     def flush(self) -> None:
-        """Flushes the stream; raises as :meth:`write`."""
+        """Flushes the stream; raises as :meth:`write` does."""
         with file_name_in_errors(self._name):
             self._stream.flush()
 
     def sync(self) -> None:
-        """Flushes a file to the disk; raises as :meth:`write`."""
+        """Flushes a file to the disk; raises as :meth:`write` does."""
         self.flush()
         with file_name_in_errors(self._name):
             os.fsync(self._stream.fileno())
@@ -41,7 +41,7 @@ class Output:
 
 @contextmanager
 def file_name_in_errors(name: str) -> Iterator[None]:
-    """Replaces operating-system errors by ones that name the file.
+    """Turns operating-system errors into errors that name the file.
 
     Raises:
         InputError: the operating system reported an error.
@@ -68,13 +68,13 @@ def open_output(path: Path | None) -> Iterator[Output]:
     """
     if path is None:
         if sys.stdout is None:
-            raise InputError("standard output is closed; expected it open for the results, or --output FILE")
+            raise InputError("standard output is closed; open it for the results, or give --output FILE")
         output = Output(sys.stdout.buffer, "standard output")
         yield output
         output.flush()
     elif path.exists() and not path.is_file():
         with file_name_in_errors(str(path)):
-            stream = path.open("wb", buffering=0)  # so that closing writes nothing
+            stream = path.open("wb", buffering=0)  # unbuffered, so closing writes nothing
         with stream:
             yield Output(stream, str(path))
     else:
@@ -82,7 +82,7 @@ def open_output(path: Path | None) -> Iterator[Output]:
             with file_name_in_errors(str(path)):
                 if path.exists():
                     path.open("ab").close()  # a file without write permission must not be replaced either
-                real = Path(os.path.realpath(path))  # resolve() raises at links in a circle
+                real = Path(os.path.realpath(path))  # resolve() raises for circular links
                 file = stack.enter_context(new_file(real))
             yield Output(file, str(path))
             with file_name_in_errors(str(path)):
@@ -91,10 +91,10 @@ def open_output(path: Path | None) -> Iterator[Output]:
 
 @contextmanager
 def append_output(path: Path) -> Iterator[Output]:
-    """Opens a file to append to it, which no other process may do meanwhile.
+    """Opens a file for appending, and locks out other processes.
 
     Raises:
-        InputError: it cannot be written, or another process writes it.
+        InputError: it cannot be written, or another process is writing it.
     """
     with file_name_in_errors(str(path)):
         stream = path.open("ab")
@@ -104,7 +104,7 @@ def append_output(path: Path) -> Iterator[Output]:
 
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise InputError(f"another process writes {path}; wait for its end, or choose another file") from error
+            raise InputError(f"another process is writing {path}; wait for it, or choose another file") from error
         except (ModuleNotFoundError, OSError):  # Windows, or a file system without locks
             pass
         output = Output(stream, str(path))

@@ -1,4 +1,4 @@
-"""Text of several sentences: split into them by rules, and put together again from their translations."""
+"""Text of several sentences: split by rules, and joined again from the sentences' translations."""
 
 import logging
 import re
@@ -13,30 +13,27 @@ from softsearch.runtime.translation import Translation, join_confidences
 from softsearch.text.corpus import is_blank
 
 _CODE = re.compile(r"([a-z]{2,3})(?:[-_]\w+)*", re.ASCII)
-_UNSPACED = {"zh", "ja", "th", "lo", "km", "my", "yue"}  # languages that write no space between sentences
-# A space stands for each: sentencex 1.0.32 fails on some white space of several bytes, and on lone surrogates.
+_UNSPACED = {"zh", "ja", "th", "lo", "km", "my", "yue"}  # languages without spaces between sentences
+# Each is replaced by a space: sentencex 1.0.32 fails on some multi-byte white space and on lone surrogates.
 _WHITE_SPACE = re.compile(r"[\s\ud800-\udfff]")
-# Characters that sentencex reads at once: its time grows with their square, and it holds Python's lock.
+# Characters that sentencex reads at once: its time grows with their square, and it holds the GIL.
 _WINDOW = 4000
 _log = logging.getLogger(__name__)
 
 
 class Paragraph(NamedTuple):
-    """The sentences of a text, and what stands between them.
+    """The sentences of a text, and the text between them.
 
     Attributes:
-        sentences: without white space around them.
-        gaps: the text before each of them and after the last: white space, line ends and control characters.
+        sentences: the sentences, without surrounding white space.
+        gaps: the text before each sentence and after the last: white space, line ends and control characters.
     """
 
     sentences: tuple[str, ...]
     gaps: tuple[str, ...]
 
     def join(self, translations: Sequence[Translation]) -> Translation:
-        """Joins the translations of the sentences into one of the text.
-
-        See :func:`join_translations`.
-        """
+        """Joins the translations of the sentences into one, see :func:`join_translations`."""
         return join_translations(translations, self._text)
 
     def _text(self, translations: Sequence[Translation]) -> str:
@@ -46,9 +43,9 @@ class Paragraph(NamedTuple):
 def join_translations(
     translations: Sequence[Translation], text_of: Callable[[Sequence[Translation]], str]
 ) -> Translation:
-    """Joins the translations of sentences into one of the text; ``text_of`` joins their texts.
+    """Joins the translations of sentences into one for the text; ``text_of`` joins their texts.
 
-    Its n-th best is made of their n-th best, or of the last one of a sentence that has fewer. Scores and log
+    Its n-th best consists of their n-th best, or of the last one of a sentence that has fewer. Scores and log
     probabilities are sums.
     """
     ranks = max((len(each.n_best) for each in translations), default=1)
@@ -76,7 +73,7 @@ def _joined(parts: Sequence[Translation], text: str) -> Translation:
 
 
 class SplitText(Protocol):
-    """A text whose translation is made from those of its sentences."""
+    """A text whose translation is joined from its sentences' translations."""
 
     @property
     def sentences(self) -> Sequence[str]:
@@ -84,7 +81,7 @@ class SplitText(Protocol):
         ...
 
     def join(self, translations: Sequence[Translation]) -> Translation:
-        """One translation of the text."""
+        """Joins the sentences' translations into one."""
         ...
 
 
@@ -92,8 +89,8 @@ class Splitter:
     """Splits text into sentences by the rules of sentencex (Wikimedia) for its language.
 
     Args:
-        src_lang: the code of the language, as ``de`` or ``de-AT``; any other has the rules of English.
-        tgt_lang: that of the translations.
+        src_lang: the language code, such as ``de`` or ``de-AT``; others use the rules of English.
+        tgt_lang: the code of the translations' language.
 
     Raises:
         ConfigError: sentencex is not installed.
@@ -114,7 +111,7 @@ class Splitter:
 
         Args:
             text: the text.
-            tag: finds the tag at the start of a line, which all sentences get that follow until the next tag.
+            tag: finds the tag at the start of a line; all sentences up to the next tag get it.
         """
         sentences: list[str] = []
         gaps: list[str] = []
@@ -136,10 +133,10 @@ class Splitter:
         return Paragraph(tuple(sentences), (*gaps, gap))
 
     def _lengths(self, line: str) -> Iterator[int]:
-        """The lengths of a line's segments, in time that grows with its length alone.
+        """The lengths of a line's segments, in time linear in its length.
 
-        A line of several windows is read again from the start of the last sentence of each; one of more than half a
-        window ends where the window does, at a space if there is one.
+        In a line of several windows, each window starts with the last sentence of the previous one; a sentence of more
+        than half a window ends where the window does, at a space if there is one.
         """
         start = 0
         while len(line) - start > _WINDOW:
@@ -157,7 +154,7 @@ def _rules(src_lang: str) -> str:
     """The language code for the rules; logs once if sentencex lacks the language."""
     if code := _CODE.fullmatch(src_lang):
         return code[1]
-    _log.warning("the source language is %r, no code as en; sentences are split by the rules of English", src_lang)
+    _log.warning("the source language is %r, not a code like en; sentences are split by the rules of English", src_lang)
     return "en"
 
 
@@ -168,13 +165,11 @@ def join_paragraphs(paragraphs: Iterable[SplitText], translations: Iterable[Tran
 
 
 def refuse_with(option: str, **given: object) -> None:
-    """Refuses what belongs to single sentences, by name, with ``paragraphs`` or ``markup``.
+    """Refuses options for single sentences, given by name, with ``paragraphs`` or ``markup``.
 
     Raises:
-        ConfigError: one of these is given.
+        ConfigError: one of them is given.
     """
     for name, value in given.items():
         if value:
-            raise ConfigError(
-                f"{option} and {name} do not go together, because {name} is of single sentences; leave one out"
-            )
+            raise ConfigError(f"{option} and {name} cannot be combined: {name} is per sentence; leave one out")

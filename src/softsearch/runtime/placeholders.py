@@ -1,4 +1,4 @@
-"""Text that is copied into translations where they have UNK, because the vocabulary cannot write it."""
+"""Copying of text that the vocabulary cannot write, in place of UNK in translations."""
 
 import re
 from collections.abc import Sequence
@@ -23,10 +23,10 @@ def fill_placeholders(
     hypotheses: Sequence[Hypothesis],
     texts: Sequence[str],
 ) -> list[str]:
-    """Fills the ``texts`` of translations, whose sources are given as text and as token ids, with the text to copy.
+    """Puts the text to copy into the ``texts`` of translations, whose sources are given as text and as token ids.
 
-    Several such texts of a sentence go where the attention to them is greatest, or stay in their order if the model has
-    none.
+    Several such texts in a sentence go where they get the most attention, or keep their order if the model has no
+    attention.
     """
     filled, several = list(texts), [number for number, each in enumerate(kept) if len(each) > 1]
     matrices = None
@@ -49,7 +49,7 @@ def fill_placeholders(
 def _by_attention(
     tokenizer: SentencePieceTokenizer, source: str, kept: Sequence[Kept], attention: NDArray[np.floating]
 ) -> dict[int, Kept]:
-    """The text to copy for each UNK, by the number of the UNK, from ``attention [UNKs, src_len]``."""
+    """The text to copy for each UNK, by the UNK's number, from ``attention [UNKs, src_len]``."""
     spans = [(len(tokenizer.encode(source[: k.begin])), len(tokenizer.encode(source[: k.end]))) for k in kept]
     shares = np.stack([attention[:, begin : max(end, begin + 1)].sum(axis=1) for begin, end in spans], axis=1)
     chosen: dict[int, Kept] = {}
@@ -61,7 +61,7 @@ def _by_attention(
 
 
 def _filled(tokenizer: SentencePieceTokenizer, source: str, tokens: Sequence[int], fillings: dict[int, Kept]) -> str:
-    """The text of tokens with the fillings, by the places of the tokens; spaces around them are those of the source."""
+    """The text of tokens with the fillings, keyed by token index; spaces around them are as in the source."""
     parts = []
     for place, run in groupby(tokenizer.text_order(tokens), lambda at: at if at in fillings else None):
         if place is not None:
@@ -69,7 +69,7 @@ def _filled(tokenizer: SentencePieceTokenizer, source: str, tokens: Sequence[int
             before, after = source[: kept.begin][-1:], source[kept.end :][:1]
             parts.append(" " * before.isspace() + kept.text + " " * after.isspace())
             continue
-        ids = [tokens[at] for at in sorted(run)]  # in the model's order, as the tokenizer reads them
-        space = " " * tokenizer.pieces(ids)[0].startswith("\u2581")  # which decoding leaves out
+        ids = [tokens[at] for at in sorted(run)]  # in the model's order, as the tokenizer expects
+        space = " " * tokenizer.pieces(ids)[0].startswith("\u2581")  # dropped by decoding
         parts.append(space + tokenizer.decode(ids))
     return re.sub(" {2,}", " ", "".join(parts)).strip(" ")

@@ -1,4 +1,4 @@
-"""Progress line of a long translation, on a terminal."""
+"""Progress line for a long translation on a terminal."""
 
 import os
 import sys
@@ -14,8 +14,8 @@ from typing import IO
 def show_progress(source: IO[bytes] | None, output: Path | None) -> Iterator[Callable[[int], None]]:
     """Yields a function to call with the number of lines done, which updates a line on standard error.
 
-    If the input is a file, the line has the share that was read and the time left. The first call starts the clock.
-    Nothing is shown if standard error is not a terminal, or if the translations appear on the same one.
+    If the input is a file, the line shows the share read and the time left. The first call starts the clock.
+    Nothing is shown if standard error is not a terminal, or if the translations go to the same one.
     """
     shown = sys.stderr is not None and sys.stderr.isatty() and (output is not None or not sys.stdout.isatty())
     if not shown:

@@ -1,4 +1,4 @@
-"""Translation at a prompt: sentences are typed, and commands that change the search."""
+"""Translation at a prompt, where users type sentences and commands that change the search."""
 
 import os
 import shlex
@@ -15,15 +15,15 @@ from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import Translator
 
 _HELP = """\
-  a sentence         its translation
-  :beam 10           an option of the search, which stays:
+  a sentence         translate it
+  :beam 10           set a search option, until it is changed:
                      {options}
-  :n-best 3          the three best, with scores
-  :trace             where the model looks while it writes; type it again to turn it off
-  :reset             the options as they were in the beginning
+  :n-best 3          show the three best, with scores
+  :trace             show the attention while the model writes; type it again to turn it off
+  :reset             reset the options
   :quit, Ctrl-D      leave
 """
-_MARKS = ((0.5, "30;48;5;220"), (0.2, "30;48;5;229"), (0.05, "4"))  # least weight: black on yellow, pale; underlined
+_MARKS = ((0.5, "30;48;5;220"), (0.2, "30;48;5;229"), (0.05, "4"))  # minimum weight: black on yellow, pale; underline
 
 
 class _Command(Parser):
@@ -35,8 +35,8 @@ class Prompt:
     """A dialogue on the terminal.
 
     Args:
-        translator: of one or several bundles.
-        options: of :meth:`Translator.translate`, to begin with.
+        translator: one or several bundles.
+        options: the initial options of :meth:`Translator.translate`.
         read: returns a line without its end, or raises EOFError.
         write: prints text.
     """
@@ -59,7 +59,7 @@ class Prompt:
         """Reads and replies until the end of the input or ``:quit``."""
         with suppress(ImportError):  # Windows has none
             import readline  # noqa: F401 - input() then edits lines and keeps a history
-        self.write("One sentence a line. :help lists commands; :quit or Ctrl-D leaves.")
+        self.write("One sentence per line. :help lists commands; :quit or Ctrl-D leaves.")
         while True:
             try:
                 line = self.read("> ").strip()
@@ -82,10 +82,10 @@ class Prompt:
             self.write(_HELP.format(options=textwrap.fill(options, 56).replace("\n", "\n" + " " * 21)))
         elif line == ":reset":
             self.options = {**self.first}
-            self.write("options as in the beginning")
+            self.write("options reset")
         elif line == ":trace":
             if not self.traces:
-                self.translator.translate([], **self.options, alignments=True)  # refused without attention
+                self.translator.translate([], **self.options, alignments=True)  # an error without attention
             self.traces = not self.traces
             self.write(f"trace {'on' if self.traces else 'off'}")
         elif line.startswith(":"):
@@ -98,7 +98,7 @@ class Prompt:
     def _set(self, command: str) -> None:
         try:
             name, *values = shlex.split(command) or [""]
-        except ValueError as error:  # an open quote
+        except ValueError as error:  # an unclosed quote
             raise ConfigError(f"{error} in :{command}") from error
         if (flag := f"--{name}") not in PROMPT_OPTIONS and flag in OPTION_NAMES:
             self.write(f"error: {name} cannot be changed here; start again with softsearch translate {flag}")
@@ -125,7 +125,7 @@ class Prompt:
             self.write(f"(the model does not know {', '.join(map(repr, dict.fromkeys(translation.unknown)))})")
 
     def _trace(self, one: Translation) -> None:
-        """Shows the source once for each piece of the translation, with the attended pieces marked."""
+        """Shows the source for each piece of the translation, with the attended pieces marked."""
         assert one.alignments is not None
         width = max(len(piece) for piece in one.tgt_pieces)
         for piece, weights in zip(one.tgt_pieces, one.alignments, strict=True):
@@ -143,6 +143,6 @@ class Prompt:
 
 
 def is_wanted(*files: object) -> bool:
-    """Whether a person is at both ends: no file is given, and input and output are terminals."""
+    """Whether a person types and reads: no file is given, and input and output are terminals."""
     streams = (sys.stdin, sys.stdout)
     return not any(files) and all(stream is not None and stream.isatty() for stream in streams)

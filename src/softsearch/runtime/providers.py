@@ -7,7 +7,7 @@ from softsearch.errors import ConfigError
 
 Provider = Literal["auto", "cpu", "cuda", "tensorrt", "rocm", "openvino", "coreml", "dml"]
 PROVIDERS = get_args(Provider)
-_NAMES: dict[str, str] = {  # in the order in which auto chooses
+_NAMES: dict[str, str] = {  # in auto's order of choice
     "cuda": "CUDAExecutionProvider",
     "tensorrt": "TensorrtExecutionProvider",
     "rocm": "ROCMExecutionProvider",
@@ -25,7 +25,7 @@ def find_provider(provider: Provider) -> str:
     Raises:
         ConfigError: there is no such provider, or this installation of ONNX Runtime lacks it.
     """
-    import onnxruntime  # not for --help
+    import onnxruntime  # not needed for --help
 
     available = onnxruntime.get_available_providers()
     here = [name for name, full in _NAMES.items() if full in available]
@@ -36,14 +36,14 @@ def find_provider(provider: Provider) -> str:
     if provider not in here:
         raise ConfigError(
             f"provider is {provider}, but this ONNX Runtime {onnxruntime.__version__} has only {', '.join(here)}; "
-            f"replace its package by the one for {provider}, such as onnxruntime-gpu for cuda, or choose another "
+            f"replace its package with the one for {provider}, such as onnxruntime-gpu for cuda, or choose another "
             "provider"
         )
     return _NAMES[provider]
 
 
 def check_provider(session: Any, provider: Provider, expected: str) -> None:
-    """Compares the provider that a session uses with the one that was asked for; ONNX Runtime says nothing itself.
+    """Compares the provider that a session uses with the requested one; ONNX Runtime does not report it.
 
     Raises:
         ConfigError: the session uses another provider; with ``auto`` this is only logged.

@@ -1,8 +1,8 @@
-"""Resume of a translation that was cut off: a record of its progress and of its options.
+"""Resuming an interrupted translation: a record of its progress and its options.
 
-Output files grow as ``NAME.partial`` and take their names when all is done. After each block the record, a JSON file
-next to them, says how many lines of input are translated, and how many bytes of the partial files are theirs. So a
-process may be killed at any time; what it wrote after that is cut off.
+Output files grow as ``NAME.partial`` and get their names when complete. After each block the record, a JSON file next
+to them, stores how many input lines are translated, and how many bytes of the partial files they take. So a process may
+be killed at any time; anything it wrote after that is cut off.
 """
 
 import hashlib
@@ -24,9 +24,9 @@ _CHUNK = 1 << 20  # bytes
 
 @dataclass(frozen=True)
 class _Record:
-    settings: dict[str, str]  # what the translations depend on besides the input, for people
-    lines: int = 0  # of input that are translated
-    sha256: str = ""  # of these lines and their prefixes
+    settings: dict[str, str]  # everything the translations depend on except the input, for people
+    lines: int = 0  # translated input lines
+    sha256: str = ""  # hash of these lines and their prefixes
     sizes: Sequence[int] = ()  # bytes of the partial files that hold their translations
     hashes: Sequence[str] = ()  # SHA-256 of these bytes
 
@@ -39,10 +39,10 @@ class _Record:
             if not sound or not isinstance(tree["settings"], dict):
                 raise ValueError("a value is of the wrong type")
             if len(tree["sizes"]) != len(tree["hashes"]) or bool(tree["lines"]) != bool(tree["sizes"]):
-                raise ValueError("its lines, sizes and hashes do not go together")
+                raise ValueError("its lines, sizes and hashes contradict each other")
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise InputError(
-                f"{path} cannot be read ({error}); expected what --resume writes next to {path.stem}, so remove "
+                f"{path} cannot be read ({error}); expected the record that --resume writes; remove "
                 f"{path.stem} to start again"
             ) from error
         return record
@@ -79,20 +79,20 @@ class ResumeState:
         """Returns how many of the next input lines, with their prefixes, are already translated.
 
         Raises:
-            InputError: the lines until here are not those that were translated.
+            InputError: the lines up to here differ from those translated.
         """
         done = self._record.lines
         translated = min(len(lines), max(0, done - self._lines))
         self._read(lines[:translated], prefixes)
         if translated and self._lines == done and self._hash.hexdigest() != self._record.sha256:
             raise InputError(
-                f"the first {done} lines of the input, or their prefixes, are not those that were translated; "
+                f"the first {done} lines of the input, or their prefixes, differ from those translated; "
                 f"give the same files, or remove {self._partials[0].path} to start again"
             )
         return translated
 
     def save(self, lines: Sequence[str], prefixes: Sequence[str] | None) -> None:
-        """Records that the next lines are translated and written as well."""
+        """Records that the next lines are also translated and written."""
         self._read(lines, prefixes)
         for output in self.outputs:
             output.sync()
@@ -102,10 +102,10 @@ class ResumeState:
         _Record(self._record.settings, self._lines, self._hash.hexdigest(), sizes, hashes).save(self._path)
 
     def check_end(self) -> None:
-        """Refuses an input that ended before the last line that was translated before."""
+        """Refuses an input that ends before the last line translated earlier."""
         if self._lines < self._record.lines:
             raise InputError(
-                f"{self._record.lines} lines are translated already, but the input has only {self._lines}; is it "
+                f"{self._record.lines} lines are already translated, but the input has only {self._lines}; is it "
                 "another file?"
             )
 
@@ -117,19 +117,19 @@ class ResumeState:
 
 @contextmanager
 def resume_outputs(output: Path | None, alignments: Path | None, settings: Mapping[str, str]) -> Iterator[ResumeState]:
-    """Opens partial files, which stay if anything fails, and take their names when all is done.
+    """Opens partial files, which stay if anything fails, and get their names when complete.
 
     Args:
         output: the file of the translations.
         alignments: the file of the alignments, if there is one.
-        settings: what the translations depend on besides the input, for people.
+        settings: everything the translations depend on except the input, for people.
 
     Raises:
-        InputError: there is no output file, or it is complete already or cannot be written, or its partial file was
-            begun with other settings or by another program, or is written by another process.
+        InputError: there is no output file, it is already complete or cannot be written, or its partial file was begun
+            with other settings or by another program, or is being written by another process.
     """
     if output is None:
-        raise InputError("--resume continues a file; expected --output FILE as well")
+        raise InputError("--resume continues a file; give --output FILE too")
     files = [output] if alignments is None else [output, alignments]
     partials = [_Partial(path.with_name(f"{path.name}.partial")) for path in files]
     settings = dict(settings) | ({"--alignments": alignments.name} if alignments else {})
@@ -137,11 +137,11 @@ def resume_outputs(output: Path | None, alignments: Path | None, settings: Mappi
     with file_name_in_errors(str(output)):
         record = None
         if partials[0].path.exists():
-            with append_output(partials[0].path):  # refuses a file that another process writes
+            with append_output(partials[0].path):  # refuses a file that another process is writing
                 record = _Record.load(path)
         begun = record is not None and alignments is not None and record.settings.get("--alignments") == alignments.name
         if begun and files[-1].exists() and not partials[-1].path.exists():
-            files[-1].replace(partials[-1].path)  # killed between the renames below
+            files[-1].replace(partials[-1].path)  # if killed between the renames below
         for complete in filter(Path.exists, files):
             raise InputError(f"{complete} is complete; remove it to translate again, or leave out --resume")
         record = _continued(record, partials, settings)
@@ -152,7 +152,7 @@ def resume_outputs(output: Path | None, alignments: Path | None, settings: Mappi
         yield resumed
         resumed.check_end()
     with file_name_in_errors(str(output)):
-        for partial, complete in reversed([*zip(partials, files, strict=True)]):  # with the translations all is done
+        for partial, complete in reversed([*zip(partials, files, strict=True)]):  # the translations come last
             partial.path.replace(complete)
         path.unlink()
 
@@ -166,12 +166,12 @@ def _continued(record: _Record | None, partials: Sequence[_Partial], settings: d
     old, first = record.settings, partials[0].path
     if old != settings:
         changes = [
-            f"{name} was {old.get(name, 'not given')} and is {settings.get(name, 'not given')}"
+            f"{name} was {old.get(name, 'not given')} and is now {settings.get(name, 'not given')}"
             for name in {**old, **settings}
             if old.get(name) != settings.get(name)
         ]
         raise InputError(
-            f"{first} was begun with other settings: {', '.join(changes)}; give the same, or remove "
+            f"{first} was begun with other settings: {', '.join(changes)}; give the same ones, or remove "
             f"{first} to start again"
         )
     if len(record.sizes) != len(partials):
@@ -182,14 +182,12 @@ def _continued(record: _Record | None, partials: Sequence[_Partial], settings: d
         path, found = partial.path, partial.path.stat().st_size if partial.path.exists() else 0
         if found < size:
             raise InputError(
-                f"{path} has {found} bytes, expected at least the {size} that were written; remove {first} to "
-                "start again"
+                f"{path} has {found} bytes, expected at least the {size} written; remove {first} to start again"
             )
         partial.read(size)
         if partial.digest.hexdigest() != sha256:
             raise InputError(
-                f"the first {size} bytes of {path} are not those that were written; put them back, or remove {first} "
-                "to start again"
+                f"the first {size} bytes of {path} were changed; restore them, or remove {first} to start again"
             )
         os.truncate(path, size)
     return record

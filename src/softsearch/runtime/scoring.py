@@ -14,7 +14,7 @@ from softsearch.text.filters import Cleaner
 
 
 class ScoreWriter:
-    """Writes one line for each pair and sums up.
+    """Writes one line for each pair, and computes totals.
 
     A line holds log p(tgt, EOS | src), natural log, and the number of target tokens, EOS included; with ``tokens`` also
     the log probability of each token, in the order of the text, EOS last. Columns are separated by tabs, tokens by
@@ -59,15 +59,15 @@ def score_files(
     output: Path | None,
     tokens: bool,
 ) -> str:
-    """Scores the lines of ``tgt`` as translations of those of ``src``, in chunks, and returns the summary.
+    """Scores the lines of ``tgt`` as translations of those in ``src``, in chunks; returns the summary.
 
-    The files may be compressed. ``languages`` are ``src`` and ``tgt`` of :meth:`Translator.score`. ``output`` is
+    The files may be compressed. ``languages`` are :meth:`Translator.score`'s ``src`` and ``tgt``. ``output`` is
     written atomically; None is standard output.
 
     Raises:
         CorpusError: a file cannot be read, or the line counts differ.
-        InputError: a line has more tokens than the bundle takes; the chunks before it are written. Or the output
-            cannot be written.
+        InputError: a line has too many tokens for the bundle (the chunks before it are written), or the output cannot
+            be written.
     """
     clean = Cleaner(src=src, tgt=tgt, keep_empty=True)
     with open_output(output) as stream:

@@ -3,21 +3,21 @@
 ``encoder.onnx`` runs once per batch and returns the memory (``memory.i``, one entry per sentence) and the first caches
 (``cache.i``, ``[sentences, 1, ...]``). ``decoder_step.onnx`` gathers the caches by ``parents``, reads one token per
 hypothesis and returns the ``k`` best continuations and ``next_cache.i``: reordering needs no copy here, and only the
-candidates' probabilities leave the graph. ``slots.i``, ``[sentences, heads, slots, width]``, holds the keys and values
-of a Transformer for all rows of all steps and is never reordered; first is the source of a decoder-only one. With
-slots, ``cache.0`` is the bias of attention, ``[sentences, beams, slots]``, 0 where a hypothesis sees a slot; slots that
-none sees are dropped now and then. Where all tokens are wanted, ``all_log_probs`` holds the first ``all`` of them by
-id, unsorted; older bundles lack it. The step of a bundle with a shortlist reads ``shortlist``, the words that it
-computes if there are any: candidates and log probabilities are then of places in it.
+candidates' probabilities leave the graph. ``slots.i``, ``[sentences, heads, slots, width]``, holds a Transformer's keys
+and values for all rows of all steps and is never reordered; in a decoder-only one the source comes first. With slots,
+``cache.0`` is the attention bias, ``[sentences, beams, slots]``, 0 where a hypothesis sees a slot; slots that none sees
+are dropped from time to time. If all tokens are requested, ``all_log_probs`` holds the first ``all`` of them by id,
+unsorted; older bundles lack it. The step of a bundle with a shortlist reads ``shortlist``, the words to compute, if
+any; candidates and log probabilities are then indices into it.
 
-The encoder of a model that reads feature vectors has an input ``src_features``, ``[sentences, src_len, dim]``, a vector
-for each token, 0 at EOS and padding.
+The encoder of a model that reads feature vectors has an input ``src_features``, ``[sentences, src_len, dim]``, one
+vector for each token, 0 at EOS and padding.
 
-``decoder_block.onnx``, which older bundles lack, runs the step and the choice of a beam search several times, see
+``decoder_block.onnx``, which older bundles lack, runs the step and beam search's choice several times, see
 :mod:`softsearch.runtime.contract`.
 
-Where source and target share their embeddings, the encoder has an input ``embedding_table``, whose value is the
-constant of that name in ``decoder_step.onnx``.
+If source and target share embeddings, the encoder has an input ``embedding_table``, whose value is the constant of that
+name in ``decoder_step.onnx``.
 """
 
 import copy
@@ -61,7 +61,7 @@ _ORT_ERRORS = (
     ort_errors.RuntimeException,
     UnicodeDecodeError,  # a name, or a message that quotes one
 )
-_NO_MEMORY = "Available memory of"  # in the message of ONNX Runtime's allocator
+_NO_MEMORY = "Available memory of"  # part of a message of ONNX Runtime's allocator
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # from glibc's malloc.h
 _DTYPES = {"tensor(float)": "float32", "tensor(double)": "float64", "tensor(int64)": "int64", "tensor(bool)": "bool"}
 _COMPACT_EVERY = 2  # steps
@@ -70,12 +70,12 @@ _COMPACT_EVERY = 2  # steps
 class OnnxStepFunction(StepFunction):
     """A :class:`~softsearch.search.interface.StepFunction` over the graphs of a bundle; threads may share it.
 
-    A call runs on one thread: several batches in parallel use the cores better than several threads in one.
+    A call runs on one thread: parallel batches use the cores better than several threads in one batch.
 
     Raises:
         BundleError: a graph cannot be loaded, differs from the manifest or breaks the contract above, or the bundle is
             for other programming languages.
-        ConfigError: ONNX Runtime lacks the provider, or does not use it.
+        ConfigError: ONNX Runtime lacks or does not use the provider.
     """
 
     def __init__(self, bundle: Bundle, provider: Provider = "cpu") -> None:
@@ -114,7 +114,7 @@ class OnnxStepFunction(StepFunction):
 
     @property
     def has_block(self) -> bool:
-        """Whether :meth:`run_block` can be called: older bundles have no such graph, and it knows no shortlist."""
+        """Whether :meth:`run_block` can be called; older bundles have no such graph, and it supports no shortlist."""
         return self._block is not None and self._shortlist is None
 
     def without_alignments(self) -> "OnnxStepFunction":
@@ -188,7 +188,7 @@ class OnnxStepFunction(StepFunction):
         return candidates, state._replace(cache=cache, parents=in_place, position=state.position + 1)
 
     def _feeds(self, state: OnnxState) -> dict[str, NDArray[Any]]:
-        """The graph inputs that come from a state."""
+        """The graph inputs taken from a state."""
         words = state.words
         return {
             "parents": state.parents,
@@ -205,8 +205,8 @@ class OnnxStepFunction(StepFunction):
         """Runs at most ``steps`` steps of a beam search, fewer when every sentence is done.
 
         Args:
-            search: its settings and state by name, see :func:`softsearch.search.blocks.in_blocks`.
-            state: the step function's.
+            search: the search's settings and state by name, see :func:`softsearch.search.blocks.in_blocks`.
+            state: the step function's state.
             steps: at least 1.
 
         Returns:
@@ -225,7 +225,7 @@ class OnnxStepFunction(StepFunction):
         choices = read_choices(outputs, (steps, len(state.src_mask), beams, n_best), self.vocab_size)
         cache = tuple(outputs[f"next_{name}"] for name in self._cache)
         parents = choices["all_parents"]
-        rows = (len(state.src_mask), beams if len(parents) > 1 else state.parents.shape[1])  # that the last step read
+        rows = (len(state.src_mask), beams if len(parents) > 1 else state.parents.shape[1])  # read by the last step
         for name, value in zip(self._cache, cache, strict=True):
             axes = rows if name.startswith("cache.") else rows[:1]
             check_shape(DECODER_BLOCK, f"next_{name}", value.shape[: len(axes)], axes)
@@ -240,7 +240,7 @@ class OnnxStepFunction(StepFunction):
 
 
 def describe_onnx(model: bytes, *, checked: bool = False) -> dict[str, Any]:
-    """The inputs and outputs of an ONNX graph, which may be ``checked`` already, as in the manifest's ``graphs``.
+    """The inputs and outputs of an ONNX graph, as in the manifest's ``graphs``; it may be ``checked`` already.
 
     Raises:
         BundleError: ONNX Runtime cannot load the graph.
@@ -249,7 +249,7 @@ def describe_onnx(model: bytes, *, checked: bool = False) -> dict[str, Any]:
 
 
 def _describe(session: Any) -> dict[str, Any]:
-    """The inputs and outputs of a session: name, dtype and shape, with names for the dimensions that vary."""
+    """The inputs and outputs of a session: name, dtype and shape, with names for variable dimensions."""
     return {
         side: [
             {
@@ -280,15 +280,15 @@ def _session(model: bytes, what: str, provider: Provider = "cpu", *, checked: bo
     options.inter_op_num_threads = 1
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
-    options.log_severity_level = 4  # errors are raised; the log would repeat them
+    options.log_severity_level = 4  # errors are raised, and the log would repeat them
     # Memory plans are cached per input shape, and no two steps have the same shapes.
     options.enable_mem_pattern = False
     options.add_session_config_entry("session.use_env_allocators", "1")
-    if has_wide_int8(model):  # ONNX Runtime makes them uint8, which is exact on any processor but slower
+    if has_wide_int8(model):  # ONNX Runtime converts them to uint8: exact on any CPU, but slower
         options.add_session_config_entry("session.x64quantprecision", "1")
     options.add_session_config_entry("session.load_model_format", "ONNX")  # the format that was checked
     try:
-        # Constant folding takes memory without limit, and the exporter has done it already.
+        # Constant folding needs unlimited memory, and the exporter has already done it.
         session = onnxruntime.InferenceSession(
             model, options, providers=[name], disabled_optimizers=["ConstantFolding"]
         )
@@ -303,10 +303,10 @@ def _session(model: bytes, what: str, provider: Provider = "cpu", *, checked: bo
 
 @functools.cache
 def _manage_memory() -> None:
-    """Limits all sessions of this process together to half of the machine's memory, and lets glibc keep what is freed.
+    """Limits all sessions of this process to half of the machine's memory in total, and lets glibc keep freed memory.
 
-    A few bytes of a graph can ask for any amount, and Linux kills the process that uses it, or another one. Caches that
-    are copied between steps would be returned and asked for again each time: page faults, 5 % of a translation in int8.
+    A few bytes of a graph can request any amount, and Linux then kills this process or another one. Caches that are
+    copied between steps would be returned and requested again each time: page faults, 5 % of a translation in int8.
     """
     if not hasattr(os, "sysconf"):
         return  # on Windows
@@ -317,24 +317,24 @@ def _manage_memory() -> None:
     onnxruntime.create_and_register_allocator(arena, onnxruntime.OrtArenaCfg({"max_mem": half}))
     if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):  # glibc
         mallopt(_M_TRIM_THRESHOLD, 64 * 2**20)
-        mallopt(_M_MMAP_THRESHOLD, 32 * 2**20)  # the most that it takes
+        mallopt(_M_MMAP_THRESHOLD, 32 * 2**20)  # the maximum it accepts
 
 
 def _block_session(bundle: Bundle, provider: Provider) -> Any:
-    """A session of the block, with the constants of the step, which are in the bundle once."""
+    """A session of the block, with the step's constants, which the bundle holds only once."""
     what, block = f"bundle {bundle.path}: {DECODER_BLOCK}", bundle.files[DECODER_BLOCK]
     _check(block, what)
     return _session(with_constants(block, bundle.files[DECODER_STEP]), what, provider, checked=True)
 
 
 def _run(session: Any, outputs: list[str], feeds: dict[str, NDArray[Any]]) -> list[NDArray[Any]]:
-    # Keeping the caches as OrtValues (run_with_ort_values, IO binding) was measured: no faster, and slower at batch 1.
+    # Keeping the caches as OrtValues (run_with_ort_values, IO binding) was measured: not faster, and slower at batch 1.
     try:
         return list(session.run(outputs, feeds))
     except _ORT_ERRORS as error:
         if _NO_MEMORY in str(error):
             raise InputError(
-                "the model's graph asks for more than half of this machine's memory; translate fewer tokens at once, "
-                "with fewer hypotheses"
+                "the model's graph needs more than half of this machine's memory; translate fewer tokens at once, "
+                "or with fewer hypotheses"
             ) from error
         raise InputError(f"ONNX Runtime failed in the model's graph: {printable(str(error))}") from error

@@ -28,27 +28,27 @@ from softsearch.text.features import Features, read_features
 from softsearch.text.joint_sources import join_sources
 
 _BLOCK_BYTES = 4 * MAX_LINE_BYTES
-_SHOWN = 5  # of what a vocabulary lacks, and of terms
+_SHOWN = 5  # unknown words and terms to list
 _ENDS = "\r\n"
 _LINE_END = re.compile(rb"\r?\n?\Z")
-_Records = Callable[[Translation, int], list[dict[str, Any]]]  # of a line's translation, by the line's number
+_Records = Callable[[Translation, int], list[dict[str, Any]]]  # from a line's translation and number
 _Write = Callable[[Translation, int], None]
 
 
 @dataclass
 class ReviewWarnings:
-    """Lines of output that a person should look at."""
+    """Output lines that need a human review."""
 
     lines: int = 0  # written
     truncated: int = 0  # reached the length limit before the model ended them
-    unproven: int = 0  # exact search could not prove that they are the best
-    fewer_sentences: int = 0  # than the line of input
+    unproven: int = 0  # not proven to be the best by exact search
+    fewer_sentences: int = 0  # fewer than in the input line
     first: int = 0  # number of the first of these
-    unknown: Counter[str] = field(default_factory=Counter)  # what the vocabulary lacks, and how often the input has it
-    unknown_lines: int = 0  # with any of it
+    unknown: Counter[str] = field(default_factory=Counter)  # what the vocabulary lacks, with its frequency in the input
+    unknown_lines: int = 0  # lines with any of it
     first_unknown: int = 0  # number of the first of these
-    missing_terms: Counter[str] = field(default_factory=Counter)  # of a glossary, and how many translations lack them
-    lacking_terms: int = 0  # with any of these
+    missing_terms: Counter[str] = field(default_factory=Counter)  # glossary terms with their counts
+    lacking_terms: int = 0  # lines that lack any
     first_lacking: int = 0  # number of the first of these
     notes: list[str] = field(default_factory=list)  # on other files than that of the translations
 
@@ -70,7 +70,7 @@ class ReviewWarnings:
             self.first_lacking = self.first_lacking or number
 
     def messages(self, unit: str, *, paragraphs: bool) -> Iterator[str]:
-        """What to check, and what to do; ``unit`` names what a vocabulary consists of."""
+        """Warnings with advice; ``unit`` names the units of the vocabulary."""
         if self.truncated:
             yield (
                 f"{self.truncated:,} of {self.lines:,} translations {'was' if self.truncated == 1 else 'were'} cut off "
@@ -107,15 +107,15 @@ def _most_common(counts: Counter[str]) -> str:
 class Files:
     """Input and output files of a translation; None stands for standard input or output."""
 
-    input: Sequence[Path] = ()  # several sources of each sentence, one in each file
+    input: Sequence[Path] = ()  # one file, or one per source of each sentence
     output: Path | None = None
     alignments: Path | None = None  # JSON lines, one for each translation
-    prefixes: Path | None = None  # with which the translations must begin, line by line
-    features: Path | None = None  # feature vectors, instead of input or with a file of it
+    prefixes: Path | None = None  # required beginnings of the translations, line by line
+    features: Path | None = None  # feature vectors, instead of input or in addition to one file
     trace: Path | None = None  # JSON lines, one for each sentence
     confidence: Path | None = None  # JSON lines, one for each translation
     attention: Path | None = None  # a page or a picture of the first translations
-    text: Sequence[str] = ()  # lines to translate instead of those of files
+    text: Sequence[str] = ()  # lines to translate instead of files
 
 
 def translate_stream(
@@ -125,16 +125,16 @@ def translate_stream(
     *,
     resume: Mapping[str, str] | None = None,
 ) -> ReviewWarnings:
-    """Translates line by line, in order: one line of output for each line of input, or its n best.
+    """Translates line by line, in order: one output line, or the n best, for each input line.
 
     Output files are written atomically. With ``resume``, which describes the translator and the options, they grow as
-    ``NAME.partial``, and a second run continues those of one that was cut off. With the option ``n_best`` all
+    ``NAME.partial``, and a second run continues those of an interrupted one. With the option ``n_best`` all
     translations of a line are written, as `line ||| text ||| score`, with lines counted from 0 as in Moses.
 
     Raises:
-        InputError: the input is missing or not UTF-8, a line cannot be translated, or there is not one prefix for
-            each line; the blocks before it are written to standard output and devices. Or the output cannot be written,
-            or a partial one was begun with something else.
+        InputError: the input is missing or not UTF-8, a line cannot be translated, or the number of prefixes differs
+            from that of lines (the blocks before are written to standard output and devices); or the output cannot be
+            written, or a partial one was begun with something else.
     """
     _refuse_same_file(files)
     added = {"alignments": files.alignments or files.attention, "trace": files.trace, "confidence": files.confidence}
@@ -156,7 +156,7 @@ def translate_stream(
             own = None if prefixes is None else list(islice(prefixes, count))
             if own is not None and len(own) < count:
                 raise InputError(
-                    f"{files.prefixes} has {number + len(own)} lines and the input more; expected one prefix, which "
+                    f"{files.prefixes} has {number + len(own)} lines, fewer than the input; expected one prefix, which "
                     "may be empty, for each line"
                 )
             if resumed and lines and (done := resumed.skip(lines, own)):
@@ -212,7 +212,7 @@ def _refuse_same_file(files: Files) -> None:
     for (one, path), (what, other) in combinations(real.items(), 2):
         if path == other and (path.is_file() or not path.exists()):
             flag = what.replace("the ", "--")
-            raise InputError(f"{named[one]} is named for {one} and for {what}; give {flag} another file")
+            raise InputError(f"{named[one]} is given for {one} and for {what}; give {flag} another file")
 
 
 def _format(translation: Translation, index: int, *, n_best: bool, end: str) -> str:
@@ -256,7 +256,7 @@ def _json_lines(records: Sequence[dict[str, Any]]) -> str:
 
 
 def _blocks(source: IO[bytes], path: Path | None, *, keep_ends: bool = False) -> Iterator[list[str]]:
-    """Yields decoded lines in blocks; from a terminal, one line at a time, so that each is answered at once."""
+    """Yields decoded lines in blocks; from a terminal, one line at a time, so that each is answered immediately."""
     name = "standard input" if path is None else str(path)
     most = 1 if source.isatty() else BLOCK_LINES
     block: list[str] = []
@@ -309,13 +309,13 @@ def _sources(
     if read != len(features):
         lines = "more" if read > len(features) else read
         raise InputError(
-            f"{files.features} has {len(features)} examples and {first} has {lines} lines; expected a line for "
+            f"{files.features} has {len(features)} examples and {first} has {lines} lines; expected one line for "
             "each example"
         )
 
 
 def _joined_blocks(source: IO[bytes], paths: Sequence[Path]) -> Iterator[list[str]]:
-    """Yields blocks of lines that join the sources of all files; the first file is already open."""
+    """Yields blocks of lines that join the sources from all files; the first file is already open."""
     with ExitStack() as stack:
         opened = [source, *(stack.enter_context(_open_input(path)) for path in paths[1:])]
         rows, read = zip_longest(*map(chain.from_iterable, map(_blocks, opened, paths))), 0
@@ -344,4 +344,4 @@ def _open_input(path: Path | None) -> Iterator[IO[bytes]]:
 
 
 def _unreadable(name: str, error: OSError) -> InputError:
-    return InputError(f"{name} cannot be read ({error.strerror}); expected lines of text, check what it is")
+    return InputError(f"{name} cannot be read ({error.strerror}); expected a file with lines of text")

@@ -1,4 +1,4 @@
-"""Systems that translate: a bundle, a checkpoint that the lab has opened, or an ensemble of either."""
+"""Systems that translate: a bundle, a checkpoint opened by the lab, or an ensemble of either."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,40 +30,40 @@ from softsearch.text.vocabulary import UNK, with_eos
 if TYPE_CHECKING:
     from softsearch.search.terms import Terms
 
-_TOLERANCE = 1e-4  # nats by which the score of a target may differ for rounding
-BATCH_TOKENS = 1024  # the maximum of source tokens in a batch, padding included
+_TOLERANCE = 1e-4  # nats by which rounding may change the score of a target
+BATCH_TOKENS = 1024  # maximum source tokens in a batch, padding included
 
 
 @dataclass(frozen=True, kw_only=True)
 class System:
-    """A model, or several that translate together, and the tokenizers."""
+    """A model, or several that translate together, with tokenizers."""
 
-    name: str  # unique among those that were opened together
-    origin: str  # path of the checkpoint or bundle; of an ensemble all of them
+    name: str  # unique among systems opened together
+    origin: str  # path of the checkpoint or bundle; an ensemble's are listed
     backend: str  # torch, onnx or mixed
-    architecture: str  # the model config's name, as rnnsearch; of an ensemble several
+    architecture: str  # the model config's name, such as rnnsearch; an ensemble's are listed
     step_fn: StepFunction
     tokenizers: Tokenizers
     parameters: int
-    size_bytes: int  # of the weights; of a bundle all its files
+    size_bytes: int  # size of the weights, or of all files of a bundle
     text_form: Literal["plain", "lc_tok"]
     src_lang: str
     tgt_lang: str
-    source: Any = None  # the ParallelSource that a checkpoint was trained on; None of a bundle
-    metrics: Mapping[str, Any] = field(default_factory=dict)  # config of a checkpoint's metrics, by name
+    source: Any = None  # the ParallelSource that a checkpoint was trained on; None for a bundle
+    metrics: Mapping[str, Any] = field(default_factory=dict)  # a checkpoint's configured metrics, by name
     described: str = ""  # the origin of the weights, for people: the path and the step
-    guided: bool = False  # whether its attention was trained on links; False of a bundle
-    max_src_tokens: int | None = None  # of a sentence, EOS included; None without a limit
+    guided: bool = False  # whether its attention was trained on links; False for a bundle
+    max_src_tokens: int | None = None  # per sentence, EOS included; None without a limit
 
     def score(self, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]]) -> list[PairScore]:
         """The log probability of every translation, given as token ids without EOS.
 
-        Log probabilities of tokens are in the order of the text, EOS last.
+        Tokens' log probabilities are in the order of the text, EOS last.
 
         Raises:
-            InputError: there are more sources than translations or fewer, or the model returned NaN.
+            InputError: the numbers of sources and translations differ, or the model returned NaN.
         """
-        starts = [*map(languages_of(self.tokenizers[0]).start, src)]  # of which the probability is 1
+        starts = [*map(languages_of(self.tokenizers[0]).start, src)]  # these tokens have probability 1
         begun = [[*start, *ids] for start, ids in zip(starts, tgt, strict=True)] if any(starts) else tgt
         scores = score_pairs(self.step_fn, src, begun, batch_tokens=BATCH_TOKENS)
         if any(starts):
@@ -75,10 +75,10 @@ class System:
 
 
 def open_bundle(bundle: Bundle | Path | str, provider: Provider = "cpu") -> System:
-    """Opens a bundle as a system, given as a Bundle or as its folder.
+    """Opens a bundle, given as a Bundle or its folder, as a system.
 
     Raises:
-        BundleError: it is missing, altered, inconsistent or of a newer format.
+        BundleError: it is missing, altered or inconsistent, or has a newer format.
         ConfigError: ONNX Runtime does not use the provider.
     """
     if not isinstance(bundle, Bundle):
@@ -104,9 +104,9 @@ def open_bundle(bundle: Bundle | Path | str, provider: Provider = "cpu") -> Syst
 
 
 def with_separate_inputs(systems: Sequence[System], inputs: int) -> list[System]:
-    """Makes each system read its own source of a line with several, ``a man <and> un homme``.
+    """Makes each system read its own source from lines with several sources, ``a man <and> un homme``.
 
-    The sources are in the order of the systems. Models of ``data=multi_source`` read all of them, as they are.
+    The sources are in the order of the systems. Models of ``data=multi_source`` read all of them, unchanged.
 
     Args:
         systems: the systems.
@@ -121,7 +121,7 @@ def with_separate_inputs(systems: Sequence[System], inputs: int) -> list[System]
         return list(systems)
     if any(several) or inputs != len(systems):
         models = f"{len(systems)} models, {sum(several)} of them with several sources"
-        raise ConfigError(f"{inputs} inputs for {models}; expected one for all, or one for each model of one source")
+        raise ConfigError(f"{inputs} inputs for {models}; expected one for all, or one for each model with one source")
     joint = JointSources(tokenizers)
     return [
         replace(
@@ -142,14 +142,14 @@ def combine(
     language_model_weight: float = 0.0,
     shortlist: Shortlist | None = None,
 ) -> System:
-    """Combines systems into an :class:`~softsearch.search.ensemble.Ensemble`, as one system.
+    """Combines systems into one system with an :class:`~softsearch.search.ensemble.Ensemble`.
 
-    The source is encoded with the first system's tokenizer. For a system whose tokenizer differs, the ids are reversed,
-    or decoded and encoded again. The lowest limit on the source length applies. A shortlist, in the first system's ids,
-    restricts every member.
+    The source is encoded with the first system's tokenizer. For a system with a different tokenizer, the ids are
+    reversed, or decoded and encoded again. The lowest limit on the source length applies. A shortlist, in the first
+    system's ids, restricts all members.
 
     Raises:
-        ConfigError: the target vocabularies differ or run in different directions, a weight is wrong, or the language
+        ConfigError: the target vocabularies or their directions differ, a weight is wrong, or the language
             model translates.
     """
     first, *others = systems
@@ -182,7 +182,7 @@ def combine(
 
 
 def _check_reads_no_source(language_model: System) -> None:
-    """Checks that a language model scores a target the same after two different sources."""
+    """Checks that a language model gives a target the same score for two different sources."""
     token = language_model.tokenizers[0].vocab_size - 1
     one, other = language_model.score([[UNK], [token]], [[UNK], [UNK]])
     if abs(one.log_prob - other.log_prob) > _TOLERANCE:
@@ -193,7 +193,7 @@ def _check_reads_no_source(language_model: System) -> None:
 
 
 def shortlisted(step_fn: StepFunction, shortlist: Shortlist) -> StepFunction:
-    """A step function over the words of a shortlist; a bundle's graphs compute these alone if they can."""
+    """A step function over the words of a shortlist; a bundle's graphs compute only these if they can."""
     if isinstance(step_fn, OnnxStepFunction):
         return step_fn.with_shortlist(shortlist)
     return ShortlistStep(step_fn, shortlist)
@@ -206,10 +206,10 @@ def without_alignments(system: System) -> System:
 
 
 def rescoring_model(system: System, tokenizers: Tokenizers) -> RescoringModel:
-    """A system as a model that scores, or proposes, translations for a searching model with ``tokenizers``.
+    """A system wrapped as a model that scores or proposes translations for a searching model with ``tokenizers``.
 
     If the pieces are the same, so are the ids, reversed if the system writes in the other direction. Otherwise the text
-    is decoded and encoded again with this system's own segmentation.
+    is decoded and encoded again with the system's own segmentation.
     """
     (src, tgt), (own_src, own_tgt) = tokenizers, system.tokenizers
     step_fn = without_alignments(system).step_fn
@@ -225,11 +225,11 @@ def translation_texts(
 ) -> list[str]:
     """The texts of a system's translations, one for each source, given as text and as token ids.
 
-    With a ``dictionary``, unknown words are replaced, see :class:`UnknownWords`. The attention that this needs is
-    computed again by forced decoding, so that it works after any search.
+    With a ``dictionary``, unknown words are replaced, see :class:`UnknownWords`. The attention for this is computed
+    again by forced decoding, so it works after any search.
 
     Raises:
-        ConfigError: the system is not over words, or has no attention.
+        ConfigError: the system does not use words, or has no attention.
     """
     texts = [system.tokenizers[1].decode(hypothesis.tokens) for hypothesis in hypotheses]
     if dictionary is None:
@@ -237,7 +237,7 @@ def translation_texts(
     replace_unknown = UnknownWords(*system.tokenizers, dictionary)
     if not system.step_fn.has_attention:
         raise ConfigError(
-            f"{system.origin} has no attention, which replacing unknown words needs; leave the option out"
+            f"{system.origin} has no attention, which is needed to replace unknown words; leave the option out"
         )
     indices = [index for index, hypothesis in enumerate(hypotheses) if UNK in hypothesis.tokens]
     tgt = [hypotheses[index].tokens for index in indices]
@@ -272,7 +272,7 @@ def trace_parts(
     prefixes: Sequence[Sequence[int]] | None = None,
     terms: "Sequence[Terms | None] | None" = None,
 ) -> Iterator[dict[str, Any]]:
-    """What a system's search does with sources, given as text and token ids; each is searched when it is asked for.
+    """Lazily yields traces of a system's search for sources, given as text and token ids.
 
     Raises:
         ConfigError: the search is neither greedy nor a beam search.

@@ -1,6 +1,6 @@
-"""What a translation must contain, in the units of a model: terms of a glossary, and text that is copied.
+"""Required contents of translations in a model's units: glossary terms, and text to copy.
 
-Text to copy that the vocabulary cannot write is written as UNK, which is replaced afterwards.
+Text to copy that the vocabulary cannot write becomes UNK, which is replaced afterwards.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,18 +19,18 @@ from softsearch.text.keep import Kept
 from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.text.vocabulary import UNK
 
-_PLACEHOLDER = "\U0010fe00"  # a private character, which UNK writes
+_PLACEHOLDER = "\U0010fe00"  # a private character that stands for UNK
 
 
 class Required(NamedTuple):
-    """What the translation of a sentence must contain."""
+    """The required contents of a sentence's translation."""
 
-    terms: Terms | None  # that the model can write
+    terms: Terms | None  # those that the model can write
     unwritable: tuple[Term, ...] = ()
-    placeholders: tuple[Kept, ...] = ()  # to copy where the translation has UNK
+    placeholders: tuple[Kept, ...] = ()  # text to copy in place of UNK
 
     def missing_in(self, tokens: Sequence[int]) -> tuple[str, ...]:
-        """The terms, in the source's language, that a translation, given as tokens without EOS, lacks."""
+        """The terms, in the source's language, that a translation (tokens without EOS) lacks."""
         lacking: list[Term] = list(self.unwritable)
         if self.terms is not None:
             lacking += [t for t, n in zip(self.terms.required, self.terms.missing_in(tokens), strict=True) if n]
@@ -38,12 +38,12 @@ class Required(NamedTuple):
 
 
 class TermEncoder:
-    """Finds in sentences what their translations must contain.
+    """Encodes the required contents of translations.
 
     Args:
-        tokenizer: of the target.
-        vocab_size: of the model's target, of which its tokenizer may lack the last ones.
-        form: of plain text as the model writes it; None if the model writes plain text.
+        tokenizer: the target's tokenizer.
+        vocab_size: the model's target vocabulary size; the tokenizer may lack the last ids.
+        form: turns plain text into the form that the model writes; None if it writes plain text.
     """
 
     def __init__(
@@ -51,11 +51,11 @@ class TermEncoder:
     ) -> None:
         self._tokenizer, self._vocab_size, self._form = tokenizer, vocab_size, form
         self._spell = lru_cache(100_000)(self._spelled)
-        self._terms = lru_cache(32)(self._automaton)  # of a few MB each
+        self._terms = lru_cache(32)(self._automaton)  # a few MB each
 
     @cached_property
     def texts(self) -> list[str]:
-        """What each token writes, see :func:`texts_of_ids`."""
+        """The text of each token, see :func:`texts_of_ids`."""
         texts = texts_of_ids(self._tokenizer)
         texts[UNK] = _PLACEHOLDER
         return texts + [""] * (self._vocab_size - len(texts))
@@ -65,15 +65,15 @@ class TermEncoder:
         return Spelling(self.texts)
 
     def require(self, wanted: Wanted | None) -> Required:
-        """What a translation must contain, in the model's units; alternatives that cannot be written are left out.
+        """The required contents in the model's units, without alternatives that the model cannot write.
 
         Raises:
-            ConfigError: text is to be copied by a model of tokenised text.
+            ConfigError: a model of tokenised text cannot copy text.
         """
         terms, kept = wanted or Wanted()
         if kept and self._form is not None:
             raise ConfigError(
-                "the model reads lower-cased, tokenised text, of which nothing can be kept; leave out keep"
+                "the model reads lower-cased, tokenised text, which cannot be kept unchanged; leave out keep"
             )
         placeholders = tuple(each for each in kept if not self._copies(each.text))
         copied = [each.text for each in kept if each not in placeholders]
@@ -97,7 +97,7 @@ class TermEncoder:
         hypotheses: Sequence[Hypothesis],
         texts: Sequence[str],
     ) -> tuple[list[str], list[tuple[str, ...]]]:
-        """The texts of translations, with the text to copy, and the terms that each lacks."""
+        """The texts of translations, with the copied text, and the terms that each lacks."""
         missing = [each.missing_in(found.tokens) for each, found in zip(required, hypotheses, strict=True)]
         sources, src = [part.text for part in parts], [part.ids for part in parts]
         return fill_placeholders(system, sources, src, [r.placeholders for r in required], hypotheses, texts), missing
@@ -106,10 +106,10 @@ class TermEncoder:
         return Terms(required, self._spelling)
 
     def _copies(self, text: str) -> bool:
-        """Whether the vocabulary writes exactly this text."""
+        """Whether the vocabulary can write exactly this text."""
         return self._spell(text) == text[:: -1 if self._tokenizer.reverse else 1]
 
     def _spelled(self, text: str) -> str:
-        """A text of the target as the tokens write it, or "" if the vocabulary lacks a part of it."""
+        """A target text as the tokens write it, or "" if the vocabulary lacks a part of it."""
         ids = self._tokenizer.encode(text if self._form is None else self._form(text))
         return "" if UNK in ids else "".join(self.texts[token] for token in ids).strip(" ")

@@ -36,23 +36,23 @@ _BREAKS = tuple(
 class Translation:
     """The best translation of a line; if the line was split, the translations of its parts, joined by spaces.
 
-    Those of the sentences of a paragraph are joined by what stood between them.
+    The sentences of a paragraph are joined by the original text between them.
 
     Attributes:
-        text: the translation, one line; of a paragraph, as many as its lines.
+        text: the translation, one line; for a paragraph, as many lines as in the source.
         score: the log probability after the length penalty; higher is better.
         log_prob: the natural log of the probability.
         truncated: the length limit was reached before the model ended the sentence.
         src_pieces: the source in the model's units, in the order of the text, with the final ``</s>``.
         tgt_pieces: the translation likewise, with the final ``</s>`` unless truncated.
-        alignments: the weights of attention, ``[len(tgt_pieces), len(src_pieces)]``, if asked for.
-        fewer_sentences: the source line has more sentences, so that some may be missing; expected one on each line.
-        unknown: what the source vocabulary lacks of the line: characters, or words of a model over words.
-        missing_terms: the terms of a glossary, in the source's language, whose translations are not in ``text``.
-        optimal: of exact search, whether this is proven to be the model's best translation.
+        alignments: the attention weights, ``[len(tgt_pieces), len(src_pieces)]``, if requested.
+        fewer_sentences: the source line has more sentences, so some may be missing; one per line is expected.
+        unknown: parts of the line that the source vocabulary lacks: characters, or words if the model uses words.
+        missing_terms: glossary terms, in the source's language, whose translations are not in ``text``.
+        optimal: for exact search, whether this is proven to be the model's best translation.
         alternatives: with ``n_best`` above 1, the next best ones, best first.
-        confidence: with ``confidence=True``, how sure the model is of it; None of a line without text.
-        traces: with ``trace=True``, what the search of each part did, see docs/search.md.
+        confidence: with ``confidence=True``, the model's confidence in it; None for a line without text.
+        traces: with ``trace=True``, a record of the search for each part, see docs/search.md.
     """
 
     text: str
@@ -77,15 +77,15 @@ class Translation:
 
 
 class Part(NamedTuple):
-    """A line, or a part of it that the model can take at once."""
+    """A line, or a part of it that fits into the model."""
 
     text: str
     ids: Sequence[int]
-    wanted: "Wanted | None" = None  # what its translation must contain
+    wanted: "Wanted | None" = None  # required contents of its translation
 
 
 def with_wanted(sources: list[list[Part]], control: "Control | None") -> list[list[Part]]:
-    """The parts with what their translations must contain."""
+    """The parts, with the required contents of their translations."""
     if control is None:
         return sources
     return [[part._replace(wanted=control.find(part.text)) for part in line] for line in sources]
@@ -94,14 +94,14 @@ def with_wanted(sources: list[list[Part]], control: "Control | None") -> list[li
 def feature_parts(
     features: Features, texts: Sequence[str] | None, tokenizer: SentencePieceTokenizer, limit: int, first: int
 ) -> Iterator[list[Part]]:
-    """Makes one part of each source of feature vectors; ``limit`` tokens, EOS counted, are too many.
+    """Makes one part for each example of feature vectors; ``limit`` tokens, EOS included, are too many.
 
     ``texts`` come with the vectors, if the model reads them; ``first`` is the number of the first example, for
     messages.
 
     Raises:
-        InputError: there are too many vectors or tokens, there is not one text for each example of a model that reads
-            them, or the vocabulary is not that of a model of features.
+        InputError: there are too many vectors or tokens, the number of texts differs from that of examples, or the
+            vocabulary is not that of a model of features.
         CorpusError: type, shape or a value is wrong.
     """
     check_features(features, "features")
@@ -125,10 +125,10 @@ def feature_parts(
 
 
 def source_lines(lines: Iterable[str] | None, first: int) -> Iterable[str]:
-    """Source lines that are text; ``first`` is the number of the first one.
+    """Checks that source lines are text; ``first`` is the number of the first one.
 
     Raises:
-        InputError: there are none, or one is not text.
+        InputError: there are no lines, or one is not text.
     """
     if lines is None:
         raise InputError("expected lines of text, or features for a model that reads them")
@@ -136,7 +136,7 @@ def source_lines(lines: Iterable[str] | None, first: int) -> Iterable[str]:
 
 
 def text_lines(name: str, lines: Iterable[str], first: int) -> Iterator[str]:
-    """Yields lines that are text; ``first`` is the number of the first one.
+    """Yields lines, and checks that they are text; ``first`` is the number of the first one.
 
     Raises:
         InputError: one is not text.
@@ -152,15 +152,15 @@ def text_lines(name: str, lines: Iterable[str], first: int) -> Iterator[str]:
 
 
 def encode_whole(encode: Callable[[str], list[int]], line: str, where: str, limit: int) -> list[int]:
-    """Encodes a text without splitting it; a blank one has no ids; ``limit`` tokens, EOS counted, are too many.
+    """Encodes a text without splitting it; a blank one has no ids; more than ``limit`` tokens, with EOS, are refused.
 
     Raises:
-        InputError: it has too many tokens; ``where`` is in the message.
+        InputError: it has too many tokens; the message contains ``where``.
     """
     ids = [] if is_blank(line) else encode(line)
     if len(ids) >= limit:
         raise InputError(
-            f"{where} has {len(ids) + 1} tokens, EOS counted; expected at most {limit}, so put one sentence on each "
+            f"{where} has {len(ids) + 1} tokens, EOS included; expected at most {limit}, so put one sentence on each "
             "line or remove the pair from both sides"
         )
     return ids
@@ -177,7 +177,7 @@ class Candidate(NamedTuple):
 
 
 def join_confidences(parts: Sequence["Confidence | None"]) -> "Confidence | None":
-    """The confidence in joined translations, where it is measured."""
+    """The confidence in joined translations, if it was measured."""
     measured = [part for part in parts if part is not None]
     return measured[0].followed_by(measured[1:]) if measured else None
 
@@ -185,7 +185,7 @@ def join_confidences(parts: Sequence["Confidence | None"]) -> "Confidence | None
 def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:
     """Halves a text until every part ``fits``, at the strongest break near the middle.
 
-    Only white space around the parts is dropped; single characters are never split.
+    Only white space around the parts is dropped; no character is split.
     """
     text = text.strip()
     if len(text) <= 1 or fits(text):
@@ -211,9 +211,9 @@ def join_all(
     src_lang: str,
     traces: Iterator[dict[str, Any]] | None = None,
 ) -> Translation:
-    """Joins the candidates of a line's parts: its n-th best translation is made of their n-th best.
+    """Joins the candidates of a line's parts: its n-th best translation consists of their n-th best.
 
-    Of ``traces`` it takes the next ones, one for each part. ``src_lang`` is that of :func:`join`.
+    It takes the next ``traces``, one for each part. ``src_lang`` is as in :func:`join`.
     """
     if not parts:
         return Translation("", 0.0, 0.0, False, (), (), None)
@@ -224,7 +224,7 @@ def join_all(
 def join(search: Search, tokenizers: Tokenizers, candidates: Sequence[Candidate], src_lang: str) -> Translation:
     """Joins the translations of a line's parts, one for each, in the order of the text.
 
-    ``src_lang`` is the language of the line, as ``en``, or ``en+fr`` of several sources, or "".
+    ``src_lang`` is the line's language, such as ``en``, or ``en+fr`` for several sources, or "".
     """
     src_tokenizer, tgt_tokenizer = tokenizers
     hypotheses = [candidate.hypothesis for candidate in candidates]
@@ -232,7 +232,7 @@ def join(search: Search, tokenizers: Tokenizers, candidates: Sequence[Candidate]
     scores = [hypothesis.score for hypothesis in hypotheses]
     line = " ".join(candidate.part.text for candidate in candidates)
     languages = src_lang.split("+")
-    # A translation is one line, whatever the reader takes for a line end.
+    # A translation must be one line, whichever characters a reader treats as line ends.
     text = " ".join(" ".join(candidate.text for candidate in candidates).splitlines())
     return Translation(
         text=text,
@@ -264,7 +264,7 @@ def _unknown(tokenizer: SentencePieceTokenizer, part: Part) -> list[str]:
 def _joint_score(search: Search, scores: Sequence[float], lengths: Sequence[int]) -> float:
     """The search's score for the joined translation of parts with these scores and numbers of tokens.
 
-    A coverage penalty is the mean of the parts', weighted by their norms.
+    The coverage penalty is the mean over the parts, weighted by their norms.
     """
 
     def per_nat(length: int) -> float:
@@ -275,7 +275,7 @@ def _joint_score(search: Search, scores: Sequence[float], lengths: Sequence[int]
 
 
 def _block_diagonal(blocks: Sequence[NDArray[np.float32]]) -> NDArray[np.float32] | None:
-    """The attention of a split line: zero between a part and the sources of the others."""
+    """The attention of a split line: zero between a part and the other parts' sources."""
     if len(blocks) <= 1:
         return blocks[0] if blocks else None
     corners = np.cumsum([(0, 0), *(block.shape for block in blocks)], axis=0)

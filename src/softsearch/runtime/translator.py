@@ -1,4 +1,4 @@
-"""Translator: lines of text in, translations out, over verified bundles."""
+"""Translator: translates lines of text with verified bundles."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from softsearch.search.confidence import Confidence
     from softsearch.text.keep import Keep
 
-BLOCK_LINES = 1024  # of a stream, translated together: enough to fill batches with sentences of similar length
+BLOCK_LINES = 1024  # lines of a stream translated together: enough to fill batches with sentences of similar length
 BundleLike = Bundle | Path | str
 
 
@@ -57,26 +57,26 @@ class Translator:
     Args:
         bundle: an open bundle or its folder; several form an ensemble, which uses the first one's tokenizers and
             recommended search.
-        weights: of an ensemble's members; equal by default.
-        average: of an ensemble: what is averaged, ``log_probs``, ``unnormalised_log_probs`` or ``probs``.
+        weights: weights of an ensemble's members; equal by default.
+        average: what an ensemble averages: ``log_probs``, ``unnormalised_log_probs`` or ``probs``.
         language_model: a bundle of the target language, for shallow fusion.
-        language_model_weight: of its log probabilities.
+        language_model_weight: weight of its log probabilities.
         rescore: bundles that score the results of beam search; with any, the default search is ``rerank``.
-        shortlist: translate with this many frequent words, and the source's likely ones, of the first bundle's
-            shortlist.
-        batch_tokens: the maximum of source tokens in a batch, padding included; by default 2,560 divided by the
-            hypotheses of a sentence.
+        shortlist: use only this many frequent words, and the source's likely ones, from the first bundle's shortlist.
+        batch_tokens: maximum source tokens in a batch, padding included; by default 2,560 divided by the hypotheses per
+            sentence.
         threads: batches translated in parallel; by default one for each core that this process may use.
-        tokenized: of a model of ``lc_tok`` text: lines and translations are so; else they are plain text.
-        provider: of ONNX Runtime: ``cpu``, ``cuda``, ... or ``auto``, the first that is installed, the CPU last.
+        tokenized: for a model of ``lc_tok`` text: whether lines and translations have this form; otherwise they are
+            plain text.
+        provider: ONNX Runtime's: ``cpu``, ``cuda``, ... or ``auto``, the first one installed, the CPU last.
         inputs: sources in a line, ``a man <and> un homme``, one for each bundle.
-        glossary: terms that translations must contain, a file or translations by source term.
-        glossary_bonus: nats by which a translation with a term ranks higher; by default it must contain the terms.
-        keep: finds text that translations copy as it stands, see `Keep`.
-        misspelt: catches unknown names, which are refused with the nearest option.
+        glossary: terms that translations must contain: a file, or a mapping from source terms to translations.
+        glossary_bonus: nats by which a translation with a term ranks higher; by default terms are required.
+        keep: finds text that translations copy unchanged, see `Keep`.
+        misspelt: catches unknown names, which are refused with the closest option.
 
     Raises:
-        BundleError: a bundle is missing, altered, inconsistent or of a newer format.
+        BundleError: a bundle is missing, altered or inconsistent, or has a newer format.
         ConfigError: bundles do not fit together, a weight is wrong, there is no shortlist, or ONNX Runtime does not
             use the provider.
     """
@@ -107,7 +107,7 @@ class Translator:
             )
         bundles = [bundle] if isinstance(bundle, Bundle | Path | str) else list(bundle)
         if not bundles:
-            raise ConfigError("no bundle is given; expected the folder of one, or several for an ensemble")
+            raise ConfigError("no bundle is given; expected a bundle's folder, or several for an ensemble")
         first = bundles[0] if isinstance(bundles[0], Bundle) else Bundle.open(bundles[0])
         members = [open_bundle(path, provider) for path in (first, *bundles[1:])]
         fused = None if language_model is None else open_bundle(language_model, provider)
@@ -127,7 +127,7 @@ class Translator:
         scorers = [open_bundle(path, provider) for path in rescore]
         self._rescorers = [rescoring_model(scorer, self.system.tokenizers) for scorer in scorers]
         max_src_tokens = min(s.max_src_tokens for s in (*members, *scorers) if s.max_src_tokens is not None)
-        self._is_plain = self.system.text_form == "lc_tok" and not tokenized  # which the model does not read itself
+        self._is_plain = self.system.text_form == "lc_tok" and not tokenized  # which the model itself does not read
         self.encoder = LineEncoder(
             self.system.tokenizers,
             max_src_tokens,
@@ -155,33 +155,34 @@ class Translator:
         first_line: int = 1,
         **options: Any,
     ) -> list[Translation]:
-        """Translates lines of one sentence; a line too long for the model is split into parts.
+        """Translates lines with one sentence each; a line too long for the model is split into parts.
 
-        Blank lines are translated as "" without the model; line ends inside a line are spaces.
+        Blank lines give "" without the model; line ends inside a line are read as spaces.
 
         Args:
             lines: the text.
-            features: ``[examples, positions, dim]``, instead of lines or with them, as the model reads them.
-            search: its name, as ``beam``, by default as the first bundle recommends; or one with options of its own.
-            prefixes: the text with which the translation of each line, or of its first part, must begin; "" for any.
-            replace_unknown: for models over words: unknown words' translations by source word; True copies all.
-            paragraphs: lines are text of any length; it is split into sentences, and what stands between them stays.
-            markup: lines are fragments of XML or HTML, whose tags come back in the translations.
-            trace: with what beam search did, see docs/search.md; it searches once more, in single steps.
-            confidence: with how sure the model is of each translation, which it is made to write once more.
-            agreement: with confidence, and in it the agreement with this many samples.
+            features: ``[examples, positions, dim]``, instead of lines or together with them, as the model needs.
+            search: its name, such as ``beam``, by default the first bundle's recommendation; or a strategy with its own
+                options.
+            prefixes: the required beginning of each line's translation, or of that of its first part; "" for none.
+            replace_unknown: for models of words: translations of unknown words by source word; True copies all.
+            paragraphs: lines are text of any length; it is split into sentences, and the text between them is kept.
+            markup: lines are fragments of XML or HTML, whose tags are put back into the translations.
+            trace: also return a record of the beam search, see docs/search.md; this searches again, in single steps.
+            confidence: also return the confidence in each translation, which the model is forced to write again.
+            agreement: with confidence: include the agreement with this many samples.
             first_line: the number of the first line, for messages.
-            options: of the search, as in docs/search.md, ``rescore_weights``, ``rescore_length_penalty``, by default as
-                the first bundle recommends; ``glossary``, ``glossary_bonus``, ``keep``, instead of the Translator's;
+            options: search options, as in docs/search.md, ``rescore_weights`` and ``rescore_length_penalty``, by default
+                as the first bundle recommends; ``glossary``, ``glossary_bonus``, ``keep``, instead of the Translator's;
                 ``tgt``, ``src``: languages to write and read; ``head``: of the alignments, as "layer 0, head 0".
 
         Returns:
             One translation for each line, with up to ``n_best - 1`` alternatives.
 
         Raises:
-            InputError: lines, features or prefixes are missing or not what the model takes, or it returned NaN.
+            InputError: lines, features or prefixes are missing or do not fit the model, or it returned NaN.
             ConfigError: an option is unknown or does not fit the model, or the splitter of paragraphs is missing.
-            CorpusError: the features have another type or shape, or a value is not finite.
+            CorpusError: the features have the wrong type or shape, or a value is not finite.
         """
         control = self._with_control(*(options.pop(name, None) for name in ("glossary", "glossary_bonus", "keep")))
         texts: Sequence[SplitText] | None = None
@@ -210,24 +211,24 @@ class Translator:
         samples: int | None = None,
         head: str | None = None,
     ) -> list[Translation]:
-        """Translates lines that a `LineEncoder` has encoded.
+        """Translates lines encoded by a `LineEncoder`.
 
         Args:
             sources: the parts of each line.
             strategy: the search.
-            prefixes: the ids with which the translation of each line's first part must begin.
+            prefixes: the ids that the translation of each line's first part must begin with.
             replace_unknown: see `translate`.
             trace: see `translate`.
-            samples: with confidence, and the agreement with this many samples, if any; None: without.
+            samples: number of samples for confidence and agreement; 0: without agreement; None: without confidence.
             head: see `translate`.
 
         Raises:
-            SoftsearchError: as `translate`.
+            SoftsearchError: as in `translate`.
         """
         system = self.system if needs_alignments(strategy) else self._without_alignments
         if system is self.system and not system.step_fn.has_attention:
             raise ConfigError(
-                f"{system.origin} has no attention, which alignments, markup and a coverage penalty need; leave it out"
+                f"{system.origin} has no attention, but alignments, markup and coverage penalties need it; omit them"
             )
         parts = [part for line in sources for part in line]
         src, starts = [part.ids for part in parts], self.encoder.starts(sources, prefixes)
@@ -266,7 +267,7 @@ class Translator:
             options: those of ``translate``, without prefixes.
 
         Raises:
-            SoftsearchError: as ``translate``.
+            SoftsearchError: as in ``translate``.
         """
         source, first_line = text_lines("lines", lines, 1), 1
         while block := list(islice(source, BLOCK_LINES)):
@@ -283,18 +284,18 @@ class Translator:
         tgt: str | None = None,
         src: str | None = None,
     ) -> list[PairScore]:
-        """The log probability of every target line as a translation of its source line.
+        """The log probability of each target line as a translation of its source line.
 
         Args:
             src_lines: one sentence each.
             tgt_lines: their translations.
-            names: of the two, for messages.
+            names: names of the two, for messages.
             first_line: the number of the first line, for messages.
-            tgt: the language of the translations, as of `translate`.
-            src: likewise.
+            tgt: the language of the translations, as in `translate`.
+            src: the language of the sources.
 
         Returns:
-            For each pair log p(tgt, EOS | src), natural log, and that of each token, EOS last; none if a line is blank.
+            For each pair log p(tgt, EOS | src), natural log, and those of its tokens, EOS last; none for blank lines.
 
         Raises:
             InputError: an argument is one string, a line has too many tokens, or the numbers of lines differ.
@@ -304,14 +305,14 @@ class Translator:
         return self.score_ids(*self.encoder.pairs((sides[0], sides[1]), names, first_line))
 
     def score_ids(self, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]]) -> list[PairScore]:
-        """Scores translations that a `LineEncoder` has encoded; see `score`."""
+        """Scores translations encoded by a `LineEncoder`; see `score`."""
         pairs = list(zip(src, tgt, strict=True))
         whole = [pair for pair in pairs if all(pair)]
         scores = iter(self._without_alignments.score([one for one, _ in whole], [other for _, other in whole]))
         return [next(scores) if all(pair) else PairScore(0.0, ()) for pair in pairs]
 
     def _with_control(self, *given: Any) -> "Control | None":
-        """What translations must contain: a glossary, its bonus and text to keep, or else the Translator's."""
+        """The control from these values (glossary, bonus, text to keep), with the Translator's as defaults."""
         if given == (None, None, None):
             return self._control
         from softsearch.runtime.glossary import with_control
@@ -333,7 +334,7 @@ class Translator:
         required: "Sequence[Required] | None",
         confidences: "Iterable[Confidence | None]",
     ) -> list[list[Candidate]]:
-        """The translations of every part, with their texts."""
+        """The translations of each part, with their texts."""
         dictionary = {} if replace_unknown is True else None if replace_unknown is False else replace_unknown
         each_part = [part for part, n_best in zip(parts, n_best_lists, strict=True) for _ in n_best]
         sources, src = [part.text for part in each_part], [part.ids for part in each_part]

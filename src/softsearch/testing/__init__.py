@@ -1,7 +1,8 @@
-"""Tests for your own models: the contract with search, training and export.
+"""Tests for custom models: the contract with search, training and export.
 
-A test module takes them all with ``from softsearch.testing.contract import *`` and ``from softsearch.testing.export
-import *``, and defines the fixture ``model``, such as by :func:`softsearch.testing.models.small_model`.
+A test module imports them all with ``from softsearch.testing.contract import *`` and
+``from softsearch.testing.export import *``, and defines the fixture ``model``, for example with
+:func:`softsearch.testing.models.small_model`.
 """
 
 import pytest

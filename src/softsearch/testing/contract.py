@@ -1,4 +1,4 @@
-"""Contract of every model with search, training and export; the tests ask for the fixture ``model``."""
+"""The contract of every model with search, training and export; the tests use the fixture ``model``."""
 
 import io
 
@@ -40,7 +40,7 @@ def test_forward_equals_the_scan_of_step(model: Seq2Seq, src: Tensor, tgt: Tenso
     scanned, at_once = scan(model, src, tgt), model(src, tgt)
     assert_close(scanned, at_once)
     weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    factors = torch.linspace(-1, 1, TGT_VOCAB, dtype=torch.float64)  # of the gradients that the logits get
+    factors = torch.linspace(-1, 1, TGT_VOCAB, dtype=torch.float64)  # factors of the logits' gradients
     for found, expected in zip(*(_gradients(x.exp() @ factors, weights) for x in (at_once, scanned)), strict=True):
         assert_close(found, expected)
 
@@ -158,7 +158,7 @@ def test_future_tokens_do_not_change_the_past(model: Seq2Seq, src: Tensor, tgt: 
         other[:, changed:] = torch.where(tgt[:, changed:] == 4, 5, 4)
         after = model(src, other)
         assert_close(after[:, :changed], before[:, :changed])
-        assert (after[:, changed] - before[:, changed]).abs().amax(-1).min() > 1e-4  # and the present does count
+        assert (after[:, changed] - before[:, changed]).abs().amax(-1).min() > 1e-4  # but the present matters
 
 
 def test_every_source_token_counts_except_to_a_language_model(model: Seq2Seq, src: Tensor, tgt: Tensor) -> None:
@@ -167,7 +167,7 @@ def test_every_source_token_counts_except_to_a_language_model(model: Seq2Seq, sr
         other[0, position] = 4 if src[0, position] != 4 else 5
         difference = (model(other, tgt) - model(src, tgt))[0].abs().max()
         ignored = isinstance(model.encoder, NoSource)
-        if isinstance(model.encoder, FeatureEncoder):  # which has no vector for EOS
+        if isinstance(model.encoder, FeatureEncoder):  # has no vector for EOS
             ignored = position == SRC_LENGTHS[0] - 1
         assert difference == 0 if ignored else difference > 1e-6
 
@@ -200,7 +200,7 @@ def test_saved_weights_load_as_plain_tensors(model: Seq2Seq, src: Tensor, tgt: T
 
 
 def scan(model: Seq2Seq, src: Tensor, tgt: Tensor) -> Tensor:
-    """The logits of one step after the other, ``[batch, tgt_len, vocab]``."""
+    """The logits of all steps, one after another, ``[batch, tgt_len, vocab]``."""
     state, logits = model.encode(src), []
     for position, tokens in enumerate(tgt.unbind(1)):
         assert state.position.tolist() == [position] * len(tgt)
@@ -230,7 +230,7 @@ def select_output(output: StepOutput, rows: Tensor) -> StepOutput:
 
 
 def assert_same_step(model: Seq2Seq, found: StepOutput, expected: StepOutput) -> None:
-    """The same output, and states after which the next one is the same; the order of their slots may differ."""
+    """Checks that outputs, and the outputs of the next step, are equal; the order of slots may differ."""
     assert torch.equal(found.state.position, expected.state.position)
     tokens = 4 + torch.arange(len(found.logits)) % 5
     for one, other in ((found, expected), (model.decoder.step(tokens, output.state) for output in (found, expected))):

@@ -1,4 +1,4 @@
-"""Tests of a model's export: the graphs search as the model does, and in int8 nearly so."""
+"""Tests of a model's export: the graphs search like the model, and nearly so in int8."""
 
 from pathlib import Path
 from string import ascii_lowercase
@@ -24,8 +24,8 @@ TARGETS = [[4, 5], [9, 7, 6, 16], [10]]
 
 @pytest.fixture
 def bundle(model: Seq2Seq, tmp_path: Path) -> Bundle:
-    """The model as a bundle; the exporter has compared both."""
-    letters = ascii_lowercase[: TGT_VOCAB - len(SPECIALS) - 1]  # and the space
+    """The model as a bundle; the exporter compares the two."""
+    letters = ascii_lowercase[: TGT_VOCAB - len(SPECIALS) - 1]  # plus the space
     tokenizer = train_tokenizer([letters, letters[::-1]], kind="char", vocab_size=TGT_VOCAB)
     model.float()
     step_fn, both = TorchStepFunction(model), (tokenizer, tokenizer)

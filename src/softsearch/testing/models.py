@@ -1,4 +1,4 @@
-"""Small models for tests: those of the configs, with few units and random weights everywhere."""
+"""Small models for tests, from the configs, with few units and random weights everywhere."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -20,7 +20,7 @@ from softsearch.text.vocabulary import SPECIALS
 SRC_VOCAB = TGT_VOCAB = 17  # one joint vocabulary, since some models share their embeddings
 SMALL = {
     "dim": 8,
-    "hidden_dim": 8,  # as dim, which a tied output layer needs
+    "hidden_dim": 8,  # equal to dim, as a tied output layer needs
     "maxout_dim": 8,
     "feature_dim": 6,
     "half_window": 2,
@@ -39,16 +39,16 @@ OF_ATTENTION = {"dim": 5, "filters": 3, "half_width": 2}
 
 @cache
 def model_config(name: str, *overrides: str, config_dir: Path | None = None) -> DictConfig:
-    """The node ``model`` of ``model=name``, also of the configs in ``config_dir``, with small sizes."""
+    """The node ``model`` of ``model=name``, with small sizes; ``config_dir`` adds configs."""
     outside = [] if config_dir is None else [f"hydra.searchpath=[file://{config_dir.absolute()}]"]
-    base = ["train", f"model={name}"] if overrides or outside else [f"model/{name}"]  # which takes a third of the time
+    base = ["train", f"model={name}"] if overrides or outside else [f"model/{name}"]  # takes a third of the time
     model: DictConfig = composed(*base, *overrides, *outside).model
     shrink(model)
     return model
 
 
 def shrink(node: DictConfig, sizes: Mapping[str, Any] = SMALL) -> None:
-    """Sets the options of these names in a model's config and in those of its parts."""
+    """Sets the options with these names in a model's config and in its parts' configs."""
     for key, value in node.items():
         if isinstance(value, DictConfig):
             shrink(value, SMALL | OF_ATTENTION if key == "attention" else SMALL)
@@ -57,12 +57,12 @@ def shrink(node: DictConfig, sizes: Mapping[str, Any] = SMALL) -> None:
 
 
 def small_model(name: str, *overrides: str, config_dir: Path | None = None, seed: int = 0) -> Seq2Seq:
-    """The model of :func:`model_config`, see :func:`random_model`."""
+    """Makes the model of :func:`model_config` with :func:`random_model`."""
     return random_model(model_config(name, *overrides, config_dir=config_dir), seed=seed)
 
 
 def random_model(config: DictConfig, *, seed: int = 0) -> Seq2Seq:
-    """A model in float64 and evaluation mode, with random weights everywhere: zeros would hide a missing bias."""
+    """Makes a model in float64 and evaluation mode, with random weights everywhere: zeros would hide a missing bias."""
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)
         model: Seq2Seq = build(config, src_vocab_size=SRC_VOCAB, tgt_vocab_size=TGT_VOCAB)
@@ -84,7 +84,7 @@ def example_batch() -> Batch:
 
 
 def read_tokens_as_features(encoder: Encoder, feature_dim: int) -> None:
-    """Lets an encoder of feature vectors read token ids, each of them a vector, so that the contract holds for it."""
+    """Makes an encoder of feature vectors read token ids as vectors, so that the contract applies to it."""
     encoder.description = encoder.description._replace(feature_dim=None)
     table = torch.from_numpy(feature_table(feature_dim))
     encoder.register_buffer("table", table, persistent=False)
@@ -97,13 +97,13 @@ def feature_table(dim: int) -> NDArray[np.float64]:
 
 
 def count(model: Seq2Seq) -> None:
-    """Counts a text of random tokens if the model is one that is counted."""
+    """Counts the n-grams of a random text if the model is a counted one."""
     if isinstance(model.decoder, CountedDecoder):
         model.decoder.count_ngrams(*together(counted_text(model.tgt_vocab_size)))
 
 
 def together(sentences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """The ids of all sentences, and their lengths."""
+    """The ids of all sentences, concatenated, and their lengths."""
     return torch.tensor([token for ids in sentences for token in ids]), torch.tensor([len(ids) for ids in sentences])
 
 

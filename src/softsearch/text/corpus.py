@@ -1,7 +1,7 @@
 r"""Strict, streamed reading of text: files of UTF-8 lines, alone or aligned in pairs.
 
-Lines end at ``b"\n"`` and nowhere else: U+2028, U+0085, vertical tab and form feed are characters of their line.
-Lines are capped, so that memory stays bounded.
+Lines end only at ``b"\n"``: U+2028, U+0085, vertical tab and form feed are ordinary characters.
+Line length is limited, so that memory stays bounded.
 """
 
 import bz2
@@ -23,9 +23,9 @@ from softsearch.files import open_file
 
 MAX_LINE_BYTES = 1 << 20
 _CHUNK_PAIRS, _CHUNK_BYTES = 4096, 4 << 20  # whichever comes first
-_HEAD = 8192  # bytes; what is buffered of any file
+_HEAD = 8192  # bytes buffered from any file
 _LONE_CR = re.compile(rb"\r+(?![\r\n]|\Z)")
-PACKED = (".gz", ".xz", ".bz2", ".zst")  # usual endings of names; the first bytes decide
+PACKED = (".gz", ".xz", ".bz2", ".zst")  # usual file name suffixes; the first bytes decide
 
 
 class LineError(CorpusError):
@@ -43,18 +43,18 @@ class OverLongLineError(LineError):
 class RawPairs(NamedTuple):
     """Consecutive lines of two files, undecoded, without their newlines."""
 
-    number: int  # of the first, from 1
+    number: int  # line number of the first pair, from 1
     src: list[bytes]
     tgt: list[bytes]
 
 
 def is_blank(text: str) -> bool:
-    """Returns whether the text has nothing but white space, control and format characters."""
+    """Returns whether the text has only white space, control and format characters."""
     return all(unicodedata.category(char) in ("Cc", "Cf", "Zs", "Zl", "Zp") for char in text)
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """Yields the lines of a UTF-8 file (plain, gzip, xz, bzip2 or Zstandard, whatever its name) without their ends.
+    """Yields the lines of a UTF-8 file (plain, gzip, xz, bzip2 or Zstandard, under any name) without line ends.
 
     A byte order mark at the start and the CR of a CRLF are removed; a lone CR becomes a space.
 
@@ -66,7 +66,7 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def read_raw(src: Path, tgt: Path) -> Iterator[RawPairs]:
-    """Yields the undecoded lines of two files, some thousand pairs or 4 MiB at a time.
+    """Yields the undecoded lines of two files, 4,096 pairs or 4 MiB at a time.
 
     Raises:
         CorpusError: a file cannot be read, or the line counts differ.
@@ -91,7 +91,7 @@ def _aligned(src: Path, tgt: Path) -> Iterator[tuple[bytes, bytes]]:
             tgt_count = number + (tgt_line is not None) + sum(1 for _ in tgt_lines)
             raise CorpusError(
                 f"the line counts differ: {src} has {src_count} lines, {tgt} has {tgt_count}; line {number + 1} is in "
-                "one of them only; expected one translation per line, so remove or add lines until both match"
+                "only one of them; expected one translation per line, so remove or add lines until both match"
             )
         yield src_line, tgt_line
 
@@ -126,7 +126,7 @@ _OPENERS: Mapping[bytes, Callable[[Any], Any]] = {  # by the first bytes
     rb"\x28\xb5\x2f\xfd": _open_zstandard,
 }
 
-_OTHER_KINDS = {  # by the first bytes: what a file is, and how to get the text
+_OTHER_KINDS = {  # by the first bytes: kind of file, and how to get the text
     rb"version https://git-lfs": "a Git LFS pointer, not the file itself; run git lfs pull where it was cloned, or "
     "download the file",
     rb"PK(\x03\x04|\x05\x06)": "a zip archive; unpack it (unzip FILE) and name a file in it, or save an Office "
@@ -139,22 +139,22 @@ _OTHER_KINDS = {  # by the first bytes: what a file is, and how to get the text
 
 
 def other_kind(head: bytes) -> str:
-    """Returns what a file is by its first 512 bytes, and what to do, if it holds no text or table itself; else ""."""
+    """Returns what a file is by its first 512 bytes, with advice, if it is not text or a table itself; else ""."""
     return next((what for magic, what in _OTHER_KINDS.items() if re.match(magic, head)), "")
 
 
 @contextmanager
 def open_text(path: Path) -> Iterator[io.BufferedReader]:
-    """Opens a file, plain, gzip, xz, bzip2 or Zstandard, whatever its name.
+    """Opens a plain, gzip, xz, bzip2 or Zstandard file, under any name.
 
     Raises:
         ConfigError: it is Zstandard, and pyarrow is not installed.
-        CorpusError: it cannot be read, is an archive or a pointer to a file, or reading it meets an error of the system
-            or of the decompressor.
+        CorpusError: it cannot be read, is an archive or a pointer to a file, or reading fails in the system or the
+            decompressor.
     """
     try:
         with ExitStack() as stack:
-            file = stack.enter_context(path.open("rb") if path.is_fifo() else open_file(path))  # as <(zcat a.gz)
+            file = stack.enter_context(path.open("rb") if path.is_fifo() else open_file(path))  # such as <(zcat a.gz)
             first = file.peek(16)
             opener = next((opener for magic, opener in _OPENERS.items() if re.match(magic, first)), None)
             text = stack.enter_context(opener(file)) if opener else file
@@ -164,7 +164,7 @@ def open_text(path: Path) -> Iterator[io.BufferedReader]:
     except FileNotFoundError as error:
         raise CorpusError(f"{path} does not exist; expected a text file, check the path") from error
     except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
-        if not isinstance(error, OSError) or error.errno is None:  # of a decompressor
+        if not isinstance(error, OSError) or error.errno is None:  # from a decompressor
             message = f"{path} is truncated or damaged ({error}); compress or download it again"
         else:
             message = f"{path} cannot be read ({error.strerror}); expected a readable text file"
@@ -172,7 +172,7 @@ def open_text(path: Path) -> Iterator[io.BufferedReader]:
 
 
 def _raw_lines(stream: IO[bytes]) -> Iterator[bytes]:
-    """Yields lines without the newline; one over the cap is cut just above it."""
+    """Yields lines without the newline; a line over the limit is cut just above it."""
     while raw := stream.readline(MAX_LINE_BYTES + len(BOM_UTF8 + b"\r\n")):
         rest = raw
         while rest and not rest.endswith(b"\n"):
@@ -200,9 +200,9 @@ def decode_line(raw: bytes, name: str, number: int) -> str:
 
 
 def refuse_unusual_lines(head: bytes, name: str) -> None:
-    """Checks the start of a file, at least its first line: UTF-8, of which more lines end with LF than with CR alone.
+    """Checks that the start of a file, at least its first line, is UTF-8, and that its lines end with LF, not CR alone.
 
-    UTF-16 has its mark, or every second byte of the first line, and only these, is 0.
+    UTF-16 is recognised by its byte order mark, or if exactly every second byte of the first line is 0.
 
     Raises:
         CorpusError: the file is UTF-16, or its lines end with CR alone.
@@ -211,14 +211,14 @@ def refuse_unusual_lines(head: bytes, name: str) -> None:
     halves = first[::2], first[1::2]
     unmarked = len(first) >= 4 and any(not any(half) and 0 not in other for half, other in (halves, halves[::-1]))
     if unmarked or first.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-        raise CorpusError(f"{name} is UTF-16, expected UTF-8; convert it, as with: iconv -f UTF-16 -t UTF-8")
+        raise CorpusError(f"{name} is UTF-16, expected UTF-8; convert it, for example: iconv -f UTF-16 -t UTF-8")
     if _LONE_CR.subn(b"", head)[1] > head.count(b"\n"):
         raise CorpusError(
-            f"{name} has lines that end with CR alone (old Mac OS), expected LF; convert it, as with: tr '\\r' '\\n'"
+            f"{name} has lines that end with CR alone (old Mac OS), expected LF; convert it, such as: tr '\\r' '\\n'"
         )
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Writes lines, which have no line ends, in UTF-8."""
+    """Writes lines, given without line ends, in UTF-8."""
     with path.open("wb") as file:
         file.writelines(f"{line}\n".encode() for line in lines)

@@ -1,7 +1,7 @@
-"""Fixed feature vectors instead of source text or with it: files of vectors, and sources that carry them.
+"""Fixed feature vectors, instead of source text or in addition: files of vectors, and sources with vectors.
 
-A source of L vectors begins with the tag ``<feature>`` L times, so that its length, its attention and its line in a
-file are those of a sentence of L tokens. Text that comes with the vectors follows, after the tag ``<and>``.
+A source of L vectors begins with L tags ``<feature>``, so that its length, attention and line in a file are those of a
+sentence of L tokens. Text that comes with the vectors follows, after the tag ``<and>``.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ class FeatureSource(tuple[int, ...]):
     features: Features
 
     def __new__(cls, ids: Sequence[int], features: Features) -> "FeatureSource":
-        """Checks nothing: see :func:`with_features`."""
+        """Checks nothing; :func:`with_features` does."""
         source = super().__new__(cls, ids)
         source.features = features
         return source
@@ -33,10 +33,10 @@ class FeatureSource(tuple[int, ...]):
 def read_features(path: Path) -> Features:
     """Maps a ``.npy`` file of features ``[examples, positions, dim]``, float16 or float32, into memory.
 
-    Nothing in it is run: a file of Python objects is refused.
+    No code in it is run: a file of Python objects is refused.
 
     Raises:
-        CorpusError: the file is missing or damaged, or of another type or shape.
+        CorpusError: the file is missing or damaged, or has the wrong type or shape.
     """
     try:
         array: Any = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -58,7 +58,7 @@ def check_features(array: Any, name: str) -> None:
     """
     if not isinstance(array, np.ndarray):
         raise CorpusError(
-            f"{name} is of {type(array).__name__}, expected one array of features; write it with numpy.save"
+            f"{name} holds {type(array).__name__}, expected one array of features; write it with numpy.save"
         )
     if array.dtype not in (np.float16, np.float32):
         raise CorpusError(f"{name} has values of {array.dtype}, expected float16 or float32; convert it with astype")
@@ -70,13 +70,13 @@ def check_finite(features: Features, name: str, first: int = 1) -> None:
     """Checks all values; ``first`` is the number of the first example, for the message.
 
     Raises:
-        CorpusError: one is NaN or infinite.
+        CorpusError: a value is NaN or infinite.
     """
     for begin in range(0, len(features), _CHUNK):
         finite = np.isfinite(features[begin : begin + _CHUNK]).all(axis=(1, 2))
         if not finite.all():
             number = first + begin + int(np.argmin(finite))
-            raise CorpusError(f"{name}: example {number} has NaN or infinite values, expected numbers; repair it")
+            raise CorpusError(f"{name}: example {number} has NaN or infinite values, expected finite numbers; fix it")
 
 
 def feature_lines(features: Features) -> Iterator[str]:
@@ -99,8 +99,8 @@ def with_features(src: Sequence[Sequence[int]], features: Features | None) -> li
         tags = next((place for place, token in enumerate(ids) if token != ids[0]), len(ids))
         if ids and tags != features.shape[1]:
             raise InputError(
-                f"source {number} of {len(ids)} tokens begins with {tags} equal ones and has {features.shape[1]} "
-                f"feature vectors, expected {FEATURE_TAG} once for each, in a vocabulary that has it"
+                f"source {number} of {len(ids)} tokens begins with {tags} equal tokens and has {features.shape[1]} "
+                f"feature vectors, expected one {FEATURE_TAG} for each, in a vocabulary that has it"
             )
     return [FeatureSource(ids, vectors[: len(ids)]) for ids, vectors in zip(src, features, strict=True)]
 
@@ -110,18 +110,18 @@ def padded_features(src: Sequence[Sequence[int]], dim: int | None, name: str) ->
 
     Args:
         src: the sources.
-        dim: None for a model that reads text.
-        name: of the model, for messages.
+        dim: width of the vectors; None for a model that reads text.
+        name: name of the model, for messages.
 
     Raises:
-        InputError: the sources lack features, or have some that the model does not read, or of another width.
+        InputError: the sources lack features, have some that the model does not read, or their width is wrong.
     """
     found = {source.features.shape[1] if isinstance(source, FeatureSource) else None for source in src}
     if found != {dim}:
         kinds = {None: "text without features"} | {width: f"features of {width} values" for width in found if width}
         raise InputError(
             f"{name} reads {kinds.get(dim, f'features of {dim} values')}, but the sources are "
-            f"{' and '.join(kinds[width] for width in found)}; give it sources of its own kind"
+            f"{' and '.join(kinds[width] for width in found)}; give it sources of its kind"
         )
     if dim is None:
         return None

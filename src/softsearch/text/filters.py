@@ -1,4 +1,4 @@
-"""Filters and cleaning of parallel text: lines are decoded, pairs kept or dropped, and both counted."""
+"""Filters and cleaning of parallel text: lines are decoded, pairs are kept or dropped, and everything is counted."""
 
 import logging
 import re
@@ -17,42 +17,43 @@ from softsearch.text.corpus import LineError, RawPairs, decode_line, is_blank, r
 from softsearch.text.sentence_end import sentence_end
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")
-_MAX_CHARS = 10_000  # of a line of training text
-_REPEATED = re.compile(r"(\S.{2,99})(?: *\1){2,}")  # three times one after another, as in OpusFilter's RepetitionFilter
+_MAX_CHARS = 10_000  # per line of training text
+_REPEATED = re.compile(r"(\S.{2,99})(?: *\1){2,}")  # three times in a row, as in OpusFilter's RepetitionFilter
 _BRACKETS = str.maketrans("（）［］｛｝", "()[]{}")
-_DIGIT = re.compile(r"\d")  # of any script
+_DIGIT = re.compile(r"\d")  # in any script
 _log = logging.getLogger(__name__)
 
 
 class Letters(Protocol):
-    """A compiled pattern of one letter, of ``re`` or ``regex``."""
+    """A compiled pattern of one letter, from ``re`` or ``regex``."""
 
     @property
     def pattern(self) -> str:
         """The pattern as text."""
 
     def findall(self, string: str, /) -> list[str]:
-        """Returns all such letters of a text."""
+        """Returns all such letters in a text."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Filters:
-    """Optional filters of training pairs, which are counted; validation and test keep every line.
+    """Optional filters that drop and count training pairs; validation and test keep every line.
 
     Args:
-        on_error: ``raise`` an error at a line that is not UTF-8, or ``skip`` its pair.
+        on_error: ``raise`` an error for a line that is not UTF-8, or ``skip`` its pair.
         identical: drop pairs whose source and target are the same text.
         max_ratio: drop pairs whose longer side has more than this many times the characters of the shorter.
-        duplicates: drop pairs that have come before, in the same corpus or an earlier one.
-        min_numbers: drop pairs of which less than this share of both sides' digits from 1 to 9 agrees, in order
-            (NonZeroNumeralsFilter of OpusFilter, Aulamo et al. 2020, 2020.acl-demos.20); 1 asks for the same digits.
-        brackets: drop pairs that have different numbers of (, ), [, ], { or } on their sides, full-width ones included.
-        repeats: drop pairs with a side that says the same three or more characters three times, one after another.
-        min_script: drop pairs with a side of whose letters less than this share is of its language's script.
+        duplicates: drop pairs that occurred before, in the same corpus or an earlier one.
+        min_numbers: drop pairs if less than this share of both sides' digits from 1 to 9 agrees, in order
+            (NonZeroNumeralsFilter of OpusFilter, Aulamo et al. 2020, 2020.acl-demos.20); 1 requires equal digits.
+        brackets: drop pairs whose sides differ in the number of (, ), [, ], { or }, full-width ones included.
+        repeats: drop pairs with a side that repeats three or more characters three times in a row.
+        min_script: drop pairs with a side on which less than this share of the letters belongs to its language's
+            script.
         end_punctuation: drop pairs that end differently: with a full stop, a question mark, an exclamation mark, a
-            colon, or with none of them.
-        max_length_z: drop pairs whose numbers of characters differ by more than this many standard deviations from what
-            is usual in their corpus (:func:`~softsearch.data.preparation.clean.mark_unusual`).
+            colon, or none of them.
+        max_length_z: drop pairs whose difference in characters deviates by more than this many standard deviations from
+            the usual one in their corpus (:func:`~softsearch.data.preparation.clean.mark_unusual`).
     """
 
     on_error: Literal["raise", "skip"] = "raise"
@@ -67,7 +68,7 @@ class Filters:
     max_length_z: Positive | None = None
 
     def reason(self, src: str, tgt: str, letters: Sequence[Letters] = ()) -> str:
-        """Returns why a pair with text on both sides is dropped, by itself; "" if it is kept.
+        """Returns why a single pair with text on both sides is dropped; "" if it is kept.
 
         ``letters`` are patterns of the letters of both languages, for ``min_script``.
         """
@@ -85,12 +86,12 @@ class Filters:
 
 
 def _digits_agree(src: str, tgt: str) -> float:
-    """Returns the share of digits that agree, in order; 1 where neither side has any."""
+    """Returns the share of digits that agree, in order; 1 if neither side has any."""
     return SequenceMatcher(None, non_zero_digits(src), non_zero_digits(tgt), autojunk=False).ratio()
 
 
 def non_zero_digits(text: str) -> str:
-    """Returns the digits of a text, of any script, as 1 to 9."""
+    """Returns the digits of a text, in any script, as 1 to 9."""
     digits = "".join(_DIGIT.findall(text))
     return (digits if digits.isascii() else "".join(str(unicodedata.decimal(char)) for char in digits)).replace("0", "")
 
@@ -100,7 +101,7 @@ def _brackets(text: str) -> list[int]:
 
 
 def _least_share(letters: Iterable[Letters], texts: Iterable[str]) -> float:
-    """Returns the share of letters that are of the language's script, of the side where it is less; 1 without any."""
+    """Returns the lower of the sides' shares of letters in their language's script; 1 without letters."""
     sides = ((len(own.findall(text)), sum(map(str.isalpha, text))) for own, text in zip(letters, texts, strict=True))
     return min(own / every if every else 1.0 for own, every in sides)
 
@@ -109,37 +110,37 @@ NO_FILTERS = Filters()
 
 
 def _count(what: str) -> Any:
-    """A count of pairs, with its description."""
+    """A field that counts pairs, with its description."""
     return field(default=0, metadata={"what": what})
 
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusReport:
-    """Counts of pairs; a finding on either side or on both counts once."""
+    """Counts of pairs; a finding on one side or on both counts once."""
 
     src: Path
     tgt: Path
     lines: int
     kept: int
-    empty: int = _count("with an empty side")  # one side or both; dropped, unless empty lines are kept
+    empty: int = _count("with an empty side")  # on one side or both; dropped, unless empty lines are kept
     over_long: int = _count("over-long")  # dropped
     invalid: int = _count("not UTF-8")  # dropped, and only with on_error="skip"
     untranslated: int = _count("dropped for the same text on both sides")  # by Filters.identical
     unequal: int = _count("dropped for unequal lengths")  # by Filters.max_ratio
-    repeated: int = _count("dropped for having come before")  # by Filters.duplicates
+    repeated: int = _count("dropped as duplicates")  # by Filters.duplicates
     numbers: int = _count("dropped for numbers that do not match")  # by Filters.min_numbers
     brackets: int = _count("dropped for unequal brackets")  # by Filters.brackets
-    repeats: int = _count("dropped for repetitions inside")  # by Filters.repeats
+    repeats: int = _count("dropped for repetitions")  # by Filters.repeats
     script: int = _count("dropped for letters of another script")  # by Filters.min_script
     punctuation: int = _count("dropped for different punctuation at the end")  # by Filters.end_punctuation
     unusual: int = _count("dropped for unusual lengths")  # by Filters.max_length_z
-    cleaned: int = _count("with a byte order mark or carriage returns removed")  # of the line's end
+    cleaned: int = _count("with a byte order mark or carriage returns removed")  # at the line's end
     lone_cr: int = _count("with a carriage return inside, now a space")  # kept
-    control: int = _count("with control characters")  # or line separators; kept as they are
+    control: int = _count("with control characters")  # or line separators; kept unchanged
     identical: int = _count("with the same text on both sides")  # kept
 
     def findings(self) -> dict[str, int]:
-        """Returns the counts that are not zero by their descriptions."""
+        """Returns the non-zero counts by description."""
         counts = {count.metadata["what"]: getattr(self, count.name) for count in fields(self) if count.metadata}
         return {what: count for what, count in counts.items() if count}
 
@@ -149,14 +150,14 @@ class CorpusReport:
         return f"{self.src} | {self.tgt}: {self.kept:,} of {self.lines:,} pairs kept{findings}"
 
     def check(self) -> None:
-        """Warns if the two sides seem to be the same.
+        """Warns if both sides seem to be the same.
 
         Raises:
             CorpusError: no pair is left.
         """
         if not self.kept:
             raise CorpusError(
-                f"no usable pair in {self.summary()}; expected text on both sides that data.filters let pass, look at "
+                f"no usable pair in {self.summary()}; expected text on both sides that data.filters accept; check "
                 "the files and the filters"
             )
         if self.src.samefile(self.tgt):
@@ -170,8 +171,8 @@ class CleanPairs(NamedTuple):
 
     src: list[str]
     tgt: list[str]
-    numbers: list[int]  # line of each pair in both files, from 1
-    counts: Counter[str]  # by the names of CorpusReport's counts
+    numbers: list[int]  # line number of each pair in both files, from 1
+    counts: Counter[str]  # keyed by the fields of CorpusReport
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,11 +182,11 @@ class Cleaner:
     Chunks are independent: they may be cleaned in different processes.
     """
 
-    src: Path  # for messages, as tgt
+    src: Path  # for messages, like tgt
     tgt: Path
-    keep_empty: bool = False  # keep every line, as a test set must: nothing is dropped, unreadable lines are errors
+    keep_empty: bool = False  # keep every line, as test sets require: nothing is dropped, unreadable lines are errors
     filters: Filters = NO_FILTERS
-    letters: Sequence[Letters] = ()  # of both languages, see Filters.reason
+    letters: Sequence[Letters] = ()  # patterns for both languages, see Filters.reason
 
     def __call__(self, raw: RawPairs) -> CleanPairs:
         """Returns the text of the kept pairs.
@@ -233,11 +234,11 @@ class ParallelCorpus(NamedTuple):
 def read_parallel(
     src: Path, tgt: Path, *, keep_empty: bool = False, on_error: Literal["raise", "skip"] = "raise"
 ) -> ParallelCorpus:
-    """Reads two files whose n-th lines translate each other.
+    """Reads two files whose n-th lines are translations of each other.
 
     Pairs are dropped, never single lines: those with a blank side, with a side over 10,000 characters and, with
     ``on_error="skip"``, with a side that is not UTF-8. The report counts them. With ``keep_empty`` nothing is dropped,
-    as a test set needs it, and what cannot be read is an error.
+    as test sets require, and unreadable lines are errors.
 
     Raises:
         CorpusError: a file cannot be read, the line counts differ, or no pair is left.
@@ -271,7 +272,7 @@ def _decode(raw: bytes, path: Path, number: int) -> _Line:
 
 
 def _findings(src: _Line, tgt: _Line, reason: str) -> list[str]:
-    """Returns the names of the counts that a pair adds one to."""
+    """Returns the names of the counts that a pair increments."""
     holds = {
         reason: bool(reason),
         "cleaned": src.cleaned or tgt.cleaned,

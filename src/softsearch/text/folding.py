@@ -1,9 +1,8 @@
-"""Rules that write what a vocabulary lacks with what it has, where both look the same.
+"""Rules that replace characters a vocabulary lacks with characters it has, if both look the same.
 
-Text that people paste has no-break spaces, zero-width characters, decomposed accents or full-width letters where the
-training text had plain ones. A rule replaces a character, or a letter and its marks, and always has a character in it
-that the vocabulary lacks: no other text changes. The rules of a model are data in its file, so that readers need no
-table of Unicode.
+Pasted text has no-break spaces, zero-width characters, decomposed accents or full-width letters where the training text
+had plain ones. A rule replaces a character, or a letter and its marks, and always contains a character that the
+vocabulary lacks: no other text changes. A model's rules are data in its file, so readers need no Unicode tables.
 """
 
 import unicodedata
@@ -12,17 +11,17 @@ from functools import cache
 from itertools import chain
 from typing import Any
 
-FOLDING = "folding"  # the name of a SentencePiece model's normaliser that has these rules
-# Default_Ignorable_Code_Point of the Unicode character database, which Python's unicodedata does not have; without the
-# 3,600 code points at its end that stand for nothing.
+FOLDING = "folding"  # name of the normaliser with these rules in a SentencePiece model
+# Default_Ignorable_Code_Point of the Unicode character database, which Python's unicodedata lacks, without the 3,600
+# unassigned code points at its end.
 _IGNORABLE = (
     (0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F),
     (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF),
     (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE01EF),
 )  # fmt: skip
 _CONTROLS = ((0x01, 0x1F), (0x7F, 0x9F))  # NUL cannot be in a rule
-# Compatibility forms that look like what they stand for: full-width letters, ligatures, an ellipsis, Arabic letters by
-# their place in a word; not superscripts, circled digits and fractions.
+# Compatibility forms that look like the original: full-width letters, ligatures, an ellipsis, positional Arabic
+# letters; not superscripts, circled digits and fractions.
 _COMPATIBLE_FORMS = ("<wide>", "<narrow>", "<noBreak>", "<compat>", "<isolated>", "<initial>", "<medial>", "<final>")
 _JAMO = frozenset(map(chr, range(0x1100, 0x1200)))
 _SYLLABLES = tuple(map(chr, range(0xAC00, 0xD7A4)))
@@ -32,17 +31,17 @@ _VOICING = {"\u3099": "\uff9e", "\u309a": "\uff9f"}
 
 
 def known_characters(model: Any) -> set[str]:
-    """Returns the characters in pieces of text of a parsed SentencePiece model; the space is none."""
+    """Returns the characters in the text pieces of a parsed SentencePiece model, without the space."""
     pieces = (piece.piece for piece in model.pieces if piece.type in (piece.NORMAL, piece.USER_DEFINED))
     return set().union(*pieces) - {"\u2581"}
 
 
 def folding_rules(known: Set[str]) -> dict[str, str]:
-    """Returns what is replaced by what, for a vocabulary with these characters.
+    """Returns replacements by text, for a vocabulary with these characters.
 
-    White space becomes a space, default-ignorable characters and controls are dropped, and other forms of a character,
-    composed, decomposed or of compatibility, become the one that the vocabulary has. Upper-case forms of its letters
-    count as such, for models of lower-cased text.
+    White space becomes a space, default-ignorable characters and controls are dropped, and composed, decomposed or
+    compatibility forms of a character become the form in the vocabulary. Upper-case forms of its letters are treated as
+    present, for models of lower-cased text.
     """
     written = known | {upper for char in known if len(upper := char.upper()) == 1}
     rules: dict[str, str] = {}
@@ -60,7 +59,7 @@ def _invisible() -> tuple[tuple[str, str], ...]:
 
 
 def _other_forms(known: Set[str], written: Set[str]) -> Iterator[tuple[str, str]]:
-    """Other spellings of characters that can be written, and replacements for others."""
+    """Other spellings of characters that can be written, and replacements for the other characters."""
     for char in sorted(written):
         yield from ((text, char) for text in (*_equivalents(char), *_half_width(char)))
     yield from ((char, form) for char, forms in _forms().items() for form in forms)
@@ -70,7 +69,7 @@ def _other_forms(known: Set[str], written: Set[str]) -> Iterator[tuple[str, str]
 
 @cache
 def _forms() -> dict[str, tuple[str, ...]]:
-    """What may stand for each character that has a decomposition, best first, without Hangul, which has no table."""
+    """Possible replacements for each character with a decomposition, best first, without Hangul, which has no table."""
     forms: dict[str, tuple[str, ...]] = {}
     for char in map(chr, range(_LAST_DECOMPOSABLE + 1)):
         if decomposition := unicodedata.decomposition(char):
@@ -81,7 +80,7 @@ def _forms() -> dict[str, tuple[str, ...]]:
 
 @cache
 def _equivalents(char: str) -> tuple[str, ...]:
-    """All canonically equivalent spellings, the shortest first: marks in any order, each apart or part of a letter."""
+    """All canonically equivalent spellings, the shortest first: marks in any order, separate or part of a letter."""
     apart = unicodedata.normalize("NFD", char)
     found, waiting = {apart}, [apart]
     while waiting:

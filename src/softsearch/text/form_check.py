@@ -1,4 +1,4 @@
-"""Text that is not of the form that the options say: split into pieces, tokenised, or with other characters."""
+"""Checks for text in a form other than the options say: split into pieces, tokenised, or with other characters."""
 
 import re
 import unicodedata
@@ -13,16 +13,16 @@ from softsearch.text.corpus import read_lines
 from softsearch.text.tokenizer import JOINER, SentencePieceTokenizer
 
 SAMPLE = 1000  # lines at the start of a file
-_MIN_LINES = 10  # lines, below which a share says nothing
+_MIN_LINES = 10  # fewer lines are too few for a share
 _PIECES, _SENTENCEPIECE = re.compile(r"\S@@(\s|$)"), re.compile("\u2581")
-_ESCAPED = re.compile(r"&(quot|apos|amp|lt|gt|#91|#93|#124);|\S @-@ \S")  # as Moses' tokenizer writes
+_ESCAPED = re.compile(r"&(quot|apos|amp|lt|gt|#91|#93|#124);|\S @-@ \S")  # as written by Moses' tokenizer
 _SPACED_END, _ATTACHED_END = re.compile(r"\s\.\s*$"), re.compile(r"\w[.!?]\s*$")
 
 
 def head(path: Path) -> list[str]:
-    """The first lines of a file, up to one that cannot be read."""
+    """The first lines of a file, up to the first unreadable one."""
     lines: list[str] = []
-    with suppress(CorpusError):  # which is reported, or left out, where all of the text is read
+    with suppress(CorpusError):  # reported or dropped when the whole text is read
         lines.extend(islice(read_lines(path), SAMPLE))
     return lines
 
@@ -30,9 +30,9 @@ def head(path: Path) -> list[str]:
 def form_problems(
     samples: Mapping[str, Sequence[str]], *, text_form: Literal["plain", "lc_tok"], joiner: str
 ) -> list[str]:
-    """Warnings of samples, by their names, that are of another form.
+    """Warnings about samples (by name) in another form.
 
-    ``joiner`` is that of the tokenizer, see :attr:`softsearch.text.tokenizer.SentencePieceTokenizer.joiner`.
+    ``joiner`` is the tokenizer's, see :attr:`softsearch.text.tokenizer.SentencePieceTokenizer.joiner`.
     """
     places: dict[str, list[str]] = {}
     for place, lines in samples.items():
@@ -53,25 +53,25 @@ def _problems(lines: Sequence[str], text_form: str, joiner: str) -> Iterator[str
         yield f"words are split with {JOINER!r}, as by subword-nmt; set tokenizer=pretokenised, or join them"
     if joiner and len(lines) >= _MIN_LINES and not split:
         yield (
-            f"no word is split with {JOINER!r}, but tokenizer=pretokenised expects it; split the text as that of the "
+            f"no word is split with {JOINER!r}, but tokenizer=pretokenised expects it; split the text like that of the "
             "training was, or choose another tokenizer"
         )
     if share(_SENTENCEPIECE) > 0.05:
         yield (
-            "words begin with U+2581, as in pieces of SentencePiece, which no translation has; join them with "
+            "words begin with U+2581, like SentencePiece's pieces, which translations never contain; join them with "
             "spm_decode (tokenizer.model=FILE splits text with the same model)"
         )
     many = len(lines) >= _MIN_LINES
     if text_form == "plain" and (share(_ESCAPED) > 0.02 or (many and share(_SPACED_END) > 0.3)):
         yield (
             "the text is tokenised (as by Moses: &quot; &apos; @-@, or a space before the full stop) and is scored as "
-            "plain text; detokenise it, or if it is lower-cased, too, set data.text_form=lc_tok (of multi30k "
+            "plain text; detokenise it, or if it is also lower-cased, set data.text_form=lc_tok (with multi30k "
             "data.variant=lc_tok)"
         )
     if text_form == "lc_tok" and many and share(_ATTACHED_END) > 0.3:
         yield (
-            "the text is not tokenised, as data.text_form=lc_tok says, but has full stops at its last words; tokenise "
-            "it, or set data.text_form=plain (of multi30k data.variant=raw)"
+            "the text is not tokenised, as data.text_form=lc_tok says, but ends in words with full stops; tokenise "
+            "it, or set data.text_form=plain (with multi30k data.variant=raw)"
         )
 
 
@@ -81,13 +81,13 @@ def folded(text: str) -> str:
 
 
 def reference_problems(place: str, references: Iterable[str], tokenizer: SentencePieceTokenizer) -> list[str]:
-    """Warnings of references that no translation can equal, because of white space or decomposed characters."""
+    """Warnings about references that no translation can equal, because of white space or decomposed characters."""
     spaces, decomposed, sample = 0, 0, list(islice(references, SAMPLE))
     for line in sample:
         if folded(line) != line and tokenizer.decode(tokenizer.encode(line)) != line:
             is_composed = unicodedata.is_normalized("NFC", line)
             spaces, decomposed = spaces + is_composed, decomposed + (not is_composed)
-    kinds = {"surplus or other white space than single spaces": spaces, "decomposed characters (NFD)": decomposed}
+    kinds = {"white space other than single spaces": spaces, "decomposed characters (NFD)": decomposed}
     found = [f"{count:,} have {kind}" for kind, count in kinds.items() if count > len(sample) / 100]
     problem = (
         f"{place}: of {len(sample):,} references {' and '.join(found)}, which the model does not write; exact match "

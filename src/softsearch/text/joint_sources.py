@@ -20,13 +20,13 @@ def join_sources(sources: Sequence[str]) -> str:
 
 
 def split_sources(line: str) -> list[str]:
-    """Returns the sources of a line, most often one."""
+    """Returns the sources of a line, usually one."""
     sources = _SEPARATOR.split(line)
     return [source.strip() for source in sources] if len(sources) > 1 else sources
 
 
 def tokenize_sources(line: str, langs: str) -> str:
-    """Tokenises each source of a line by the rules of its language; ``langs`` is as ``en`` or ``en+fr``."""
+    """Tokenises each source of a line by the rules of its language; ``langs`` is, for example, ``en`` or ``en+fr``."""
     lang_by_place = langs.split("+")
     sources = enumerate(split_sources(line))
     return join_sources(
@@ -37,8 +37,8 @@ def tokenize_sources(line: str, langs: str) -> str:
 class JointSources(SentencePieceTokenizer):
     """The source tokenizers of an ensemble's members side by side: each encodes its own source of a line.
 
-    The ids are those of the first source, then those of the second one raised by the size of the first vocabulary, and
-    so on, so that an id tells which source it belongs to. All else is the first member's.
+    The ids are those of the first source, then those of the second one plus the size of the first vocabulary, and so
+    on, so an id identifies its source. Everything else is the first member's.
     """
 
     reads_several_sources = True
@@ -55,10 +55,10 @@ class JointSources(SentencePieceTokenizer):
         return type(self), (self.tokenizers,)
 
     def encode(self, text: str) -> list[int]:
-        """Returns the ids of all sources of a line; none of a blank line.
+        """Returns the ids of all sources in a line; none for a blank line.
 
         Raises:
-            InputError: there is not one source with text for each member, or one holds a lone surrogate.
+            InputError: the number of sources with text differs from that of members, or one holds a lone surrogate.
         """
         if is_blank(text):
             return []
@@ -73,12 +73,12 @@ class JointSources(SentencePieceTokenizer):
         return [begin + token for tokenizer, begin, source in parts for token in tokenizer.encode(source)]
 
     def unknown(self, text: str) -> list[str]:
-        """Returns what the members' vocabularies lack of their sources."""
+        """Returns the parts of the sources that the members' vocabularies lack."""
         pairs = zip(self.tokenizers, split_sources(text), strict=True)
         return [each for tokenizer, source in pairs for each in tokenizer.unknown(source)]
 
     def ids_of_member(self, ids: Sequence[int], place: int) -> list[int]:
-        """Returns those ids that the member at ``place`` reads, as its own tokenizer gives them."""
+        """Returns the ids for the member at ``place``, as in its own vocabulary."""
         begin = self._begins[place]
         return [token - begin for token in ids if 0 <= token - begin < self.tokenizers[place].vocab_size]
 

@@ -1,4 +1,4 @@
-"""Text that translations copy as it stands: what patterns match, and usual things as addresses and numbers."""
+"""Text that translations copy unchanged: matches of patterns, and usual items such as addresses and numbers."""
 
 from collections.abc import Sequence
 from time import monotonic
@@ -22,7 +22,7 @@ _USUAL = (
 
 
 class Kept(NamedTuple):
-    """A part of a text that stays as it is."""
+    """A part of a text that stays unchanged."""
 
     begin: int
     end: int
@@ -33,7 +33,7 @@ class Keep:
     """Finds the parts of texts that translations copy.
 
     Args:
-        patterns: regular expressions of the package regex.
+        patterns: regular expressions, as in the package regex.
         usual: also addresses (URLs, e-mail), numbers with digits, code in backticks and placeholders: ``{name}``,
             ``%s``, ``%(n)d``, ``<0x0A>``.
 
@@ -51,11 +51,11 @@ class Keep:
             except (regex.error, RecursionError) as error:
                 raise ConfigError(
                     f"keep={pattern!r:.80} is not a regular expression: {error}; put a backslash before characters "
-                    "that stand for themselves"
+                    "that are meant literally"
                 ) from error
 
     def find(self, text: str) -> list[Kept]:
-        """The parts that stay, from left to right; where several begin, the longest one.
+        """The parts to copy, from left to right; if several begin at one place, the longest one.
 
         Raises:
             InputError: the patterns take too long.

@@ -1,4 +1,4 @@
-"""Languages of a model with several: tags at the beginning of its sources, and tokens that translations begin with."""
+"""Languages of a multilingual model: tags at the beginning of sources, and tokens that translations begin with."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,8 +22,8 @@ class Languages:
 
     Args:
         targets: ids of the tags ``<2de>`` by code.
-        sources: ids of the tags ``<from:de>`` by code, of a model that reads the source's language, too.
-        starts: the token that translations begin with, by the id of the target's tag, if there is one.
+        sources: ids of the tags ``<from:de>`` by code, if the model also reads the source's language.
+        starts: the token that translations begin with, if any, by the id of the target's tag.
     """
 
     targets: dict[str, int]
@@ -35,7 +35,7 @@ class Languages:
         return [self.starts[src[0]]] if len(src) and src[0] in self.starts else []
 
     def tags(self, line: str) -> str:
-        """The tags that begin a line, with the spaces behind them."""
+        """The tags at the start of a line, with the spaces after them."""
         match = _TAGS.match(line)
         assert match is not None
         target, source = match.groups()
@@ -43,7 +43,7 @@ class Languages:
         return match[0] if knows else ""
 
     def tagged(self, lines: Iterable[str], tgt: str, src: str) -> Iterator[str]:
-        """Lines with tags for the languages, "" for none, where they have no tags of their own; blank ones stay so.
+        """Lines with language tags ("" for none) where they lack tags; blank lines stay blank.
 
         Raises:
             ConfigError: the model needs a target, and neither the line nor ``tgt`` names one.
@@ -57,13 +57,13 @@ class Languages:
             source = m[0] if (m := SOURCE_TAG.search(tags)) else source_tag(src) if src in self.sources else ""
             if self.starts and not target:
                 raise ConfigError(
-                    f"no target language is named, and the model has {len(self.targets)} ({_some(self.targets)}); set "
+                    f"no target language is given, but the model has {len(self.targets)} ({_some(self.targets)}); set "
                     f"tgt (--tgt CODE), or begin lines with a tag such as {language_tag(next(iter(self.targets)))}"
                 )
             yield " ".join((*filter(None, (target, source)), line.removeprefix(tags)))
 
     def check(self, key: str, code: str | None, trained: str) -> str:
-        """A language that a request names for ``src`` or ``tgt``, or else the one that the model was trained on.
+        """The language that a request names for ``src`` or ``tgt``, by default the one that the model was trained on.
 
         Raises:
             ConfigError: the model has no such language.
@@ -81,7 +81,7 @@ class Languages:
 
 @lru_cache(16)
 def languages_of(tokenizer: SentencePieceTokenizer) -> Languages:
-    """The languages of a tokenizer of sources; of translations it is the same one where these begin with a language."""
+    """The languages of a source tokenizer; translations that begin with a language use the same one."""
     ids = {name: token for token, name in enumerate(tokenizer.names()) if name.lstrip(_SPACE)[:1] == "<"}
 
     def by_code(pattern: re.Pattern[str]) -> dict[str, int]:

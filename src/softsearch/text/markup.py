@@ -1,6 +1,6 @@
-"""Markup, XML or HTML: its text without the tags, and the tags put into another text.
+"""Markup (XML or HTML): extracts text without tags, and puts the tags into another text.
 
-Blocks (paragraphs, items, cells) stay where they are. Between them are segments: text with tags inside it.
+Blocks (paragraphs, items, cells) keep their places. Between them are segments: text with inline tags.
 """
 
 import re
@@ -25,22 +25,22 @@ _BLOCKS = (_OPTIONAL - {"rt", "rp"}) | frozenset(
     "h2 h3 h4 h5 h6 header hgroup hr iframe legend main menu nav noscript object ol pre search section select summary "
     "table template textarea title ul video".split()
 )
-_WITH_LINES = ("pre", "textarea")  # whose line ends count
+_WITH_LINES = ("pre", "textarea")  # their line ends are kept
 _ENDS = {"<!--": "-->", "<![CDATA[": "]]>", "<?": "?>"}
 _COPIED = {begin: re.compile(re.escape(end)) for begin, end in _ENDS.items()} | {
     name: re.compile(rf"(?=</{name}\b)", re.IGNORECASE) for name in ("script", "style")
-}  # to the end of each
+}  # the end of each
 _NAME = r"[^\W\d][^\s/<>]*+"
 _VALUE = r"""(?:"[^"]*+"|'[^']*+'|[^\s"'>][^\s>]*+)"""
 _ATTRIBUTE = re.compile(rf"([^\s/<>=]++)\s*+=\s*+({_VALUE})")
 _OPEN = re.compile(rf"<({_NAME})((?:[\s/]++|[^\s/<>=]++(?:\s*+=\s*+(?P<value>{_VALUE}))?+)*+)")
 _CLOSE = re.compile(rf"</({_NAME})[^<>]*+")
 _DOCTYPE = re.compile(r"<!([^\W\d])[^\[>]*+(?:\[.*?\]\s*)?", re.DOTALL)
-_MAX_TAG = 2**16  # characters of a tag over several lines
+_MAX_TAG = 2**16  # characters in a tag over several lines
 _TEXT = re.compile("<?[^<]*+")
 _ENTITY = re.compile(r"(&[^\W\d][\w.-]*;)")
 _SPACES = re.compile(r"[ \t\n\r\f]+")
-# Words and numbers, or a character of a script without spaces, or any other one.
+# A word or number, a character of a script without spaces, or any other character.
 WORD = regex.compile(
     r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]\p{M}*+"
     r"|[\p{L}\p{N}\p{M}_]++(?:(?:[-'\u2019]|(?<=\p{N})[.,:/](?=\p{N}))[\p{L}\p{N}\p{M}_]++)*+|\S"
@@ -48,34 +48,34 @@ WORD = regex.compile(
 
 
 class Node(NamedTuple):
-    """An element, or a point (a tag alone, or what is copied as it stands), in the text of a segment."""
+    """An element, or a point (a single tag, or text copied unchanged), in the text of a segment."""
 
-    opening: str  # the tag; of a point all of it
-    closing: str  # the end tag; "" of a point
-    begin: int  # the first character inside it
-    end: int  # the first one behind it
-    parent: int  # index of the element that it stands in, or -1
-    spaces: tuple[bool, bool] = (False, False)  # whether one must stand before and behind it: of a point with text
+    opening: str  # the tag, or the whole point
+    closing: str  # the end tag; "" for a point
+    begin: int  # index of the first character inside
+    end: int  # index of the first character after it
+    parent: int  # index of the enclosing element, or -1
+    spaces: tuple[bool, bool] = (False, False)  # whether one must precede and follow a point with text
 
 
 class Segment(NamedTuple):
-    """Text without its tags, and what stood in it; a parent is before its children."""
+    """Text without its tags, and its nodes, parents before children."""
 
     text: str
     nodes: tuple[Node, ...]
 
     def children(self) -> list[list[int]]:
-        """The indices of the nodes in each node, and at the end of those in none."""
+        """The indices of each node's children, and at the end of the nodes without a parent."""
         found: list[list[int]] = [[] for _ in range(len(self.nodes) + 1)]
         for index, node in enumerate(self.nodes):
             found[node.parent].append(index)
         return found
 
     def write(self, text: str, places: Sequence[tuple[int, int]]) -> str:
-        """Another text with the nodes, each at its place: the first character inside it, and the first behind it.
+        """Writes another text with the nodes at these places: the first character inside, and the first after it.
 
-        Places are nested as the nodes are, and do not overlap otherwise. A point is before an element that begins
-        where it stands.
+        Places are nested like the nodes, and do not overlap otherwise. A point precedes an element that begins at the
+        same index.
         """
 
         def last_first(nodes: Sequence[int]) -> list[int]:
@@ -102,23 +102,23 @@ class Segment(NamedTuple):
 
 @dataclass
 class _Element:
-    name: str  # or how a comment and the like begins
-    raw: str  # its tag
+    name: str  # or the beginning of a comment, a declaration etc.
+    raw: str  # the tag
     place: tuple[int, int]  # line and column
-    index: int  # of its tag's token
+    index: int  # index of the tag's token
     is_block: bool
     is_copied: bool  # is not translated
     is_closed: bool = False
-    has_text: bool = False  # not only inside other elements
-    lines: int = 0  # texts with line ends in it
-    inner: "list[_Element]" = field(default_factory=list)  # without those inside them
+    has_text: bool = False  # outside its inner elements
+    lines: int = 0  # texts with line ends inside it
+    inner: "list[_Element]" = field(default_factory=list)  # direct children
 
 
 class _Token(NamedTuple):
-    kind: Literal["text", "open", "close", "point", "kept"]  # kept: a point with text of its own
+    kind: Literal["text", "open", "close", "point", "kept"]  # kept: a point with its own text
     raw: str
     element: _Element | None = None
-    is_line_end: bool = False  # that stays
+    is_line_end: bool = False  # a line end to keep
 
     @property
     def is_block(self) -> bool:
@@ -126,25 +126,25 @@ class _Token(NamedTuple):
 
     @property
     def is_inside(self) -> bool:
-        """Whether it needs a place in the text of a segment."""
+        """Whether it needs a place in a segment's text."""
         if self.kind == "text":
             return not is_blank(unescape(self.raw))
         return self.kind in ("open", "close") and self.element is not None and self.element.is_closed
 
 
 class MarkupReader:
-    """Reads a fragment of markup, at once or line by line; ``where`` and ``first_line`` are for messages."""
+    """Reads a markup fragment, whole or line by line; ``where`` and ``first_line`` are for messages."""
 
     def __init__(self, where: str = "", first_line: int = 1) -> None:
         self._where, self._place = where, (first_line, 1)
         self._tokens: list[_Token] = []
         self._open: list[_Element] = []
-        self._rest = ""  # a tag that goes on in the next line
-        self._with_lines = 0  # open elements
+        self._rest = ""  # a tag that continues on the next line
+        self._with_lines = 0  # number of open elements with line ends to keep
 
     @property
     def is_complete(self) -> bool:
-        """Whether all that has begun has ended."""
+        """Whether everything that was opened is closed."""
         return not self._rest and all(element.name in _VOID for element in self._open)
 
     def feed(self, text: str) -> None:
@@ -162,7 +162,7 @@ class MarkupReader:
             at = end
 
     def close(self) -> tuple[str | Segment, ...]:
-        """The fragment: what stays as it is, and the segments.
+        """Returns the fragment's parts: unchanged text, and segments.
 
         Raises:
             InputError: something is not closed.
@@ -180,7 +180,7 @@ class MarkupReader:
         return self._error(f"the tag {tag:.40} is not closed with >; add it, or write &lt; for a < that is text")
 
     def _read(self, text: str, at: int) -> int:
-        """The end of what begins at a place of the text; that place if more of the text is needed."""
+        """Returns the end of the token that begins at an index; the same index if more text is needed."""
         if self._open and (until := _COPIED.get(self._open[-1].name)):
             found = until.search(text, at)
             if (end := found.start() if found else len(text)) > at:
@@ -210,7 +210,7 @@ class MarkupReader:
 
     def _read_text(self, text: str, at: int) -> int:
         found = _TEXT.match(text, at)
-        assert found is not None  # as it matches anything
+        assert found is not None  # it matches anything
         for part in re.split("(\n)", found[0]) if self._with_lines else [found[0]]:
             for raw in filter(None, _ENTITY.split(part)):
                 is_line_end = bool(self._with_lines) and raw == "\n"
@@ -249,7 +249,7 @@ class MarkupReader:
         self._end()
 
     def _close_until(self, size: int, before: str) -> None:
-        """Ends all elements but the first ones, if their end tags may be missing."""
+        """Ends all elements except the first ``size``, if their end tags may be missing."""
         while len(self._open) > size:
             element = self._open[-1]
             if element.name not in _VOID | _OPTIONAL:
@@ -260,7 +260,7 @@ class MarkupReader:
     def _end(self) -> None:
         element = self._open.pop()
         self._with_lines -= element.name in _WITH_LINES
-        is_point = element.name in _VOID and not element.is_closed  # what follows it is not in it
+        is_point = element.name in _VOID and not element.is_closed  # the following text is not inside it
         has_data = not (is_point or element.has_text) and element.lines > len(element.inner) > 1  # in XML
         for each in (element, *element.inner) if has_data and element.name not in _BLOCKS else ():
             each.is_block = True
@@ -280,7 +280,7 @@ class MarkupReader:
 
 
 def _parts(tokens: Sequence[_Token]) -> Iterator[str | Segment]:
-    """What is between the segments of a fragment, and the segments."""
+    """A fragment's segments, and the text between them."""
     for is_block, group in groupby(tokens, lambda token: token.is_block):
         if is_block:
             yield "".join(token.raw for token in group)
@@ -289,7 +289,7 @@ def _parts(tokens: Sequence[_Token]) -> Iterator[str | Segment]:
 
 
 def _segment(tokens: list[_Token]) -> Iterator[str | Segment]:
-    """A segment without what is around its text, and that."""
+    """A segment, without the tokens around its text, and these tokens."""
     first, last = 0, len(tokens)
     while first < last:
         start, end = tokens[first], tokens[last - 1]
@@ -311,7 +311,7 @@ def _segment(tokens: list[_Token]) -> Iterator[str | Segment]:
 
 def _without_tags(tokens: Sequence[_Token]) -> Segment:
     text, nodes, inside = "", list[Node](), [-1]
-    apart: list[int] = []  # nodes of which it is open whether a space is behind them
+    apart: list[int] = []  # nodes for which it is undecided whether a space follows
     for token in tokens:
         is_spaced = text == "" or text.endswith(" ")
         if token.kind == "text":

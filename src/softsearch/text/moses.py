@@ -1,7 +1,7 @@
 """Plain text for models of lower-cased, tokenised text, and their translations as plain text.
 
 The rules are those of Moses' ``lowercase.perl``, ``normalize-punctuation.perl`` and ``tokenizer.perl`` (Koehn et al.
-2007), as Multi30k applied them, without most of their lists of abbreviations. Tokenised lines stay as they are.
+2007), as Multi30k applied them, without most of their lists of abbreviations. Tokenised lines stay unchanged.
 The page has the same rules in ``src/web/worker/moses.js``.
 """
 
@@ -24,13 +24,13 @@ _QUOTES = {
 _SPLIT = [(r"([^\w\s.',-]|_)", r" \1 "), (r"(\.\.+)", r" \1 "), (r"(?<!\d),|,(?!\d)", " , ")]
 _INNER = r"(?<=[^\W\d_])'(?=[^\W\d_])"  # an apostrophe between letters
 _APOSTROPHES = {"en": (rf"{_INNER}|(?<=\d)'(?=s)|(')", " '"), "fr": (rf"{_INNER}|(')", "' "), "": ("(')", "")}
-_ABBREVIATIONS = {"de": re.compile(r"[a-zäöü]|\d{1,2}|ca|bzw|usw")}  # a full stop belongs to them
+_ABBREVIATIONS = {"de": re.compile(r"[a-zäöü]|\d{1,2}|ca|bzw|usw")}  # their full stop belongs to the word
 _JOINED: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
     (r"(?<=\w)' ", "'"),  # l' homme
     (r" (?='\w)", ""),  # it 's
-    (r" ' (?=(?:s|t|m|d|ll|re|ve)\b)", "'"),  # mcdonald ' s, of German
+    (r" ' (?=(?:s|t|m|d|ll|re|ve)\b)", "'"),  # mcdonald ' s, from German
     (r" '(?= |$)", "'"),
-    # A mark that is never closed takes the rest of its line: trying again from each later mark would be quadratic.
+    # An unclosed mark takes the rest of its line: retrying from each later mark would be quadratic.
     (r'" (.*?)( "|(?=\n)|\Z)', lambda match: f'"{match[1]}"' if match[2] else match[0]),
     (r" (?=[.,;:!?%)\]}]+(?!\w))", ""),
     (r'(?<![^ "])([(\[{$#¿¡]) ', r"\1"),
@@ -40,7 +40,7 @@ _JOINED: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
 
 
 def tokenize(line: str, lang: str) -> str:
-    """Lower-cases and tokenises a line of a language, given by its code; tags and tokens of Moses stay as they are."""
+    """Lower-cases and tokenises a line by its language's rules (``lang``); tags and Moses' tokens stay unchanged."""
     for pattern, new in _NORMALISED:
         line = re.sub(pattern, new, line)
     words = " ".join(word if _is_token(word) else _split(word.lower(), lang) for word in line.split()).split()
@@ -51,7 +51,7 @@ def tokenize(line: str, lang: str) -> str:
 
 
 def detokenize(line: str) -> str:
-    """Joins the tokens of a line, of any language written with spaces; it stays lower-cased."""
+    """Joins a line's tokens, in any language written with spaces; the line stays lower-cased."""
     line = _ENTITY.sub(lambda match: _PLAIN[match[0]], line)
     for pattern, new in _JOINED:
         line = re.sub(pattern, new, line)
@@ -72,7 +72,7 @@ def _split(word: str, lang: str) -> str:
 
 
 def _ends_sentence(word: str, following: str, lang: str) -> bool:
-    """Whether the full stop at the end of a word is one of a sentence."""
+    """Whether the full stop at the end of a word ends a sentence."""
     stem = word[:-1]
     if word[-1] != "." or not stem.strip(".") or following[:1].islower():
         return False

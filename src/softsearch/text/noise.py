@@ -1,4 +1,4 @@
-"""Noise on training text, so that a model copes with text that is typed otherwise than its corpus.
+"""Noise on training text, so that a model copes with text typed differently from its corpus.
 
 The modifications are those of OpusTrainer (Bogoychev et al. 2023, arXiv:2311.14838); the draws are pure functions here.
 """
@@ -17,26 +17,27 @@ Pair = tuple[str, str]
 _Change = Callable[[str], str]
 _TAG = re.compile(rf"{LANGUAGE_TAG.pattern} ")
 _LETTER, _LETTERS = re.compile(r"[^\W\d_]"), re.compile(r"[^\W\d_]{3,}")
-_ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")  # of a keyboard
+_ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")  # rows of a keyboard
 
 
 @dataclass(frozen=True, kw_only=True)
 class Noise:
-    """Shares of noise.
+    """The shares of pairs, words or batches that get each kind of noise.
 
-    What makes text longer is drawn for a whole batch: a longer line among others would pad them all.
+    Changes that make text longer apply to a whole batch: one longer line would pad all the others.
 
     Args:
         upper: batches whose text is in upper case, on both sides, so that the model copies the case.
         title: batches in which every word begins with a capital, on both sides.
         lower: batches whose text is in lower case, on both sides.
-        merge: batches in which each pair has the next one of the batch behind it, as one line; in addition to the case.
+        merge: batches in which each pair is joined with the next one of the batch into one line; in addition to the
+            case.
         end_punctuation: pairs that lose the full stops, exclamation and question marks at their ends.
-        typos: words of at least three letters of the source, each with two letters swapped, one dropped, doubled or
-            that of the neighbouring key.
+        typos: source words of at least three letters with one change: two letters swapped, or one letter dropped,
+            doubled or replaced by that of a neighbouring key.
 
     Raises:
-        ConfigError: the shares of the three cases are together more than 1.
+        ConfigError: the shares of the three cases add up to more than 1.
     """
 
     upper: Share = 0.0
@@ -50,8 +51,8 @@ class Noise:
         """Checks the shares."""
         if (total := sum(self.cases)) > 1:
             raise ConfigError(
-                f"noise.upper, noise.title and noise.lower are {total:g} together, expected at most 1, because a text "
-                "has one of them; lower them"
+                f"noise.upper, noise.title and noise.lower add up to {total:g}, expected at most 1, because a text "
+                "has only one case; lower them"
             )
 
     @property
@@ -61,16 +62,16 @@ class Noise:
 
     @property
     def cases(self) -> tuple[float, float, float]:
-        """The shares of the cases, which a vocabulary should have pieces for."""
+        """The shares of the cases; a vocabulary should have pieces for them."""
         return self.upper, self.title, self.lower
 
     def __call__(self, pairs: Sequence[Pair], draws: Sequence[int], seed: int) -> list[Pair]:
         """Returns the pairs of a batch with noise, a pure function of the arguments.
 
         Args:
-            pairs: source and target, one at least.
-            draws: of the pairs, a pair at an epoch each.
-            seed: of the run.
+            pairs: source and target pairs, at least one.
+            draws: numbers of the draws, one per pair and epoch.
+            seed: the run's seed.
         """
         rng = random.Random(f"noise {seed} batch {draws[0]}")
         change, merges = self._case(rng), rng.random() < self.merge
@@ -82,7 +83,7 @@ class Noise:
         ]
 
     def cased(self, lines: Iterable[str]) -> Iterator[str]:
-        """Yields the lines of a side, and the shares of them in each case besides, for tokenizers to learn from."""
+        """Yields a side's lines, and shares of them again in each case, to train tokenizers."""
         for number, line in enumerate(lines):
             yield line
             if any(self.cases) and (change := self._case(random.Random(number))):
@@ -112,7 +113,7 @@ NO_NOISE = Noise()
 
 
 def _merged(pair: Pair, other: Pair) -> Pair:
-    """Both as one line, unless they are to be translated into different languages."""
+    """Joins two pairs into one line each, unless their target languages differ."""
     tag, other_tag = ((_TAG.match(src) or [""])[0] for src, _ in (pair, other))
     if tag != other_tag:
         return pair
@@ -120,7 +121,7 @@ def _merged(pair: Pair, other: Pair) -> Pair:
 
 
 def _by_word(text: str, change: _Change) -> str:
-    """The text with every word changed that is not a tag."""
+    """Changes every word of a text that is not a tag."""
     return " ".join(word if is_tag(word) else change(word) for word in text.split(" "))
 
 
@@ -139,7 +140,7 @@ def _with_typo(letters: str, rng: random.Random) -> str:
 
 
 def _neighbour_key(letter: str, rng: random.Random) -> str:
-    """The letter of a key to the left or right; of no key in the rows, the letter twice."""
+    """The letter of the key to the left or right; for a letter not in the rows, the letter twice."""
     for row in _ROWS:
         if (place := row.find(letter.lower())) >= 0:
             found = rng.choice(row[max(0, place - 1) : place] + row[place + 1 : place + 2])

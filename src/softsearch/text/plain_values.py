@@ -1,6 +1,6 @@
-"""Plain values from files, nested and counted within limits, and dataclasses made of them.
+"""Plain values from files, limited in number and nesting, and dataclasses made from them.
 
-The limits are there because a few bytes can stand for any number of values.
+The limits are needed because a few bytes can represent any number of values.
 """
 
 import json
@@ -19,7 +19,7 @@ _MAX_BYTES = 1 << 28
 
 
 def nested_values(value: object, most: int) -> Iterator[object]:
-    """Yields a value and all values in its lists and mappings, level by level.
+    """Yields a value and all values inside its lists and mappings, level by level.
 
     Raises:
         ValueError: there are more than ``most``, or they are nested deeper than 64 levels.
@@ -38,7 +38,7 @@ def nested_values(value: object, most: int) -> Iterator[object]:
 
 
 def read_json(source: Path | bytes) -> Any:
-    """The value that a JSON file, or its content, holds.
+    """The value in a JSON file, or in its content.
 
     Raises:
         OSError: the file cannot be read.
@@ -59,16 +59,16 @@ def read_json(source: Path | bytes) -> Any:
 
 
 def parse(value: Any, hint: Any, path: str = "", check: Callable[[str, Any], None] | None = None) -> Any:
-    """A plain value as its annotation says: a dataclass, or lists, mappings and options of it and of numbers and text.
+    """Converts a plain value to its annotated type: numbers, text, dataclasses, and lists, mappings and unions of them.
 
     Args:
         value: a value read from JSON.
         hint: the annotation.
-        path: of the value in its file, for messages.
-        check: refuses single values that fit their annotations, given with their paths.
+        path: the value's path in its file, for messages.
+        check: called with the path and value of each single value that fits its annotation, to refuse it.
 
     Raises:
-        ValueError: it does not fit; the message says where, what was found, and what was expected.
+        ValueError: it does not fit; the message says where, and what was found and expected.
     """
     arguments = get_args(hint)
     if value is None and type(None) in arguments:
@@ -95,7 +95,7 @@ def parse(value: Any, hint: Any, path: str = "", check: Callable[[str, Any], Non
 
 
 def _section(kind: Any, values: dict[str, Any], path: str, check: Callable[[str, Any], None] | None) -> Any:
-    """The values of a dataclass, all of which it knows."""
+    """Converts the values of a dataclass; refuses unknown ones."""
     hints = get_type_hints(kind, include_extras=True)
     prefix = f"{path}." if path else ""
     for key in (key for key in values if key not in hints):

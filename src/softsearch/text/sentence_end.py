@@ -1,17 +1,17 @@
-"""Punctuation that ends sentences, of all scripts, by Unicode's properties and names."""
+"""Punctuation that ends sentences in all scripts, by Unicode's properties and names."""
 
 import unicodedata
 from functools import cache
 
-_OTHERS = {  # which Unicode does not call ends of sentences, or not by these kinds
-    ";": "?",  # Greek's question mark, as it is mostly typed
+_OTHERS = {  # not ends of sentences in Unicode, or of another kind
+    ";": "?",  # Greek question mark, as usually typed
     "\u037e": "?",
     "\u2026": ".",
-    "\u17d6": ":",  # Khmer's
+    "\u17d6": ":",  # Khmer
 }
-_INSIDE = {"\u055e": "?", "\u055c": "!"}  # Armenian's, which stand in the stressed word
+_INSIDE = {"\u055e": "?", "\u055c": "!"}  # Armenian; inside the stressed word
 _AFTER = ("Cf", "Pe", "Pf", "Pi", "Zs")  # closing brackets and quotation marks, spaces
-_TERMINALS = (  # Unicode's property Sentence_Terminal, which Python lacks; a test compares it with that of regex
+_TERMINALS = (  # Unicode's property Sentence_Terminal, which Python lacks; a test compares it with regex
     "21 2E 3F 589 61D-61F 6D4 700-702 7F9 837 839 83D-83E 964-965 104A-104B 1362 1367-1368 166E 1735-1736 "
     "17D4-17D5 1803 1809 1944-1945 1AA8-1AAB 1B4E-1B4F 1B5A-1B5B 1B5E-1B5F 1B7D-1B7F 1C3B-1C3C 1C7E-1C7F "
     "2024 203C-203D 2047-2049 2CF9-2CFB 2E2E 2E3C 2E53-2E54 2E60-2E61 3002 A4FF A60E-A60F A6F3 A6F7 "
@@ -45,7 +45,7 @@ def without_end(text: str) -> str:
 
 @cache
 def end_mark(char: str) -> str:
-    """Returns the kind of a mark, as :func:`sentence_end`; "" for another character."""
+    """Returns the kind of a mark as :func:`sentence_end` does; "" for other characters."""
     if char in _OTHERS:
         return _OTHERS[char]
     name = unicodedata.name(char, "")

@@ -1,6 +1,6 @@
 """Subword sampling: BPE-dropout and subword regularisation over the pieces of a SentencePiece model.
 
-SentencePiece samples too, but not reproducibly: 0.2.3 mixes its seed with a number of the process, 0.2.0 and 0.2.1
+SentencePiece's own sampling is not reproducible: 0.2.3 mixes its seed with a number of the process, 0.2.0 and 0.2.1
 ignore a seed in a thread that has sampled before.
 """
 
@@ -18,19 +18,19 @@ from softsearch.text.vocabulary import UNK, is_tag
 
 _SPACE = "\u2581"
 _WORD = re.compile(f"{_SPACE}[^{_SPACE}]*|[^{_SPACE}]+")  # pieces never cross the space before a word
-_WORD_AND_SPACE = re.compile(f"[^{_SPACE}]*{_SPACE}|[^{_SPACE}]+")  # or the one behind it
-_BYTE = re.compile("<0x[0-9A-F]{2}>")  # pieces of models with byte_fallback
+_WORD_AND_SPACE = re.compile(f"[^{_SPACE}]*{_SPACE}|[^{_SPACE}]+")  # or after it
+_BYTE = re.compile("<0x[0-9A-F]{2}>")  # pieces in models with byte_fallback
 _CACHED_WORDS = 1 << 16
 
 
 class SubwordSampler:
     """Draws other segmentations of tokenized text.
 
-    BPE: at every step each possible merge is dropped with probability ``alpha`` and the best of the others is made,
-    until there is none (Provilkov et al. 2020, arXiv:1910.13267, algorithm 1). Unigram: a segmentation x is drawn with
-    P(x)^alpha among all (Kudo 2018, arXiv:1804.10959, section 3.3). So a larger ``alpha`` varies the segmentation more
-    in BPE and less in unigram. Language tags stay whole. Text keeps its segmentation with unknown characters, which ids
-    cannot name, with those that are pieces of one byte each, and where a character alone is not a piece.
+    BPE: at every step each possible merge is dropped with probability ``alpha``, and the best of the others is made,
+    until none is left (Provilkov et al. 2020, arXiv:1910.13267, algorithm 1). Unigram: a segmentation x is drawn with a
+    probability proportional to P(x)^alpha (Kudo 2018, arXiv:1804.10959, section 3.3). So a larger ``alpha`` varies the
+    segmentation more in BPE and less in unigram. Language tags stay whole. Text keeps its segmentation if it contains
+    unknown characters, which ids cannot name, or single-byte pieces, or if a single character is not a piece.
     """
 
     def __init__(self, tokenizer: SentencePieceTokenizer, kind: Kind, alpha: float) -> None:
@@ -75,7 +75,7 @@ class SubwordSampler:
             symbols[at : at + 2] = [symbols[at] + symbols[at + 1]]
 
     def _from_lattice(self, word: str, rng: random.Random) -> list[str]:
-        """Forward filtering, cached by word, and backward sampling (Kudo 2018, section 3.3)."""
+        """Samples by forward filtering, cached by word, and backward sampling (Kudo 2018, section 3.3)."""
         lattice = self._lattice(word)
         pieces, end = [], len(word)
         while end:
@@ -86,7 +86,7 @@ class SubwordSampler:
         return pieces[::-1]
 
     def _new_lattice(self, word: str) -> list[tuple[list[int], list[float]]]:
-        """Returns for every end the possible starts of the piece before it, and their cumulative weights."""
+        """Returns for each end the possible starts of the piece before it, and their cumulative weights."""
         totals = [0.0]  # log of the sum over all segmentations of word[:end]
         lattice: list[tuple[list[int], list[float]]] = [([], [])]
         for end in range(1, len(word) + 1):

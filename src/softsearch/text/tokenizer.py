@@ -2,12 +2,12 @@
 
 Subwords and characters are detokenised losslessly (Kudo & Richardson 2018, arXiv:1808.06226, section 3.1), except for
 
-- surplus U+0020: around the text, and all but one in a row, so that a space too many does not change a translation;
-- U+2581, SentencePiece's sign for a space, which comes back as one (or, if surplus, not at all);
-- characters that the vocabulary lacks, among them NUL, U+001F and U+2585, which SentencePiece never learns; models of
-  the lab read those that have a look-alike in the vocabulary as that (:mod:`softsearch.text.folding`).
+- surplus U+0020: spaces around the text, and all but one in a row, so that extra spaces do not change a translation;
+- U+2581, SentencePiece's sign for a space, which becomes a space (or, if surplus, nothing);
+- characters that the vocabulary lacks, including NUL, U+001F and U+2585, which SentencePiece never learns; the lab's
+  models read those with a look-alike in the vocabulary as that (:mod:`softsearch.text.folding`).
 
-A word tokenizer has one UNK for each unknown word; smaller unknown units side by side share one.
+A word tokenizer gives one UNK for each unknown word; adjacent smaller unknown units share one.
 """
 
 import hashlib
@@ -31,15 +31,15 @@ from softsearch.text.vocabulary import BOS, EOS, FIRST_TAG, PAD, SOURCE_SEPARATO
 Kind = Literal["word", "char", "bpe", "unigram"]
 _Pieces = Annotated[int, Range(len(SPECIALS) + 1, 2**24)]
 _Files = Annotated[str | Path | Sequence[str | Path] | None, "a file, two as in '[src.model,tgt.model]', or null"]
-JOINER = "@@ "  # of subword-nmt and its successors
+JOINER = "@@ "  # from subword-nmt and its successors
 _SPACE = "\u2581"
-# Training cuts lines at the names of special pieces, so the names hold what no line can: "<s>" in a corpus is text.
+# Training cuts lines at the names of special pieces, so they contain a line end: "<s>" in a corpus is text.
 _SPECIAL_PIECES: dict[str, Any] = {f"{name}_piece": f"\n{name}" for name in ("pad", "unk", "bos", "eos")}
 _log = logging.getLogger(__name__)
 
 
 class SentencePieceTokenizer:
-    """Text to token ids and back by a SentencePiece model.
+    """Converts text to token ids and back with a SentencePiece model.
 
     With ``reverse`` ids run from the text's end to its start (Sutskever et al. 2014, arXiv:1409.3215, section 3.3);
     text and pieces are always in the order of the text.
@@ -52,25 +52,25 @@ class SentencePieceTokenizer:
 
     def __init__(self, model: bytes, *, reverse: bool = False) -> None:
         self.model, self.reverse = model, reverse
-        self.fingerprint = hashlib.sha256(model + b"reverse" * reverse).hexdigest()  # of what decides the ids
+        self.fingerprint = hashlib.sha256(model + b"reverse" * reverse).hexdigest()  # of all that determines the ids
         self._processor = _parse(model)
         self.vocab_size: int = self._processor.get_piece_size()
 
     def encode(self, text: str) -> list[int]:
-        """Returns the ids of a text, without BOS and EOS; special names in it ("</s>") are plain text.
+        """Returns the ids of a text, without BOS and EOS; names of special tokens in it ("</s>") are plain text.
 
         Raises:
-            InputError: the text holds a lone surrogate, which no file or terminal can hold.
+            InputError: the text holds a lone surrogate, which UTF-8 cannot encode.
         """
         _without_surrogates(text)
-        if self.has_words:  # SentencePiece gives unknown words that stand side by side one UNK together
+        if self.has_words:  # SentencePiece gives adjacent unknown words one UNK
             return self._in_model_order(self._processor.piece_to_id([_SPACE + word for word in self._words(text)]))
         return self._in_model_order(self._processor.encode(text))
 
     def decode(self, ids: Sequence[int], *, joined: bool = True) -> str:
-        """Returns the text of ids without spaces around it; PAD, BOS and EOS are skipped, UNK is shown as a sign.
+        """Returns the text of ids without spaces around it; PAD, BOS and EOS are skipped, UNK becomes a visible sign.
 
-        Of a model of split text the words are joined (:attr:`joiner`), or with ``joined`` false split as they were.
+        In a model of split text the words are joined (:attr:`joiner`), or stay split with ``joined`` false.
 
         Raises:
             InputError: an id is outside the vocabulary.
@@ -81,7 +81,7 @@ class SentencePieceTokenizer:
         return self._processor.decode(self._in_model_order(plain)).strip(" ")
 
     def normalize_like_decode(self, text: str) -> str:
-        """Returns a text as :meth:`decode` writes it: split text is joined, other text stays as it is."""
+        """Returns a text as :meth:`decode` writes it: split text is joined, other text is unchanged."""
         return text.replace(self.joiner, "") if self.joiner else text
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
@@ -109,23 +109,23 @@ class SentencePieceTokenizer:
 
     @cached_property
     def joiner(self) -> str:
-        """What decoding leaves out of text that was split before: "@@ ", or ""."""
+        """The joiner that decoding removes from text split in advance: "@@ ", or ""."""
         ends = (token for name, (token, _) in self.vocabulary().items() if name.endswith(JOINER.rstrip()))
         continued = next(ends, None) if self.has_words else None
         return JOINER if continued and JOINER not in self._processor.decode([continued, continued]) else ""
 
     @cached_property
     def reads_several_sources(self) -> bool:
-        """Whether a line has several sources for the model, or text with feature vectors, with a tag between them."""
+        """Whether the model's lines have several sources, or text and feature vectors, separated by a tag."""
         return self.encode(SOURCE_SEPARATOR) == [FIRST_TAG]
 
     def words(self, text: str) -> list[str]:
-        """Returns the words of the ids of ``encode(text)``, UNK included; for tokenizers of words."""
+        """Returns the words of the ids of ``encode(text)``, UNK included; for word tokenizers."""
         words = self._words(text)
         return words[::-1] if self.reverse else words
 
     def normalized(self, text: str) -> str:
-        """Returns a text as the model reads it: by its rules of folding, without surplus spaces.
+        """Returns a text as the model reads it: folded by its rules, without surplus spaces.
 
         Raises:
             InputError: the text holds a lone surrogate.
@@ -133,19 +133,19 @@ class SentencePieceTokenizer:
         return " ".join(self._words(text))
 
     def unknown(self, text: str) -> list[str]:
-        """Returns what the vocabulary lacks of a text, in its order: characters, or words of a tokenizer of words."""
+        """Returns what the vocabulary lacks of a text, in order: characters, or words for a word tokenizer."""
         ids = self._in_model_order(self.encode(text))
         pieces: list[str] = self._words(text) if self.has_words else self._processor.encode(text, out_type=str)
         unknown = [piece for piece, token in zip(pieces, ids, strict=True) if token == UNK]
         return unknown if self.has_words else list("".join(unknown))
 
     def vocabulary(self) -> dict[str, tuple[int, float]]:
-        """Returns the ids and scores (log probability, or rank of the merge) of the pieces of text, by id."""
+        """Returns the ids and scores (log probability, or rank of the merge) of the text pieces, ordered by id."""
         tokens = range(len(SPECIALS), self.vocab_size)
         return {self._names[token]: (token, self._processor.get_score(token)) for token in tokens}
 
     def text_order(self, ids: Sequence[int]) -> list[int]:
-        """Returns the indices of ``ids`` in the order of the text, as in :meth:`pieces`; PAD, BOS, EOS stay."""
+        """Returns the indices of ``ids`` in the order of the text, as in :meth:`pieces`; PAD, BOS and EOS stay."""
         if not self.reverse:
             return list(range(len(ids)))
         plain = [index for index, token in enumerate(ids) if token not in (PAD, BOS, EOS)]
@@ -157,7 +157,7 @@ class SentencePieceTokenizer:
         return partial(type(self), reverse=self.reverse), (self.model,)
 
     def _words(self, text: str) -> list[str]:
-        """The words of a text after the model's own normalisation."""
+        """The words of a text after the model's normalisation."""
         normalized = self._processor.normalize(_without_surrogates(text))
         return [word for word in normalized.replace(_SPACE, " ").split(" ") if word]
 
@@ -172,29 +172,30 @@ class SentencePieceTokenizer:
         return tokens
 
 
-Tokenizers = tuple[SentencePieceTokenizer, SentencePieceTokenizer]  # of the source and the target
+Tokenizers = tuple[SentencePieceTokenizer, SentencePieceTokenizer]  # source and target
 
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerTrainer:
-    """Trains the tokenizers of a language pair on its training side.
+    """Trains the tokenizers of a language pair.
 
     Args:
         kind: the unit: words, characters, or subwords by BPE or unigram.
         src_kind: the unit of the source, if different from the target's; not with ``joint``.
-        vocab_size: the most entries, the four special ones included; a corpus that supports fewer gets fewer.
-        src_vocab_size: the most entries of the source, if different from the target's; not with ``joint``.
+        vocab_size: maximum number of entries, including the four special ones; a corpus that supports fewer gets fewer.
+        src_vocab_size: maximum number of source entries, if different from the target's; not with ``joint``.
         joint: one vocabulary for both languages, or one each.
         sampling: ``alpha`` of subword sampling (:class:`~softsearch.text.subword_sampling.SubwordSampler`) in training;
-            0 turns it off. A larger one varies BPE more (0.1 is usual) and unigram less (0.2 makes the sentences of
-            Multi30k a third longer, 0.5 a twentieth).
-        model: SentencePiece model to take instead of training one, with any special ids, or ``tokenizer.json`` of
+            0 turns it off. A larger value varies BPE more (0.1 is usual) and unigram less (0.2 makes Multi30k's
+            sentences a third longer, 0.5 a twentieth).
+        model: SentencePiece model to use instead of training one, with any special ids, or ``tokenizer.json`` from
             Hugging Face; or one for each side.
-        vocabulary: file of the words or characters to take, one a line, or one for each side.
-        joiner: "@@ " for text whose words a tool has split, as ``low@@ er``: translations are joined; else "".
+        vocabulary: file of the words or characters to use, one per line, or one file for each side.
+        joiner: "@@ " for text whose words are already split, such as ``low@@ er``: translations are joined; otherwise
+            "".
 
     Raises:
-        ConfigError: the options do not go together, or ``kind`` has one segmentation only.
+        ConfigError: the options contradict each other, or ``kind`` has only one segmentation.
     """
 
     kind: Kind = "bpe"
@@ -218,13 +219,13 @@ class TokenizerTrainer:
         for key in ("src_vocab_size", "src_kind"):
             if (value := getattr(self, key)) is not None and self.joint:
                 raise ConfigError(
-                    f"tokenizer.{key} is {value}, but with tokenizer.joint=true both sides have one vocabulary; set "
+                    f"tokenizer.{key} is {value}, but with tokenizer.joint=true both sides share one vocabulary; set "
                     f"tokenizer.joint=false or tokenizer.{key}=null"
                 )
         for key, kind in (("kind", self.kind), ("src_kind", self.src_kind)):
             if self.sampling and kind in ("word", "char"):
                 raise ConfigError(
-                    f"tokenizer.sampling is {self.sampling}, but text has one segmentation only with tokenizer.{key} "
+                    f"tokenizer.sampling is {self.sampling}, but text has only one segmentation with tokenizer.{key} "
                     f"{kind}; set tokenizer.sampling=0, or choose tokenizer=bpe or tokenizer=unigram"
                 )
 
@@ -252,10 +253,10 @@ def train_tokenizer(
 ) -> SentencePieceTokenizer:
     """Trains a tokenizer; the same lines and options give the same bytes, on any number of cores.
 
-    Text is taken as it is: no Unicode normalisation, every character of the corpus in the vocabulary. Blank lines are
-    ignored. Where the corpus supports fewer entries than ``vocab_size``, that many are trained and a warning is logged.
+    Text is used unchanged: no Unicode normalisation, every character of the corpus in the vocabulary. Blank lines are
+    ignored. If the corpus supports fewer entries than ``vocab_size``, that many are trained and a warning is logged.
     Each of the ``tags`` is one piece, with the space before it, wherever it begins a word. ``key`` is the option that
-    ``vocab_size`` comes from, for messages.
+    sets ``vocab_size``, for messages.
 
     Raises:
         ConfigError: ``vocab_size`` has no room for the corpus's characters.
@@ -276,12 +277,12 @@ def train_tokenizer(
             bos_id=BOS,
             eos_id=EOS,
             **_SPECIAL_PIECES,
-            unk_surface=" \u2047" if kind == "word" else "\u2047",  # a word comes with the space before it
+            unk_surface=" \u2047" if kind == "word" else "\u2047",  # a word includes the space before it
             user_defined_symbols=[_SPACE + tag for tag in tags],
             normalization_rule_name="identity",
             character_coverage=1.0,
             max_sentence_length=4 * MAX_LINE_BYTES,
-            num_threads=4,  # a constant: unigram's sums depend on how the sentences are shared out
+            num_threads=4,  # constant: unigram's sums depend on how sentences are distributed
             minloglevel=2,
         )
     except RuntimeError as error:
@@ -302,11 +303,11 @@ def train_tokenizer(
 def _training_error(message: str, kind: str, key: str, vocab_size: int) -> ConfigError | CorpusError:
     if room := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         return ConfigError(
-            f"{key} is {vocab_size}, but the characters of the corpus alone need {room[1]} with "
+            f"{key} is {vocab_size}, but the corpus's characters alone need {room[1]} with "
             f"tokenizer.kind {kind}; raise {key}"
         )
     if "sentences_.empty()" in message or "all_chars_count" in message:
-        return CorpusError("there is no text to train a tokenizer on; expected lines with words, look at the corpus")
+        return CorpusError("there is no text to train a tokenizer on; expected lines with words; check the corpus")
     return CorpusError(f"SentencePiece cannot train a {kind} tokenizer on this corpus: {message}")
 
 
@@ -337,7 +338,7 @@ def _parse(model: bytes) -> sentencepiece.SentencePieceProcessor:
 
 
 def _without_surrogates(text: str) -> str:
-    """Returns the text; refuses lone surrogates, which SentencePiece would answer with a type error."""
+    """Returns the text; refuses lone surrogates, for which SentencePiece would raise a type error."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:

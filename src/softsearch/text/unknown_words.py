@@ -11,13 +11,13 @@ from softsearch.text.vocabulary import UNK, is_tag
 
 
 class UnknownWords:
-    """Replaces every <unk> of a translation, for models over words.
+    """Replaces every <unk> in a translation, for word models.
 
-    The source word with the most attention at <unk> is translated by the dictionary, or copied where the dictionary
-    lacks it (Jean et al. 2015, arXiv:1412.2007, section 3.3, after Luong et al. 2015, arXiv:1410.8206).
+    The source word with the most attention at <unk> is translated by the dictionary, or copied if the dictionary lacks
+    it (Jean et al. 2015, arXiv:1412.2007, section 3.3, after Luong et al. 2015, arXiv:1410.8206).
 
     Raises:
-        ConfigError: a tokenizer has smaller units than words.
+        ConfigError: a tokenizer's units are smaller than words.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class UnknownWords:
         for side, tokenizer in (("source", src_tokenizer), ("target", tgt_tokenizer)):
             if not tokenizer.has_words:
                 raise ConfigError(
-                    f"replacing unknown words needs a model over words, but the {side} vocabulary has smaller units; "
+                    f"replacing unknown words needs a word model, but the {side} vocabulary has smaller units; "
                     "leave the option out, or train with tokenizer=word"
                 )
         self.src_tokenizer, self.tgt_tokenizer, self.dictionary = src_tokenizer, tgt_tokenizer, dictionary
@@ -37,16 +37,16 @@ class UnknownWords:
     def __call__(self, src_text: str, tokens: Sequence[int], alignments: NDArray[np.floating] | None) -> str:
         """Returns the text of ``tokens``, a translation of ``src_text``.
 
-        ``alignments`` is the attention at every token, ``[len(tokens), src_len]`` or more rows. Tokens and the source
+        ``alignments`` is the attention of each token, ``[len(tokens), src_len]`` or more rows. Tokens and the source
         are in the model's order, and the source ends with EOS.
 
         Raises:
-            InputError: there is an <unk> and no alignments.
+            InputError: there is an <unk> but no alignments.
         """
         if UNK not in tokens:
             return self.tgt_tokenizer.decode(tokens)
         if alignments is None:
-            raise InputError("replacing unknown words needs alignments, and this model or search gives none")
+            raise InputError("replacing unknown words needs alignments, but this model or search gives none")
         words = self.src_tokenizer.words(src_text)
         aligned = most_attended(words, alignments)
         output = []
@@ -60,10 +60,10 @@ class UnknownWords:
 
 
 def most_attended(words: Sequence[str], alignments: NDArray[np.floating]) -> NDArray[np.int64] | None:
-    """Returns the index in ``words`` with the largest weight in every row; EOS and tags do not count.
+    """Returns the index in ``words`` of each row's largest weight, ignoring EOS and tags.
 
     ``words`` are in the model's order, ``alignments`` are ``[tgt_len, len(words) + 1]``, EOS last; the result is
-    ``[tgt_len]``, or None where the source has no word.
+    ``[tgt_len]``, or None if the source has no words.
     """
     indices = np.array([i for i, word in enumerate(words) if not is_tag(word)], dtype=np.int64)
     return indices[alignments[:, indices].argmax(axis=1)] if indices.size else None

@@ -1,4 +1,4 @@
-"""Special tokens, the same in every vocabulary, model, bundle and search, and tags of languages."""
+"""Special tokens, the same in every vocabulary, model, bundle and search, and language tags."""
 
 import re
 from collections.abc import Sequence
@@ -11,18 +11,18 @@ SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
 
 # Tag at the start of a source line: the language to translate into (Johnson et al. 2017, arXiv:1611.04558, section 3).
 LANGUAGE_TAG = re.compile(r"<2([^\s<>]+)>")
-# Tag behind it, of models that read the source's language too (Fan et al. 2021, arXiv:2010.11125, section 2).
+# The tag after it, if models also read the source's language (Fan et al. 2021, arXiv:2010.11125, section 2).
 SOURCE_TAG = re.compile(r"<from:([^\s<>]+)>")
-# Tag between the sources of a line, as in "a man <and> un homme" (Zoph & Knight 2016, arXiv:1601.00710).
+# The tag between the sources of a line, as in "a man <and> un homme" (Zoph & Knight 2016, arXiv:1601.00710).
 SOURCE_SEPARATOR = "<and>"
-FEATURE_TAG = "<feature>"  # stands in a source line for a feature vector (softsearch.text.features)
-FIRST_TAG = len(SPECIALS)  # id of the first tag in the vocabulary of data that has tags
+FEATURE_TAG = "<feature>"  # represents a feature vector in a source line (softsearch.text.features)
+FIRST_TAG = len(SPECIALS)  # id of the first tag in vocabularies with tags
 
 
 def with_eos(ids: Sequence[int]) -> list[int]:
     """Returns the ids with EOS at the end, as models read and write them.
 
-    Sentences have no EOS elsewhere: it is added where a model reads them, here or in ``softsearch.data.dataset.pad``.
+    Sentences have no EOS elsewhere: it is added when a model reads them, here or in ``softsearch.data.dataset.pad``.
     """
     return [*ids, EOS]
 
@@ -38,7 +38,7 @@ def source_tag(lang: str) -> str:
 
 
 def is_tag(word: str) -> bool:
-    """Returns whether a word is a tag, which is one piece wherever the data has tags, and no text to translate."""
+    """Returns whether a word is a tag, which is one piece if the data has tags, and is not translated."""
     if word[:1] != "<":
         return False
     patterns = (LANGUAGE_TAG, SOURCE_TAG)

@@ -21,9 +21,9 @@ class Entry(NamedTuple):
 
 
 def best_translations(counts: Counts) -> list[Entry]:
-    """Returns the translation that every source word was aligned with most often, the most frequent entries first.
+    """Returns each source word's most frequently aligned translation, the most frequent entries first.
 
-    Of equally frequent ones it takes the target word with fewer alignments in all, which is the more specific one.
+    Ties go to the target word with fewer alignments in total, which is more specific.
     """
     totals: Counter[str] = Counter()
     choices: dict[str, list[Entry]] = defaultdict(list)
@@ -42,7 +42,7 @@ def write_dictionary(path: Path, entries: Iterable[Entry]) -> None:
 
 
 def read_dictionary(path: Path) -> dict[str, str]:
-    """Returns the translation, one word or several, of every source word in a file.
+    """Returns the translation (one or more words) of each source word in a file.
 
     Raises:
         CorpusError: the file cannot be read, or a line is wrong.
@@ -53,8 +53,8 @@ def read_dictionary(path: Path) -> dict[str, str]:
         entry = _parse(line, f"{path}:{number}")
         if entry.source in translations:
             raise CorpusError(
-                f"{path}:{number} has {entry.source!r} again, found first on line {lines[entry.source]}; expected one "
-                "translation of each source word, remove one of the lines"
+                f"{path}:{number} repeats {entry.source!r} from line {lines[entry.source]}; expected one "
+                "translation per source word, remove one of the lines"
             )
         translations[entry.source], lines[entry.source] = entry.target, number
     return translations
@@ -64,16 +64,13 @@ def _parse(line: str, where: str) -> Entry:
     fields = line.split("\t")
     if len(fields) != 3:
         raise CorpusError(
-            f"{where} has {len(fields)} fields, expected 3 with tabs between them (source, target, count); "
-            "correct the line"
+            f"{where} has {len(fields)} fields, expected 3 with tabs between them (source, target, count); fix the line"
         )
     source, target, count = fields
     if source.split() != [source]:
-        raise CorpusError(f"{where} has the source {source!r}, expected one word without spaces; correct the line")
+        raise CorpusError(f"{where} has the source {source!r}, expected one word without spaces; fix the line")
     if target.strip() != target or not target:
-        raise CorpusError(f"{where} has the target {target!r}, expected words without spaces around; correct the line")
+        raise CorpusError(f"{where} has the target {target!r}, expected words without spaces around them; fix the line")
     if not (count.isascii() and count.isdigit() and len(count) < 19 and int(count) >= 1):
-        raise CorpusError(
-            f"{where} has the count {count!r:.40}, expected a whole number of at least 1; correct the line"
-        )
+        raise CorpusError(f"{where} has the count {count!r:.40}, expected a whole number of at least 1; fix the line")
     return Entry(source, target, int(count))

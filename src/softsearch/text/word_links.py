@@ -21,31 +21,31 @@ _UNSPACED = regex.compile(r"[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=La
 
 
 def read_pharaoh(line: str, src_words: int, tgt_words: int) -> list[Link]:
-    """Returns the links of a line such as ``0-0 1-2``, of sentences with these numbers of words.
+    """Returns the links in a line such as ``0-0 1-2``, for sentences with these numbers of words.
 
     Raises:
-        ValueError: what is wrong, for the end of a message that names the line.
+        ValueError: the line is wrong; the text completes a message that names the line.
     """
     links = []
     for text in line.split():
         match = _PHARAOH.fullmatch(text)
         if match is None:
-            raise ValueError(f"has {text[:60]!r}, expected links of words as in '0-0 1-2' (Pharaoh), from 0")
+            raise ValueError(f"has {text[:60]!r}, expected word links such as '0-0 1-2' (Pharaoh), numbered from 0")
         src, tgt = int(match[1]), int(match[2])
         if src >= src_words or tgt >= tgt_words:
             raise ValueError(
                 f"has the link {text!r}, but the source has {src_words} words and the target {tgt_words}, numbered "
-                "from 0; is the file of this text, source first?"
+                "from 0; does the file belong to this text, with the source first?"
             )
         links.append((src, tgt))
     return links
 
 
 def lines_of_links(path: Path, numbers: Iterable[int], total: int) -> Iterator[tuple[int, str]]:
-    """Yields these lines of a file of links with their ``numbers``, ascending from 1; ``total`` is that of its text.
+    """Yields the lines with these ``numbers`` (ascending, from 1) of a links file; ``total`` is its text's line count.
 
     Raises:
-        CorpusError: the file cannot be read, or has another number of lines.
+        CorpusError: the file cannot be read, or has the wrong number of lines.
     """
     wanted, found = iter(numbers), 0
     following = next(wanted, None)
@@ -55,7 +55,7 @@ def lines_of_links(path: Path, numbers: Iterable[int], total: int) -> Iterator[t
             following = next(wanted, None)
     if found != total:
         raise CorpusError(
-            f"{path} has {found:,} lines, but its text has {total:,}; expected a line of links for each pair, as in "
+            f"{path} has {found:,} lines, but its text has {total:,}; expected one line of links per pair, such as "
             "'0-0 1-2', empty if it has none; align the same files again"
         )
 
@@ -86,14 +86,14 @@ class WordNumbers:
         return one == other
 
     def count(self, words: Sequence[str]) -> int:
-        """Returns how many words the ids of a text have, which is not the text's number for some tokenizers."""
+        """Returns how many words a text's ids have, which for some tokenizers differs from the text's words."""
         return int(self(self.tokenizer.encode(" ".join(words))).max(initial=-1)) + 1
 
 
 def link_weights(
     links: Sequence[Link] | NDArray[np.integer], src_words: NDArray[np.int64], tgt_words: NDArray[np.int64]
 ) -> NDArray[np.float32]:
-    """Returns the weights of source tokens for each target token, ``[tgt_len, src_len]``, from links of their words.
+    """Returns each target token's weights of source tokens, ``[tgt_len, src_len]``, from word links.
 
     Each token of a linked word is linked to all tokens of the other; rows sum to 1, or to 0 without a link (Garg et al.
     2019, arXiv:1909.02074, section 3.3). ``src_words`` and ``tgt_words`` are the tokens' :class:`WordNumbers`.

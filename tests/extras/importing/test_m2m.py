@@ -190,7 +190,7 @@ def test_a_prefix_stands_behind_the_language(exported: tuple[Both, Translator]) 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "no target language is named"),
+        ({}, "no target language is given"),
         ({"tgt": "deu"}, "did you mean deu_Latn"),
         ({"tgt": "deu_Latn", "src": "en"}, "eng_Latn"),
     ],

@@ -183,7 +183,7 @@ def test_paragraphs_are_their_sentences(client: httpx.Client, translator: Transl
     assert client.post("/translate", json=asked).json() == {"translatedText": wanted.text}
     for beside in ({"prefix": "neun"}, {"alignments": True}):
         answer = client.post("/translate", json={"text": text, "paragraphs": True, **beside})
-        assert (answer.status_code, "do not go together" in answer.json()["error"]) == (422, True)
+        assert (answer.status_code, "cannot be combined" in answer.json()["error"]) == (422, True)
     many = client.post("/translate", json={"text": "A man slept. " * 200, "paragraphs": True})
     assert (many.status_code, "200 sentences, expected at most 128" in many.json()["error"]) == (422, True)
 

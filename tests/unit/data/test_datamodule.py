@@ -176,7 +176,7 @@ def test_what_ends_steps_early_is_said(tmp_path: Path, caplog: pytest.LogCapture
     caplog.set_level("INFO")
     vars(data.trainer).update(max_epochs=2, accumulate_grad_batches=batches - 1)
     assert len(data.train_dataloader()) == batches
-    assert f"the last step of every epoch takes 1 batches, the others {batches - 1}" in caplog.text
+    assert f"the last step of each epoch uses 1 batches, the others {batches - 1}" in caplog.text
     assert "trainer.max_epochs=2 ends the run after 4 steps, before the schedule's end" in caplog.text
 
 

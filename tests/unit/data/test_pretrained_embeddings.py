@@ -75,8 +75,8 @@ def test_words_with_spaces_as_in_glove(tmp_path: Path) -> None:
         ("cat 1 1e39 3\n", r"vectors.txt:1: value 2 is '1e39'"),
         ("cat 1 2 3\nmouse 1 1 1\ncat 1 2 3\n", r"vectors.txt:3 is the second vector of 'cat', the first is on line 1"),
         (b"cat 1 2 3\nm\xffs 1 2 3\n", r"vectors.txt:2:2 is not UTF-8: byte 0xff"),
-        ("3 3\ncat 1 2 3\ndog 1 2 3\n", r"vectors.txt has 2 vectors, its first line says 3"),
-        ("mouse 1 2 3\n", r"vectors.txt: 0 of 6 pieces found among 1 .*; expected words of the training text"),
+        ("3 3\ncat 1 2 3\ndog 1 2 3\n", r"vectors.txt has 2 vectors, but its first line says 3"),
+        ("mouse 1 2 3\n", r"vectors.txt: 0 of 6 pieces found among 1 .*; expected words from the training text"),
         ("", r"vectors.txt is empty"),
     ],
 )

@@ -113,5 +113,5 @@ def test_choices_that_there_are_not_are_refused(name: str, value: int | None) ->
     outputs |= {"next_best_scores": np.zeros((1, 1)), "next_ended": np.zeros((1, 1)), "checked": np.zeros(3)}
     assert read_choices(outputs, (3, 1, 2, 1), 9).keys() == outputs.keys()
     outputs[name] = np.zeros(5) if value is None else whole + value
-    with pytest.raises(BundleError, match=r"decoder_block\.onnx: \w+ (came with the axes|holds numbers)"):
+    with pytest.raises(BundleError, match=r"decoder_block\.onnx: \w+ (has the axes|holds numbers)"):
         read_choices(outputs, (3, 1, 2, 1), 9)

@@ -192,7 +192,7 @@ def test_the_runtime_says_what_the_folder_is_for(tmp_path: Path, capsys: pytest.
     assert main(["verify", str(folder)]) == 0
     assert "OK, written by softsearch" in (printed := capsys.readouterr().out)
     assert "model.onnx was not loaded, because it is for other programming languages" in printed
-    with pytest.raises(BundleError, match="an operator with a graph inside"):
+    with pytest.raises(BundleError, match="an operator with an inner graph"):
         check_graph(model)
     (folder / "model.onnx").write_bytes(model[:-1] + bytes([model[-1] ^ 1]))
     with pytest.raises(BundleError, match="altered or damaged"):

@@ -16,10 +16,10 @@ def test_it_prints_what_it_measured(bundle_dir: Path, tmp_path: Path, capsys: py
     assert re.search(r"^load and first sentence  \d+\.\d\d s$", out, re.MULTILINE)
     assert re.search(r"^10 in batches +[\d,]+ sentences/s, [\d,]+ target tokens/s \(", out, re.MULTILINE)
     assert re.search(r"^10 one by one +median [\d.]+ ms, 90 % within [\d.]+ ms, 99 % within", out, re.MULTILINE)
-    assert bool(re.search(r"^most memory +[\d,]+ MiB$", out, re.MULTILINE)) == (peak_memory() > 0)
+    assert bool(re.search(r"^peak memory +[\d,]+ MiB$", out, re.MULTILINE)) == (peak_memory() > 0)
 
 
-@pytest.mark.parametrize(("text", "message"), [("\n \n", "has blank lines only"), (None, "does not exist")])
+@pytest.mark.parametrize(("text", "message"), [("\n \n", "has only blank lines"), (None, "does not exist")])
 def test_text_that_is_missing(
     bundle_dir: Path, tmp_path: Path, text: str | None, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -236,7 +236,7 @@ def test_unknown_words_are_replaced(text: Path, tmp_path: Path) -> None:
     ("code", "options", "message"),
     [
         (2, ["--shortlist", "5"], "has no shortlist; export it with shortlist=10"),
-        (2, ["--replace-unknown"], "replacing unknown words needs a model over words"),
+        (2, ["--replace-unknown"], "replacing unknown words needs a word model"),
         (1, ["--replace-unknown", "nowhere.tsv"], "nowhere.tsv"),
         (2, ["--banned", "Quatsch"], "banned Quatsch: the target vocabulary has no such token"),
         (2, ["--beam", "4", "--groups", "3"], "--groups is 3, expected a divisor of beam (4)"),
@@ -263,7 +263,7 @@ def test_what_cannot_be_done_is_one_line_of_error(
         (["in.txt"], "in.txt is a file, expected a bundle; write --input in.txt"),
         (["in.txt", "out.txt"], "write --input in.txt --output out.txt"),
         (["two", "days"], "echo 'two days' | softsearch translate BUNDLE"),
-        (["two days", "--input", "in.txt"], "'two days' is text, which --input, --features and --resume do not go"),
+        (["two days", "--input", "in.txt"], "'two days' is text, but --input, --features or --resume is given"),
     ],
 )
 def test_words_behind_the_bundle_that_are_none(

@@ -54,7 +54,7 @@ def test_the_command_reads_a_file_and_tells_what_is_missing(
     assert "softsearch: terms of the glossary are missing in 1 of 3 translations, the first in line 3: 'four'" in errors
     with pytest.raises(SystemExit):
         main([*command[:-2], "--glossary-bonus", "1"])
-    assert "--glossary-bonus needs --glossary as well" in capsys.readouterr().err
+    assert "--glossary-bonus needs --glossary" in capsys.readouterr().err
 
 
 def test_kept_text_is_copied_as_it_stands(translator: Translator) -> None:

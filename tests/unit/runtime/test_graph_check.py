@@ -85,7 +85,7 @@ def long_line(model: onnx.ModelProto) -> None:
     model.graph.node.extend(node("Neg", f"x{i}", output=f"x{i + 1}") for i in range(20_001))
 
 
-INSIDE, FUNCTIONS = "with a graph inside", "functions or training steps"
+INSIDE, FUNCTIONS = "with an inner graph", "functions or training steps"
 ELSEWHERE, SPARSE = "constants that are in another file", "sparse constants"
 TOKENS = ("x", "src_tokens")
 # What a model holds besides: a node, a constant, or what a function adds to it.
@@ -95,7 +95,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "a scan of an intermediate value": (scan("x", "memory.0"), INSIDE),
     "a scan of tokens that are a constant": (
         lambda m: (m.graph.node.append(scan(*TOKENS)), m.graph.initializer.append(constant_tokens())),
-        "a scan of other values than its tokens",
+        "a scan over values other than its tokens",
     ),
     "a scan that takes the tokens as its state": (scan(*TOKENS, num_scan_inputs=0), INSIDE),
     "a scan of two numbers of inputs": (with_attribute(scan(*TOKENS), "num_scan_inputs", 0), INSIDE),
@@ -110,10 +110,10 @@ HOSTILE: dict[str, tuple[Any, str]] = {
         lambda m: m.graph.node.append(scan(*TOKENS, inside=[node("Neg", "x")] * 20_000)),
         "more than 20000 operators",
     ),
-    "a loop with a count of its own": (node("Loop", "x", "", body=body("Loop")), INSIDE),
+    "a loop with its own count": (node("Loop", "x", "", body=body("Loop")), INSIDE),
     "a loop whose count is a constant": (
         lambda m: (m.graph.node.append(loop()), m.graph.initializer.append(constant_tokens("steps"))),
-        "a loop with a count of its own",
+        "a loop with its own count",
     ),
     "a loop in a loop": (loop(inside=loop()), INSIDE),
     "a loop of two graphs": (with_attribute(loop(), "body", body("Loop")), INSIDE),
@@ -131,7 +131,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "a long line": (long_line, "more than 20000 operators"),
     "another library": (
         lambda m: m.opset_import.append(helper.make_opsetid("com.microsoft", 1)),
-        "operators of the domain b'com.microsoft'",
+        "operators from the domain b'com.microsoft'",
     ),
     "a huge constant": (
         constant(np.ones(1, dtype=np.float32), dims=[1 << 30]),
@@ -383,7 +383,7 @@ def test_a_few_bytes_cannot_ask_for_all_memory(tmp_path: Path, *, constant: bool
     half = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     files["encoder.onnx"] = with_row_of_zeros(half // 4 + 1, constant=constant)
     step_fn = OnnxStepFunction(write_bundle(tmp_path / "b", files, manifest))
-    with pytest.raises(InputError, match="asks for more than half of this machine's memory; translate fewer tokens"):
+    with pytest.raises(InputError, match="needs more than half of this machine's memory; translate fewer tokens"):
         step_fn.start([[5]])
 
 
@@ -405,11 +405,11 @@ def test_outputs_of_another_size_than_was_asked_for_are_refused(tmp_path: Path) 
     step = write_bundle(tmp_path / "a", files | {"decoder_step.onnx": model.SerializeToString()}, manifest)
     step_fn = OnnxStepFunction(step)
     state = step_fn.start([[5], [6]])
-    with pytest.raises(BundleError, match=r"log_probs came with the axes \[2, 1, 1\], expected \[2, 1, 3\]"):
+    with pytest.raises(BundleError, match=r"log_probs has the axes \[2, 1, 1\], expected \[2, 1, 3\]"):
         step_fn.step(np.full(2, BOS), state, 3)
     model = onnx.load_from_string(files["encoder.onnx"])
     model.graph.node[0].output[0] = "embedded"
     model.graph.node.insert(1, node("Slice", "embedded", "zero", "one", output="memory.0"))  # the first sentence's
     encoder = write_bundle(tmp_path / "b", files | {"encoder.onnx": model.SerializeToString()}, manifest)
-    with pytest.raises(BundleError, match=r"memory\.0 came with the axes \[1\], expected \[2\]"):
+    with pytest.raises(BundleError, match=r"memory\.0 has the axes \[1\], expected \[2\]"):
         OnnxStepFunction(encoder).start([[5], [6]])

@@ -142,7 +142,7 @@ def test_what_is_wrong_is_said(translator: Translator) -> None:
         translator.translate(["a", "a <b>x"], markup=True, first_line=7)
     with pytest.raises(InputError, match=r"text 2, line 2, column 1: </b> closes nothing"):
         translator.translate(["a", "a\n</b>\nc"], markup=True)
-    with pytest.raises(ConfigError, match="markup and alignments do not go together"):
+    with pytest.raises(ConfigError, match="markup and alignments cannot be combined"):
         translator.translate(["a"], markup=True, alignments=True)
 
 
@@ -172,4 +172,4 @@ def test_the_command_reads_lines_and_whole_pages(
     assert capsys.readouterr().err.startswith("softsearch: error: line 3, column 5: <i> is not closed before the end")
     with pytest.raises(SystemExit):
         main([*command, "--alignments", str(tmp_path / "x")])
-    assert "--markup and --alignments do not go together" in capsys.readouterr().err
+    assert "--markup and --alignments cannot be combined" in capsys.readouterr().err

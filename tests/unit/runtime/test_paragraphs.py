@@ -77,7 +77,7 @@ def test_a_language_that_is_unknown_is_said_once(caplog: pytest.LogCaptureFixtur
     found = [Splitter(lang, "de").split("Mr. A came. He left.").sentences for lang in ("de+fr", "de+fr", "en")]
     assert found == [("Mr. A came.", "He left.")] * 3
     assert [record.getMessage() for record in caplog.records] == [
-        "the source language is 'de+fr', no code as en; sentences are split by the rules of English"
+        "the source language is 'de+fr', not a code like en; sentences are split by the rules of English"
     ]
 
 
@@ -153,7 +153,7 @@ def test_the_command_says_what_is_missing_or_does_not_fit(
     assert (tmp_path / "out").read_bytes().endswith(b"\r\n")
     with pytest.raises(SystemExit):
         main([*command, "--alignments", str(tmp_path / "a")])
-    assert "--paragraphs and --alignments do not go together" in capsys.readouterr().err
+    assert "--paragraphs and --alignments cannot be combined" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "sentencex", None)
     assert main([*command, "--output", str(tmp_path / "none")]) != 0
     assert "run: pip install 'softsearch[paragraphs]'" in capsys.readouterr().err
@@ -162,7 +162,7 @@ def test_the_command_says_what_is_missing_or_does_not_fit(
 
 @pytest.mark.parametrize("beside", [{"prefixes": [""]}, {"alignments": True}, {"features": []}])
 def test_what_belongs_to_one_sentence_is_refused(translator: Translator, beside: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="do not go together"):
+    with pytest.raises(ConfigError, match="cannot be combined"):
         translator.translate(["one"], paragraphs=True, **beside)
 
 

@@ -23,7 +23,7 @@ def test_a_reply_is_what_translate_says() -> None:
     expected = [translator.translate(["ten"], **options)[0].text for options in ({}, {"beam": 1, "max_length": 2})]
     found = talk("ten", "", ":beam 1", ":max-length 2", "ten", ":reset", "ten", "quit", "never")
     assert found.pop(4) == "(cut off at the length limit: put one sentence on each line, or raise :max-length)"
-    assert found == [expected[0], "beam 1", "max-length 2", expected[1], "options as in the beginning", expected[0]]
+    assert found == [expected[0], "beam 1", "max-length 2", expected[1], "options reset", expected[0]]
     best = translator.translate(["ten"], n_best=2, search="beam")[0].n_best
     assert talk(":n-best 2", "ten")[1:] == [f"{n}. {one.text}  ({one.score:.3f})" for n, one in enumerate(best, 1)]
 
@@ -75,5 +75,5 @@ def test_a_terminal_without_input_gets_a_prompt_and_ctrl_d_leaves(tmp_path: Path
     pytest.importorskip("pty")
     code, screen = at_terminal(["translate", BUNDLE.resolve()], ["twenty-one years ago", ":beam 2"], cwd=tmp_path)
     assert code == 0, screen
-    assert screen.startswith("One sentence a line. :help lists commands; :quit or Ctrl-D leaves.\n> ")
+    assert screen.startswith("One sentence per line. :help lists commands; :quit or Ctrl-D leaves.\n> ")
     assert "\neinundzwanzig jahren\n> :beam 2\nbeam 2\n> \n" in screen

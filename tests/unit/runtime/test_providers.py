@@ -32,7 +32,7 @@ def test_a_provider_that_is_not_installed(bundle_dir: Path, capsys: pytest.Captu
     assert main(["translate", str(bundle_dir), "--provider", "cuda"]) == 2
     error = capsys.readouterr().err
     assert "provider is cuda, but this ONNX Runtime" in error
-    assert "has only cpu; replace its package by the one for cuda, such as onnxruntime-gpu" in error
+    assert "has only cpu; replace its package with the one for cuda, such as onnxruntime-gpu" in error
 
 
 def test_a_provider_that_does_not_exist(bundle_dir: Path) -> None:

@@ -141,9 +141,9 @@ def die_after(calls: int, patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"--beam": "5"}, "--beam was 3 and is 5"),
-        ({}, "--beam was 3 and is not given"),
-        ({"--beam": "3", "--top-k": "2"}, "--top-k was not given and is 2"),
+        ({"--beam": "5"}, "--beam was 3 and is now 5"),
+        ({}, "--beam was 3 and is now not given"),
+        ({"--beam": "3", "--top-k": "2"}, "--top-k was not given and is now 2"),
     ],
 )
 def test_other_settings_are_refused(
@@ -154,7 +154,7 @@ def test_other_settings_are_refused(
     before = [path.read_bytes() for path in partials]
     with pytest.raises(InputError, match=rf"out\.txt\.partial was begun with other settings: {message}; give the same"):
         translate_stream(translator, files, {}, resume=settings)
-    with pytest.raises(InputError, match=r"--alignments was alignments\.jsonl and is not given"):
+    with pytest.raises(InputError, match=r"--alignments was alignments\.jsonl and is now not given"):
         translate_stream(translator, Files(files.input, files.output), {}, resume=SETTINGS)
     assert [path.read_bytes() for path in partials] == before
     partials[0].unlink()  # as the message says
@@ -191,7 +191,7 @@ def test_another_input_is_refused_if_what_is_translated_differs(
     other = [*LINES, "ten"]  # more lines follow: that may be
     other[line] = "two"
     files.input[0].write_text("".join(f"{line}\n" for line in other))
-    with pytest.raises(InputError, match="the first 8 lines of the input, or their prefixes, are not those"):
+    with pytest.raises(InputError, match="the first 8 lines of the input, or their prefixes, differ from"):
         translate_stream(translator, files, {}, resume=SETTINGS)
     files.input[0].write_text("".join(f"{line}\n" for line in [*LINES, "ten"]))
     translate_stream(translator, files, {}, resume=SETTINGS)
@@ -226,21 +226,18 @@ def edit_record(folder: Path, **changes: Any) -> None:
             lambda folder: (folder / "alignments.jsonl.partial").unlink(),
             "jsonl.partial has 0 bytes, .*remove .*out.txt.p",
         ),
-        (
-            lambda folder: (folder / "out.txt.partial.json").unlink(),
-            "No such file.* so remove out.txt.partial to start",
-        ),
+        (lambda folder: (folder / "out.txt.partial.json").unlink(), "No such file.*; remove out.txt.partial to start"),
         (lambda folder: (folder / "out.txt.partial.json").write_text("{"), "out.txt.partial.json cannot be read"),
         (lambda folder: (folder / "out.txt.partial.json").write_text("[]"), "out.txt.partial.json cannot be read"),
         (
             lambda folder: (folder / "out.txt.partial.json").write_text('{"settings": {}, "lines": "x", "sizes": []}'),
             "a value is of the wrong type",
         ),
-        (lambda folder: edit_record(folder, sizes=[]), "its lines, sizes and hashes do not go together"),
-        (lambda folder: edit_record(folder, sizes=[], hashes=[]), "its lines, sizes and hashes do not go together"),
-        (lambda folder: edit_record(folder, lines=0), "its lines, sizes and hashes do not go together"),
+        (lambda folder: edit_record(folder, sizes=[]), "its lines, sizes and hashes contradict each other"),
+        (lambda folder: edit_record(folder, sizes=[], hashes=[]), "its lines, sizes and hashes contradict each other"),
+        (lambda folder: edit_record(folder, lines=0), "its lines, sizes and hashes contradict each other"),
         (lambda folder: edit_record(folder, sizes=[3], hashes=[""]), "describes 1 files, expected 2"),
-        (lambda folder: edit_record(folder, sizes=[3, 3]), "the first 3 bytes of .*out.txt.partial are not those"),
+        (lambda folder: edit_record(folder, sizes=[3, 3]), "the first 3 bytes of .*out.txt.partial were changed"),
         (lambda folder: edit_record(folder, sizes=3), "cannot be read"),
         (
             lambda folder: (folder / "out.txt.partial.json").write_text("[" * 10**5),
@@ -250,7 +247,7 @@ def edit_record(folder: Path, **changes: Any) -> None:
             lambda folder: (folder / "out.txt.partial").write_bytes(
                 (folder / "out.txt.partial").read_bytes().replace(b"\n", b" ", 1)
             ),
-            "out.txt.partial are not those that were written; put them back, or remove",
+            "out.txt.partial were changed; restore them, or remove",
         ),
     ],
 )
@@ -297,7 +294,7 @@ def test_a_file_that_another_process_continues_is_refused(translator: Translator
     cut_off(translator, files, {}, blocks=2)
     partial = Path(f"{files.output}.partial")
     before = partial.read_bytes()
-    with append_output(partial), pytest.raises(InputError, match=r"another process writes .*partial; wait"):
+    with append_output(partial), pytest.raises(InputError, match=r"another process is writing .*partial; wait"):
         translate_stream(translator, files, {}, resume=SETTINGS)
     assert partial.read_bytes() == before
 
@@ -305,4 +302,4 @@ def test_a_file_that_another_process_continues_is_refused(translator: Translator
 def test_an_output_file_is_needed(bundle_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "in.txt").write_text("one\n")
     assert main(["translate", str(bundle_dir), "--input", str(tmp_path / "in.txt"), "--resume"]) == 1
-    assert "expected --output FILE as well" in capsys.readouterr().err
+    assert "give --output FILE too" in capsys.readouterr().err

@@ -78,7 +78,7 @@ def test_the_summary_counts_all_that_was_written() -> None:
     ("src", "tgt", "message"),
     [
         (b"one\ntwo\n", b"eins\n", "x.en has 2 lines, "),
-        (b"one\ntwo\n", b"eins\n", "x.de has 1; line 2 is in one of them only"),
+        (b"one\ntwo\n", b"eins\n", "x.de has 1; line 2 is in only one of them"),
         (b"one\n" + b"ten " * 40, b"a\nb\n", "x.en:2 has "),
         (b"one\n" + b"ten " * 40, b"a\nb\n", f"expected at most {MAX_SRC_TOKENS}, so put"),
         (b"one\n", b"ein " * 300, "expected at most 46, so put"),

@@ -204,7 +204,7 @@ def test_prefixes_go_with_their_lines_across_blocks(
 @pytest.mark.parametrize(
     ("begins", "message"),
     [
-        (b"eins\n", r"begins has 1 lines and the input more; expected one prefix"),
+        (b"eins\n", r"begins has 1 lines, fewer than the input; expected one prefix"),
         (b"eins\n\n\n", r"begins has more lines than the input's 2"),
         (b"eins\n\xff\n", r"begins:2:1 is not UTF-8"),
     ],
@@ -231,7 +231,7 @@ def test_a_trace_is_json_lines_numbered_as_the_input(translator: Translator, run
     records = [json.loads(line) for line in (tmp_path / "t.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [(each["line"], each["source"], each["version"]) for each in records] == [(1, "one two", 1), (3, "ten", 1)]
     both = Files(alignments=tmp_path / "x", trace=tmp_path / "x")
-    with pytest.raises(InputError, match="named for the alignments and for the trace; give --trace another file"):
+    with pytest.raises(InputError, match="given for the alignments and for the trace; give --trace another file"):
         translate_stream(translator, both)
 
 

@@ -61,7 +61,7 @@ def test_missing_cut_off_and_packed_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"is not a \.npy file of numbers"):
         read_features(tmp_path / "a.npy")
     np.savez(tmp_path / "a.npz", FEATURES)
-    with pytest.raises(CorpusError, match=r"is of NpzFile, expected one array"):
+    with pytest.raises(CorpusError, match=r"holds NpzFile, expected one array"):
         read_features(tmp_path / "a.npz")
 
 
@@ -100,7 +100,9 @@ def test_sources_of_another_kind_are_refused() -> None:
     with pytest.raises(InputError, match="2 examples of features for 1 sources"):
         with_features([[4, 4, 4]], FEATURES)
     for ids in ([4, 4], [4, 4, 4, 4], [4, 4, 5]):
-        with pytest.raises(InputError, match=r"source 2 of \d tokens begins with \d equal ones and has 3 feature vec"):
+        with pytest.raises(
+            InputError, match=r"source 2 of \d tokens begins with \d equal tokens and has 3 feature vec"
+        ):
             with_features([[4, 4, 4], ids], FEATURES)
 
 

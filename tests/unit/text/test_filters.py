@@ -159,7 +159,7 @@ def test_new_reasons_are_counts_of_the_report(tmp_path: Path) -> None:
     assert report.findings() == {
         "dropped for numbers that do not match": 1,
         "dropped for unequal brackets": 1,
-        "dropped for repetitions inside": 1,
+        "dropped for repetitions": 1,
     }
 
 

@@ -35,7 +35,7 @@ FORMS = {
         ("tokenised", "plain", "", "data.text_form=lc_tok"),
         ("tokenised", "lc_tok", "", None),
         ("escaped", "lc_tok", "", None),
-        ("plain", "lc_tok", "", "data.text_form=plain (of multi30k data.variant=raw)"),
+        ("plain", "lc_tok", "", "data.text_form=plain (with multi30k data.variant=raw)"),
     ],
 )
 def test_text_of_another_form_is_named(
@@ -73,7 +73,7 @@ def test_references_that_the_model_cannot_write_are_counted() -> None:
     tokenizer = train_tokenizer(lines, kind="bpe", vocab_size=60)
     assert reference_problems("x.de", lines, tokenizer) == []
     (spaces,) = reference_problems("x.de", [f"{line} " for line in lines[:20]] + lines[20:], tokenizer)
-    assert spaces.startswith("x.de: of 30 references 20 have surplus or other white space")
+    assert spaces.startswith("x.de: of 30 references 20 have white space other than")
     (nfd,) = reference_problems("x.de", [unicodedata.normalize("NFD", line) for line in lines], tokenizer)
     assert nfd.startswith("x.de: of 30 references 30 have decomposed characters (NFD), which the model does not write")
     apart = [line.replace(" ", "\u00a0", 1) for line in lines]

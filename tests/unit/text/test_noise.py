@@ -144,5 +144,5 @@ def test_tokenizers_learn_from_the_text_and_some_of_it_in_other_cases() -> None:
 
 
 def test_cases_exclude_each_other() -> None:
-    with pytest.raises(ConfigError, match=r"are 1.1 together, expected at most 1"):
+    with pytest.raises(ConfigError, match=r"add up to 1.1, expected at most 1"):
         Noise(upper=0.5, title=0.4, lower=0.2)

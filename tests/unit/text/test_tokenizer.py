@@ -254,7 +254,9 @@ def test_the_source_has_a_size_and_a_kind_of_its_own() -> None:
     assert (src.vocab_size, tgt.vocab_size) == (25, 10)
     src, tgt = TokenizerTrainer(kind="char", src_kind="word", joint=False).train(words, words)
     assert (src.has_words, tgt.has_words, tgt.pieces(tgt.encode("word1"))) == (True, False, ["\u2581", *"word1"])
-    with pytest.raises(ConfigError, match=r"src_vocab_size is 9, but the characters .* raise tokenizer.src_vocab_size"):
+    with pytest.raises(
+        ConfigError, match=r"src_vocab_size is 9, but the .* characters .* raise tokenizer.src_vocab_size"
+    ):
         TokenizerTrainer(kind="bpe", src_vocab_size=9, joint=False).train(words, words)
 
 
@@ -265,16 +267,16 @@ BAD_OPTIONS = [
     ({"vocab_size": 4}, "tokenizer.vocab_size is 4"),
     ({"vocab_size": True}, "tokenizer.vocab_size is True"),
     ({"src_vocab_size": 4, "joint": False}, "tokenizer.src_vocab_size is 4 .*, expected a whole number of at least 5"),
-    ({"src_vocab_size": 9}, "tokenizer.src_vocab_size is 9, but with tokenizer.joint=true both sides have one"),
-    ({"src_kind": "bpe"}, "tokenizer.src_kind is bpe, but with tokenizer.joint=true both sides have one vocabulary"),
+    ({"src_vocab_size": 9}, "tokenizer.src_vocab_size is 9, but with tokenizer.joint=true both sides share one"),
+    ({"src_kind": "bpe"}, "tokenizer.src_kind is bpe, but with tokenizer.joint=true both sides share one vocabulary"),
     ({"joint": "yes"}, "tokenizer.joint is 'yes' .*, expected true or false"),
     ({"sampling": 1.5}, "tokenizer.sampling is 1.5 .*, expected a number of at least 0 and at most 1"),
     ({"sampling": True}, "tokenizer.sampling is True"),
     ({"sampling": "0.1"}, "tokenizer.sampling is '0.1'"),
-    ({"kind": "char", "sampling": 0.1}, "sampling is 0.1, but text has one segmentation only with tokenizer.kind char"),
+    ({"kind": "char", "sampling": 0.1}, "sampling is 0.1, but text has only one segmentation with tokenizer.kind char"),
     (
         {"src_kind": "char", "joint": False, "sampling": 0.1},
-        "text has one segmentation only with tokenizer.src_kind char; set tokenizer.sampling=0",
+        "text has only one segmentation with tokenizer.src_kind char; set tokenizer.sampling=0",
     ),
     ({"kind": "word", "sampling": 0.1}, "tokenizer.kind word; set tokenizer.sampling=0, or choose tokenizer=bpe"),
 ]

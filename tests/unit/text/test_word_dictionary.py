@@ -48,7 +48,7 @@ def test_what_is_written_is_read(translations: dict[str, str], tmp_path_factory:
         ("dog\tHund\t1.5", r":2 has the count '1\.5'"),
         ("dog\tHund\t\u00b2", r":2 has the count"),
         ("dog\tHund\t" + "9" * 5000, r":2 has the count"),
-        ("cat\tKater\t3", r":2 has 'cat' again, found first on line 1"),
+        ("cat\tKater\t3", r":2 repeats 'cat' from line 1"),
     ],
 )
 def test_a_line_that_is_wrong_is_named(tmp_path: Path, line: str, message: str) -> None:

@@ -59,10 +59,10 @@ def test_pharaoh_names_the_words() -> None:
     [
         ("0-0 3-1", "has the link '3-1', but the source has 3 words and the target 2, numbered from 0"),
         ("0-2", "has the link '0-2'"),
-        ("0-0 1:1", "has '1:1', expected links of words as in '0-0 1-2'"),
+        ("0-0 1:1", "has '1:1', expected word links such as '0-0 1-2'"),
         ("1--1", "has '1--1'"),
         ("0?1", "has '0\\?1'"),
-        ("\u0661-1", "expected links"),
+        ("\u0661-1", "expected word links"),
         ("a dog", "has 'a'"),
     ],
 )
@@ -75,7 +75,7 @@ def test_a_file_has_a_line_for_each_pair(tmp_path: Path) -> None:
     path = tmp_path / "links"
     path.write_text("0-0\n\n1-1\n2-2\n", encoding="utf-8")
     assert list(lines_of_links(path, [2, 3], 4)) == [(2, ""), (3, "1-1")]
-    with pytest.raises(CorpusError, match="links has 4 lines, but its text has 5; expected a line of links for each"):
+    with pytest.raises(CorpusError, match="links has 4 lines, but its text has 5; expected one line of links per"):
         list(lines_of_links(path, [1, 5], 5))
 
 

@@ -27,11 +27,11 @@ FilePair = tuple[Path, Path]
 Picture = NDArray[np.uint8]  # [height, width, 3]
 _LinkFiles = str | Path | Sequence[str | Path] | None
 Links = Annotated[
-    Literal["auto"] | Mapping[Literal["train"], _LinkFiles] | None, "auto, or a file as data.links.train=FILE"
+    Literal["auto"] | Mapping[Literal["train"], _LinkFiles] | None, "auto, or a file: data.links.train=FILE"
 ]
-LEFT_OUT = ".left_out"  # ends the name of a file with the numbers of pairs that were split off a corpus
-_LANGUAGE = re.compile(r"[a-z]{2,3}([-_]([A-Z]{2}|[A-Z][a-z]{3}))?")  # as en, hsb, pt_BR and zh-Hans
-_NO_LANGUAGE = re.compile("bpe|dev|hyp|lc|npy|out|raw|ref|spm|src|tgt|tok|trg|tst|val")  # of suffixes
+LEFT_OUT = ".left_out"  # suffix of a file with the numbers of pairs split off a corpus
+_LANGUAGE = re.compile(r"[a-z]{2,3}([-_]([A-Z]{2}|[A-Z][a-z]{3}))?")  # such as en, hsb, pt_BR and zh-Hans
+_NO_LANGUAGE = re.compile("bpe|dev|hyp|lc|npy|out|raw|ref|spm|src|tgt|tok|trg|tst|val")  # suffixes, not languages
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,13 +39,13 @@ class ParallelSource(ABC):
     """Parallel text in files, by split.
 
     Args:
-        src_lang: the source language's code, as ``en``; a source of text that varies finds it by itself where it is "".
+        src_lang: the source language's code, such as ``en``; text sources with free languages detect it if it is "".
         tgt_lang: the target language's code, likewise.
         reverse_source: read the source from its end to its start (Sutskever et al. 2014, section 3.3).
         target_direction: ``r2l`` writes the target from its end to its start.
-        links: which words of the training text translate each other, for ``method=guided_alignment``: a file in
-            Pharaoh's format as ``train``, or a list with one for each of several corpora; or ``auto``, by IBM Model 1
-            with a diagonal prior.
+        links: links between words of the training text that translate each other, for ``method=guided_alignment``: a
+            file in Pharaoh's format as ``train``, or a list with one for each of several corpora; or ``auto``, for
+            links by IBM Model 1 with a diagonal prior.
     """
 
     src_lang: str = ""
@@ -55,17 +55,17 @@ class ParallelSource(ABC):
     links: Links = None
 
     def _fill_in_languages(self, src: Iterable[str], tgt: Iterable[str]) -> None:
-        """Sets the languages that are not given; several are joined, as ``de+fr``."""
+        """Sets the languages that are not given; several are joined, such as ``de+fr``."""
         for key, found in (("src_lang", src), ("tgt_lang", tgt)):
             object.__setattr__(self, key, getattr(self, key) or "+".join(filter(None, dict.fromkeys(found))))
 
     def _given_splits(self) -> dict[str, Any]:
-        """Returns the options ``train``, ``val`` and ``test`` that are set, except to numbers."""
+        """Returns the options ``train``, ``val`` and ``test`` that are set to something other than a number."""
         splits = {split: getattr(self, split) for split in get_args(Split)}
         return {split: value for split, value in splits.items() if value is not None and not is_size(value)}
 
     def _identity(self, **further: object) -> str:
-        """Returns what determines generated text, as JSON: most options, and ``further`` facts."""
+        """Returns everything that determines generated text, as JSON: most options, and ``further`` facts."""
         other = ("reverse_source", "target_direction", "links")
         options = {k: v for k, v in asdict(self).items() if k not in other}
         return json.dumps({**options, **further}, sort_keys=True)
@@ -91,10 +91,10 @@ class ParallelSource(ABC):
         return NO_FILTERS
 
     def letters(self) -> list[Letters]:
-        """Returns patterns of the letters of both languages where the filters need them."""
+        """Returns patterns of both languages' letters if the filters need them."""
         if self.filters.min_script is None:
             return []
-        from softsearch.data.scripts import letters_of  # whose libraries take a tenth of a second
+        from softsearch.data.scripts import letters_of  # its libraries take a tenth of a second to import
 
         return [letters_of(self.src_lang, "data.src_lang"), letters_of(self.tgt_lang, "data.tgt_lang")]
 
@@ -117,7 +117,7 @@ class ParallelSource(ABC):
         return None
 
     def repeats(self, sizes: Sequence[int]) -> list[float]:
-        """Returns how often the pairs of each training corpus are seen in an epoch; ``sizes`` are numbers of pairs."""
+        """Returns how often each training corpus's pairs are seen in an epoch; ``sizes`` are numbers of pairs."""
         return [1.0] * len(sizes)
 
     def train_files(self, cache_dir: Path) -> list[FilePair]:
@@ -125,9 +125,9 @@ class ParallelSource(ABC):
         return [self.files(cache_dir)["train"]]
 
     def train_links(self, cache_dir: Path) -> list[Path] | None:
-        """Returns the file of links of every training corpus, an empty list if they are to be made, None without links.
+        """Returns the links file of each training corpus, an empty list to make links, or None for no links.
 
-        Where pairs are split off the training text, these are the links of the rest, written next to it.
+        If pairs are split off the training text, these are the links of the remaining pairs, written next to them.
 
         Raises:
             CorpusError: a file does not exist, or the number of files is wrong.
@@ -136,19 +136,19 @@ class ParallelSource(ABC):
             return paths
         corpora = self.train_files(cache_dir)
         if self.has_features or len(paths) != len(corpora):
-            found = "features as source, which have no words" if self.has_features else f"{len(corpora)} corpora"
+            found = "features as its source, which have no words" if self.has_features else f"{len(corpora)} corpora"
             raise CorpusError(
                 f"data.links.train has {len(paths)} files of links, but the training data has {found}; set "
-                "data.links.train to a file for each corpus of text, or data.links=null"
+                "data.links.train to one file per text corpus, or data.links=null"
             )
         is_divided = any(is_size(getattr(self, split, None)) for split in ("val", "test"))
         return [src.with_suffix(".links") for src, _ in corpora] if is_divided else paths
 
     @abstractmethod
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
-        """Returns the source and the target file of every split, generated or downloaded if need be.
+        """Returns the source and target file of each split, generated or downloaded if necessary.
 
-        Of several training corpora this is the first; :meth:`train_files` has them all.
+        With several training corpora this is the first; :meth:`train_files` returns all of them.
 
         Args:
             cache_dir: folder for generated and downloaded files, which are reused with the same options.
@@ -163,9 +163,9 @@ class WeightedSource(ParallelSource):
     """A source that may have several training corpora.
 
     Args:
-        weights: how often the pairs of each corpus are seen in an epoch: with 2.5 half of them twice and the others
-            three times, with 0.5 half of them never.
-        temperature: T, instead of weights: a corpus of n pairs gets a share of an epoch in proportion to n^(1/T)
+        weights: how often each corpus's pairs are seen in an epoch: with 2.5, half of them twice and the others three
+            times; with 0.5, half of them never.
+        temperature: T, in place of weights: a corpus of n pairs gets a share of an epoch in proportion to n^(1/T)
             (Arivazhagan et al. 2019, arXiv:1907.05019, section 4.2). The largest corpus is seen once; a higher T
             repeats small corpora more often, 1 does not repeat them.
     """
@@ -174,16 +174,16 @@ class WeightedSource(ParallelSource):
     temperature: Annotated[float, Range(1)] | None = None
 
     def _check_weights(self, key: str, corpora: int) -> None:
-        """Checks the weights of the ``corpora`` of the option ``key``.
+        """Checks the weights for the number of ``corpora`` that the option ``key`` has.
 
         Raises:
-            ConfigError: they do not fit, or there is a temperature too.
+            ConfigError: they do not fit, or a temperature is also set.
         """
         if self.weights is not None and self.temperature is not None:
             raise ConfigError("data.weights and data.temperature are both set; set one of them to null")
         if self.weights is not None and (corpora == 1 or len(self.weights) != corpora):
             raise ConfigError(
-                f"data.weights is {self.weights!r}, expected a positive number for each of several corpora, and "
+                f"data.weights is {self.weights!r}, expected a positive number for each of several corpora, but "
                 f"{key} has {corpora}; change data.weights or {key}"
             )
 
@@ -198,7 +198,7 @@ class UnbuiltSource(ParallelSource):
     """A source whose class was not built: it has languages, a text form and tags, but cannot be read.
 
     Args:
-        refusal: why, for the error.
+        refusal: the reason, for the error.
     """
 
     refusal: str
@@ -216,7 +216,7 @@ class UnbuiltSource(ParallelSource):
 
 
 def line_of_links(given: Path, read: Path, number: int) -> str:
-    """Names a line of the links that were read, in the given file; pairs may have been split off in between."""
+    """Names a line of the links by its number in the given file, before pairs were split off."""
     left_out = read.with_suffix(LEFT_OUT)
     if read != given and left_out.is_file():
         for before in map(int, left_out.read_text().split()):
@@ -225,7 +225,7 @@ def line_of_links(given: Path, read: Path, number: int) -> str:
 
 
 def given_links(links: Links) -> list[Path] | None:
-    """Returns the files that ``data.links`` names, none if they are to be made (``auto``); None without links.
+    """Returns the files in ``data.links``, an empty list to make links (``auto``), or None for no links.
 
     Raises:
         CorpusError: a file does not exist.
@@ -240,31 +240,31 @@ def given_links(links: Links) -> list[Path] | None:
 
 
 def is_size(value: object) -> bool:
-    """Returns whether a split is a number, of pairs to split off the training text."""
+    """Returns whether a split is a number of pairs to split off the training text."""
     return isinstance(value, int | float)
 
 
 class UnreadPath(str):
-    """A path named only by a checkpoint, which is therefore not read."""
+    """A path that only a checkpoint names; it is therefore not read."""
 
     __slots__ = ()
 
 
 def refuse_unread(key: str, path: str | Path) -> None:
-    """Refuses a path that is not read.
+    """Refuses an :class:`UnreadPath`.
 
     Raises:
-        CorpusError: the path is such a path.
+        CorpusError: the path must not be read.
     """
     if isinstance(path, UnreadPath):
         raise CorpusError(
-            f"the checkpoint names {path} as its data.{key}, which was not read: only a checkpoint in its run's folder "
+            f"the checkpoint names {path} as its data.{key}, which is not read: only a checkpoint in its run's folder "
             "(RUN/checkpoints next to RUN/config.yaml) may choose files; set data=..., or test='[x.en,x.de]'"
         )
 
 
 def require_file(split: str, path: str | Path) -> None:
-    """Checks that a file of a split is there.
+    """Checks that a file of a split exists.
 
     Raises:
         CorpusError: the file does not exist.
@@ -276,7 +276,7 @@ def require_file(split: str, path: str | Path) -> None:
 
 
 def language_of(path: str | Path) -> str:
-    """The language that ends a file's name, ``en`` of ``news.en``, ``news.en.gz`` and ``news.en.tok``, or ""."""
+    """The language in a file's name: ``en`` in ``news.en``, ``news.en.gz`` and ``news.en.tok``, or ""."""
     suffixes = [suffix[1:] for suffix in Path(path).suffixes if suffix not in (*PACKED, ".txt")]
     suffixes = [suffix for suffix in suffixes if not _NO_LANGUAGE.fullmatch(suffix)]
     return suffixes[-1] if suffixes and _LANGUAGE.fullmatch(suffixes[-1]) else ""
@@ -303,6 +303,6 @@ def digest_of(path: Path) -> str:
 
 @cache
 def _digest_once(path: Path, size: int, mtime_ns: int) -> str:
-    """Returns the SHA-256 of a file, read again only when it has changed, because every validation asks for it."""
+    """Returns a file's SHA-256, read again only after a change, because every validation needs it."""
     del size, mtime_ns
     return text_sha256(path)

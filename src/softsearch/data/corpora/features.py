@@ -1,4 +1,4 @@
-"""Fixed feature vectors instead of source text: the user's own files."""
+"""Fixed feature vectors in the user's files, instead of source text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ class FeatureSources(ParallelSource):
         """Checks the options.
 
         Raises:
-            ConfigError: the vectors are to be reversed.
+            ConfigError: the option would reverse the vectors.
         """
         if self.reverse_source:
-            raise ConfigError("data.reverse_source is for text, and the sources are feature vectors; set it to false")
+            raise ConfigError("data.reverse_source is for text, but the sources are feature vectors; set it to false")
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -43,8 +43,8 @@ class FeatureFiles(FeatureSources):
 
     Args:
         train: the features and the text to train on; features are float16 or float32.
-        tgt_lang: the language of the text; by default by the name of the training file (``captions.en`` is ``en``).
-        text_form: ``lc_tok`` for text that is lower-cased and tokenised, else ``plain``.
+        tgt_lang: the language of the text; by default from the name of the training file (``captions.en`` is ``en``).
+        text_form: ``lc_tok`` for text that is lower-cased and tokenised, otherwise ``plain``.
 
     Raises:
         ConfigError: a value does not name two files.
@@ -71,11 +71,11 @@ class FeatureFiles(FeatureSources):
         return {split: existing(split, pair)[0] for split, pair in self._given_splits().items()}
 
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
-        """Returns the text files as given, and the sources' text in ``cache_dir``, written if need be.
+        """Returns the given text files, and the sources' text in ``cache_dir``, written if necessary.
 
         Raises:
-            CorpusError: a file does not exist, the features are of another type or shape, or there is not one line of
-                text for each example.
+            CorpusError: a file does not exist, the features have the wrong type or shape, or the number of text lines
+                differs from that of examples.
         """
         files = {}
         for split, pair in self._given_splits().items():
@@ -92,6 +92,6 @@ def _write(path: Path, text: Path, folder: Path) -> None:
     if lines != len(features):
         raise CorpusError(
             f"{path} has {len(features)} examples and {text} has {lines} lines, expected one line for each example; "
-            "give files that go together"
+            "give matching files"
         )
     write_lines(folder / "source", feature_lines(features))

@@ -1,4 +1,4 @@
-"""Validation and test pairs that are split off the training text, by the hash of their source."""
+"""Validation and test pairs split off the training text by hashes of their sources."""
 
 import hashlib
 import logging
@@ -26,21 +26,22 @@ _log = logging.getLogger(__name__)
 
 
 class Division(NamedTuple):
-    """The files of the remaining training text, and of each split that was held out."""
+    """The files of the remaining training text and of each held-out split."""
 
     train: list[FilePair]
     held_out: dict[str, FilePair]
 
 
 def divide(source: ParallelSource, corpora: list[FilePair], cache_dir: Path) -> Division:
-    """Splits pairs off training corpora, into files in ``cache_dir`` that are written if need be.
+    """Splits pairs off training corpora, into files in ``cache_dir``, written if necessary.
 
-    The pairs whose sources have the lowest hashes are held out, those with one source together, so that none of them
-    stays in training. A test set besides does not change the validation set. Pairs that training would drop stay there.
+    The pairs whose sources have the lowest hashes are held out; those with equal sources stay together, so that none
+    remains in training. Adding a test set does not change the validation set. Pairs that training would drop stay in
+    training.
 
     Args:
-        source: its options ``val`` and ``test`` are numbers of pairs, or shares of all, where they are to be split off;
-            its filters decide what can be.
+        source: its options ``val`` and ``test`` are numbers or shares of pairs to split off; its filters decide which
+            pairs are eligible.
         corpora: the training files.
         cache_dir: folder for the files.
 
@@ -81,7 +82,7 @@ def divide(source: ParallelSource, corpora: list[FilePair], cache_dir: Path) -> 
             is_kept = places[begin : begin + len(part)] == 0
             kept, left_out = (np.flatnonzero(mask) + 1 for mask in (is_kept, ~is_kept))
             write_lines(folder / f"{name}.links", (line for _, line in lines_of_links(path, kept.tolist(), len(part))))
-            write_lines(folder / f"{name}{LEFT_OUT}", map(str, left_out.tolist()))  # numbers, for messages
+            write_lines(folder / f"{name}{LEFT_OUT}", map(str, left_out.tolist()))  # line numbers, for messages
             begin += len(part)
         for place, split in enumerate(sizes, start=1):
             _log.info("data.%s: %d pairs, no longer in training", split, np.count_nonzero(places == place))
@@ -91,15 +92,15 @@ def divide(source: ParallelSource, corpora: list[FilePair], cache_dir: Path) -> 
 
 
 def choose(hashes: NDArray[np.uint64], sizes: Mapping[str, int | float]) -> NDArray[np.uint8]:
-    """Returns for each pair 0, if it is trained on, or the number of the split that it is in, from 1.
+    """Returns for each pair 0 if it stays in training, or the number of its split, from 1.
 
     Args:
-        hashes: of the sources; 0 for pairs that no split can have.
-        sizes: how many pairs, or which share of those with a hash, each split gets; as many as fit, where some have
-            one source.
+        hashes: hashes of the sources; 0 for pairs that stay in training.
+        sizes: the number of pairs, or the share of those with a hash, for each split; fewer if equal sources do not
+            fit.
 
     Raises:
-        CorpusError: there are too few.
+        CorpusError: there are too few pairs.
     """
     distinct, counts = np.unique(hashes[hashes > 0], return_counts=True)
     total = int(counts.sum())
@@ -114,8 +115,8 @@ def choose(hashes: NDArray[np.uint64], sizes: Mapping[str, int | float]) -> NDAr
                 break
         if left == wanted or np.all(places):
             raise CorpusError(
-                f"data.{split}={size} cannot be split off: the training text has {total:,} pairs with text, of "
-                f"{len(distinct):,} different sources, and some must be left to train on; set a lower number, or files"
+                f"data.{split}={size} cannot be split off: the training text has {total:,} pairs with text, from "
+                f"{len(distinct):,} different sources, and some must remain to train on; set a lower number, or files"
             )
     chosen = np.zeros(len(hashes), np.uint8)
     chosen[hashes > 0] = places[np.searchsorted(distinct, hashes[hashes > 0])]
@@ -123,7 +124,7 @@ def choose(hashes: NDArray[np.uint64], sizes: Mapping[str, int | float]) -> NDAr
 
 
 def _hashes(clean: Cleaner) -> NDArray[np.uint64]:
-    """Returns a hash of the source of each line of a corpus, 0 where training drops the pair."""
+    """Returns a hash of the source of each line of a corpus, 0 if training drops the pair."""
     parts = []
     for raw in read_raw(clean.src, clean.tgt):
         kept = clean(raw)

@@ -19,36 +19,36 @@ from softsearch.text.plain_values import nested_values, read_json
 
 _FORMAT = 1
 _COMMIT = re.compile("[0-9a-f]{40}")
-_DESCRIPTIONS = ("dataset_dict.json", "state.json")  # of save_to_disk
-_CARDS = ("README.md", ".huggingface.yaml")  # where a folder describes its data
-_MAX_VALUES = 100_000  # of a description
+_DESCRIPTIONS = ("dataset_dict.json", "state.json")  # written by save_to_disk
+_CARDS = ("README.md", ".huggingface.yaml")  # files in which a folder describes its data
+_MAX_VALUES = 100_000  # in a description
 _LINE_FORMATS = (".csv", ".json", ".jsonl", ".tsv", ".txt")
-_MAX_LINE = 256 << 20  # bytes, which datasets has in memory several times
-_READERS = ("arrow", "csv", "json", "parquet", "text")  # of datasets; others unpickle, or read no text
+_MAX_LINE = 256 << 20  # bytes; datasets holds a line in memory several times
+_READERS = ("arrow", "csv", "json", "parquet", "text")  # readers in datasets; others unpickle, or do not read text
 
 
 @dataclass(frozen=True, kw_only=True)
 class HuggingFace(ParallelSource):
-    """A data set, written row by row to text files in the cache, without a copy in the cache of datasets.
+    """A data set, written row by row to text files in the cache, without a copy in datasets' own cache.
 
-    No code of a data set is run: datasets has no such data sets since version 4, and only plain formats are read.
-    A data set has its own files alone: a description that names an address or a file elsewhere is refused.
+    No code from a data set is run: datasets has not run any since version 4, and only plain formats are read. A data
+    set may only use its own files: a description that names an address or a file elsewhere is refused.
 
     Args:
         root: a folder, written by ``save_to_disk`` or with files of Parquet, Arrow, JSON, CSV or text.
-        hub: the data set's name on the hub, as ``Helsinki-NLP/opus-100``, instead of ``root``.
+        hub: the data set's name on the hub, such as ``Helsinki-NLP/opus-100``, instead of ``root``.
         revision: the commit of ``hub``, 40 hexadecimal digits.
-        config: the name of the data set's configuration, as ``de-en``.
+        config: the name of the data set's configuration, such as ``de-en``.
         train: name of the split to train on.
-        val: likewise, or how many rows of ``train`` to split off, or which share; ``test`` too.
-        src: the source's column, ``translation.en`` for one of a column of languages.
-        tgt: the target's, likewise.
+        val: likewise, or the number or share of rows to split off ``train``; ``test`` too.
+        src: the source column; ``translation.en`` for one inside a column of languages.
+        tgt: the target column, likewise.
         src_lang: the source language; by default the last part of the column's name.
         tgt_lang: the target language, likewise.
-        text_form: ``lc_tok`` for text that is lower-cased and tokenised, else ``plain``.
+        text_form: ``lc_tok`` for text that is lower-cased and tokenised, otherwise ``plain``.
 
     Raises:
-        ConfigError: not one of ``root`` and ``hub`` is set, or ``hub`` has no commit.
+        ConfigError: ``root`` and ``hub`` are both set or both missing, or ``hub`` has no commit.
     """
 
     root: str | Path | None = None
@@ -75,7 +75,7 @@ class HuggingFace(ParallelSource):
         self._fill_in_languages([self.src.rpartition(".")[2]], [self.tgt.rpartition(".")[2]])
 
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
-        """Returns the files of lines in ``cache_dir``, written there if need be.
+        """Returns the files of lines in ``cache_dir``, written there if necessary.
 
         Raises:
             ConfigError: datasets is not installed, or there is no such column.
@@ -133,15 +133,15 @@ class HuggingFace(ParallelSource):
                 reader = type(builder).__module__.rpartition(".")[2]
                 if reader not in _READERS:
                     raise CorpusError(
-                        f"{self.root or self.hub} is data of {reader}, expected one of {', '.join(_READERS)}; take "
-                        "another form of it"
+                        f"{self.root or self.hub} is {reader} data, expected one of {', '.join(_READERS)}; use "
+                        "the data in another format"
                     )
                 rows = builder.as_streaming_dataset(split)
-            rows = rows.decode(False) if rows.features else rows  # no picture is opened that a cell names
+            rows = rows.decode(False) if rows.features else rows  # pictures named in cells are not opened
             yield from read_mappings(rows, where, (self.src, self.tgt))
         except SoftsearchError:
             raise
-        except Exception as error:  # datasets raises those of all its readers and file systems
+        except Exception as error:  # datasets passes on errors from all its readers and file systems
             why = " ".join(str(error).split())
             raise CorpusError(f"{where} cannot be read ({why:.300}); check data") from error
 
@@ -170,7 +170,7 @@ def _check_description(root: Path) -> None:
 def _check_names(path: Path, described: object, outside: Callable[[str], bool]) -> None:
     for name in nested_values(described, _MAX_VALUES):
         if isinstance(name, str) and ("://" in name or "::" in name or ".." in Path(name).parts or outside(name)):
-            raise CorpusError(f"{path} names {name!r:.100}, expected files of its folder; remove it, if you trust them")
+            raise CorpusError(f"{path} names {name!r:.100}, expected files in its folder; remove it if you trust them")
 
 
 def _check_files(files: Mapping[str, Sequence[str]] | None, home: str) -> None:
@@ -181,7 +181,7 @@ def _check_files(files: Mapping[str, Sequence[str]] | None, home: str) -> None:
 
 
 def _check_lines(root: Path) -> None:
-    """Refuses text files with a line that takes more memory than sentences need.
+    """Refuses text files with a line that needs more memory than any sentence.
 
     Raises:
         CorpusError: a line is too long.
@@ -195,5 +195,5 @@ def _check_lines(root: Path) -> None:
                 size = len(chunk) - chunk.rfind(b"\n") - 1 + (size if b"\n" not in chunk else 0)
                 if size > _MAX_LINE:
                     raise CorpusError(
-                        f"{path} has a line of over {_MAX_LINE:,} bytes; expected one row a line, split it"
+                        f"{path} has a line of over {_MAX_LINE:,} bytes; expected one row per line, split it"
                     )

@@ -1,4 +1,4 @@
-"""Several sentences of a corpus joined into one, to train on longer text than the corpus has."""
+"""Sentences of a corpus joined into longer ones, to train on longer text than the corpus contains."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ class Joined(ParallelSource):
 
     Args:
         source: the corpus.
-        train: how many sentences become one in training: of ``[1, 3]`` the first stays alone, the next three are
-            joined, then it begins again. Sentences left over at the end are dropped.
+        train: how many sentences to join in training: with ``[1, 3]`` the first stays alone, the next three are joined,
+            then it starts again. Sentences left over at the end are dropped.
         held_out: the same for validation and test.
 
     Raises:
-        ConfigError: a list is empty, or the source is not of one corpus and one language pair.
+        ConfigError: a list is empty, or the source is not a single corpus in one language pair.
     """
 
     source: ParallelSource
@@ -39,7 +39,7 @@ class Joined(ParallelSource):
         check_parts("data", {"source": self.source})
         if not (self.train and self.held_out):
             raise ConfigError(
-                "data.train and data.held_out need at least one number, as in '[1,2]'; change the empty one"
+                "data.train and data.held_out need at least one number, such as '[1,2]'; change the empty one"
             )
         self._fill_in_languages([self.source.src_lang], [self.source.tgt_lang])
 
@@ -48,7 +48,7 @@ class Joined(ParallelSource):
         return self.source.text_form
 
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
-        """Returns files in ``cache_dir``, written if need be.
+        """Returns files in ``cache_dir``, written if necessary.
 
         Raises:
             CorpusError: a file of the source cannot be read, or ``cache_dir`` cannot be written.
@@ -69,7 +69,7 @@ class Joined(ParallelSource):
 
 
 def join(lines: Sequence[str], sizes: Sequence[int]) -> list[str]:
-    """Joins as many lines as ``sizes`` say, in turns; fewer than that at the end are left out."""
+    """Joins lines in groups of ``sizes``, in turn; an incomplete group at the end is dropped."""
     rest, joined = iter(lines), list[str]()
     for size in cycle(sizes):
         taken = list(islice(rest, size))

@@ -23,17 +23,17 @@ TestSet = Literal["test_2016_flickr", "test_2017_flickr", "test_2017_mscoco", "t
 
 @dataclass(frozen=True, kw_only=True)
 class Multi30k(ParallelSource):
-    """29,000 captions to train on, 1,014 to validate on, about 1,000 in each test set.
+    """29,000 captions for training, 1,014 for validation, about 1,000 in each test set.
 
     Args:
         root: a folder with the files, plain or .gz; without it they are downloaded once and checked.
-        variant: ``lc_tok`` is lower-cased, normalised and tokenised, as nearly all published BLEU is; ``raw`` is not.
-        test_set: which test set the split ``test`` is.
-        train_size: train on the first pairs only, as many as that.
+        variant: ``lc_tok`` is lower-cased, normalised and tokenised, as for nearly all published BLEU; ``raw`` is not.
+        test_set: the test set to use as the split ``test``.
+        train_size: train only on this many pairs, the first ones.
         mirror: address of a server with the same files as the upstream repository.
 
     Raises:
-        ConfigError: the languages are the same, or the test set lacks one of them.
+        ConfigError: the languages are equal, or the test set lacks one of them.
     """
 
     root: str | Path | None = None
@@ -56,7 +56,7 @@ class Multi30k(ParallelSource):
         return "lc_tok" if self.variant == "lc_tok" else "plain"
 
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
-        """Returns the files in ``root``, or those in ``cache_dir``, downloaded if need be.
+        """Returns the files in ``root``, or those in ``cache_dir``, downloaded if necessary.
 
         Raises:
             CorpusError: ``root`` lacks a file, or a file cannot be downloaded or is not the pinned one.
@@ -94,7 +94,7 @@ class Multi30k(ParallelSource):
         store.load_registry(_REGISTRY)
         try:
             return Path(store.fetch(path, downloader=pooch.HTTPDownloader(timeout=_SECONDS)))
-        except (OSError, ValueError) as error:  # no connection, no such file, no room; another hash
+        except (OSError, ValueError) as error:  # no connection, no such file, no room; or a wrong hash
             raise CorpusError(
                 f"cannot fetch {path} from {self.mirror}: {error}; it is not in {folder} either. "
                 "Without a network, put the files in a folder and set data.root=FOLDER"

@@ -21,13 +21,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class MultiSource(ParallelSource):
-    """Several sources with the same target, whose lines are joined side by side: ``a man <and> un homme``.
+    """Several sources with the same target, with their lines joined side by side: ``a man <and> un homme``.
 
     The tag is one piece of the vocabulary, and lines to translate have the same form (arXiv:1601.00710). The first
-    source may be feature vectors. ``src_lang`` names all their languages, as ``en+fr``.
+    source may be feature vectors. ``src_lang`` names all languages, such as ``en+fr``.
 
     Raises:
-        ConfigError: there are fewer than two sources, or they do not go together.
+        ConfigError: there are fewer than two sources, or they do not match.
     """
 
     sources: Mapping[str, ParallelSource]
@@ -36,13 +36,13 @@ class MultiSource(ParallelSource):
         """Checks the options."""
         if len(self.sources) < 2:
             raise ConfigError(
-                f"data.sources has {list(self.sources)}, expected at least two sources by name, as in "
+                f"data.sources has {list(self.sources)}, expected at least two named sources, as in "
                 "configs/data/multi_source.yaml"
             )
         check_parts("data.sources", self.sources, tags=(FEATURE_TAG,))
         if later := [name for name, source in [*self.sources.items()][1:] if source.has_features]:
             raise ConfigError(
-                f"data.sources.{later[0]} is feature vectors, expected them in the first source alone; change the "
+                f"data.sources.{later[0]} is feature vectors, expected them only in the first source; change the "
                 "order, or join all vectors of an example in one file"
             )
         for name, source in self.sources.items():
@@ -53,7 +53,7 @@ class MultiSource(ParallelSource):
                         "would choose its own; name files"
                     )
         if self.has_features and self.reverse_source:
-            raise ConfigError("data.reverse_source is for text, and a source is feature vectors; set it to false")
+            raise ConfigError("data.reverse_source is for text, but a source is feature vectors; set it to false")
         sources = self.sources.values()
         self._fill_in_languages((part.src_lang for part in sources), (part.tgt_lang for part in sources))
 
@@ -77,10 +77,10 @@ class MultiSource(ParallelSource):
         return next(iter(self.sources.values()))
 
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
-        """Returns the joined files in ``cache_dir``, written if need be; a split is one that all sources have.
+        """Returns the joined files in ``cache_dir``, written if necessary, for splits that all sources have.
 
         Raises:
-            CorpusError: a file cannot be read, the sources have different targets, a line has the tag already, or
+            CorpusError: a file cannot be read, the sources have different targets, a line already contains the tag, or
                 ``cache_dir`` cannot be written.
         """
         parts = [source.files(cache_dir) for source in self.sources.values()]
@@ -96,15 +96,13 @@ class MultiSource(ParallelSource):
 
 
 def _join(folder: Path, split: str, pairs: list[FilePair]) -> None:
-    """Writes the files of a split, all lines; blank ones are dropped at preparation."""
+    """Writes all lines of a split's files; preparation drops blank ones."""
     corpora = [read_parallel(*pair, keep_empty=True) for pair in pairs]
     for (path, _), corpus in zip(pairs, corpora, strict=True):
         _log.info("%s of %s: %s", split, path, corpus.report.summary())
         for number, line in enumerate(corpus.src, 1):
             if SOURCE_SEPARATOR in line.split():
-                raise CorpusError(
-                    f"{path}:{number} has the word {SOURCE_SEPARATOR}, the tag between sources; remove it"
-                )
+                raise CorpusError(f"{path}:{number} contains {SOURCE_SEPARATOR}, the tag between sources; remove it")
     targets = corpora[0].tgt
     for (_, path), corpus in zip(pairs, corpora, strict=True):
         if corpus.tgt != targets:
@@ -112,7 +110,7 @@ def _join(folder: Path, split: str, pairs: list[FilePair]) -> None:
             number = next(n for n, (one, other) in enumerate(both, 1) if one != other)
             raise CorpusError(
                 f"{pairs[0][1]} and {path} differ from line {number} on ({len(targets)} and {len(corpus.tgt)} lines), "
-                "expected the same target for all data.sources; give them files whose lines go together"
+                "expected the same target for all data.sources; give them files with matching lines"
             )
     lines = zip(*(corpus.src for corpus in corpora), strict=True)
     write_lines(folder / f"{split}.src", map(join_sources, lines))

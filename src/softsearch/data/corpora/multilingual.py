@@ -21,11 +21,11 @@ class Multilingual(WeightedSource):
     """Several corpora whose source lines begin with their target language's tag: ``<2de> a man``.
 
     A tag is one piece of the vocabulary, and lines to translate begin with one too (arXiv:1611.04558, section 3).
-    ``src_lang`` and ``tgt_lang`` name all languages, as ``de+fr``. Each pair is a training corpus of its own, and has
-    the weight at its place; validation and test have the lines of all.
+    ``src_lang`` and ``tgt_lang`` name all languages, such as ``de+fr``. Each pair is a separate training corpus, with
+    the weight at its position; validation and test contain the lines of all pairs.
 
     Raises:
-        ConfigError: there is no corpus, or the corpora do not go together.
+        ConfigError: there is no corpus, or the corpora do not match.
     """
 
     pairs: Mapping[str, ParallelSource]
@@ -33,7 +33,7 @@ class Multilingual(WeightedSource):
     def __post_init__(self) -> None:
         """Checks the options."""
         if not self.pairs:
-            raise ConfigError("data.pairs is empty, expected sources by name, as in configs/data/multilingual.yaml")
+            raise ConfigError("data.pairs is empty, expected named sources, as in configs/data/multilingual.yaml")
         check_parts("data.pairs", self.pairs)
         self._check_weights("data.pairs", len(self.pairs))
         pairs = self.pairs.values()
@@ -48,7 +48,7 @@ class Multilingual(WeightedSource):
         return tuple(dict.fromkeys(language_tag(source.tgt_lang) for source in self.pairs.values()))
 
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
-        """Returns files in ``cache_dir``, written if need be; validation and test join the pairs that have them.
+        """Returns files in ``cache_dir``, written if necessary; validation and test join the pairs that have them.
 
         Raises:
             CorpusError: a pair's file cannot be read, or ``cache_dir`` cannot be written.
@@ -85,16 +85,16 @@ def _files(folder: Path, name: str) -> FilePair:
 
 
 def check_parts(key: str, parts: Mapping[str, ParallelSource], tags: tuple[str, ...] = ()) -> None:
-    """Checks sources that are to be joined; ``tags`` are what they may have.
+    """Checks sources to be joined; ``tags`` are those that they may have.
 
     Raises:
-        ConfigError: one is not of one corpus and one language pair, or their text has different forms.
+        ConfigError: a source is not a single corpus in one language pair, or their text forms differ.
     """
     for name, source in parts.items():
         _check(f"{key}.{name}", source, key, tags)
     forms = {name: source.text_form for name, source in parts.items()}
     if len(set(forms.values())) > 1:
-        raise ConfigError(f"{key} have text of different forms, {forms}; choose one form for all")
+        raise ConfigError(f"{key} have different text forms, {forms}; choose one form for all")
 
 
 def _check(key: str, source: object, parent: str, tags: tuple[str, ...]) -> None:
@@ -102,12 +102,12 @@ def _check(key: str, source: object, parent: str, tags: tuple[str, ...]) -> None
         raise ConfigError(f"{key} is {source!r}, expected a source of one language pair; change {key}")
     if source.filters != NO_FILTERS or (isinstance(source, Parallel) and len(source.corpora()) > 1):
         raise ConfigError(
-            f"{key} has several training corpora or filters, expected one corpus as it is; give each corpus a name of "
-            f"its own in {parent}, and filter it beforehand"
+            f"{key} has several training corpora or filters, expected a single unfiltered corpus; give each corpus "
+            f"its own name in {parent}, and filter it beforehand"
         )
     if any(source.reversed_sides):
         raise ConfigError(
-            f"{key} has reverse_source or target_direction, expected them in data, for all alike; move them there"
+            f"{key} has reverse_source or target_direction, expected them in data, for all sources; move them there"
         )
     if not LANGUAGE_TAG.fullmatch(language_tag(source.tgt_lang)) or "," in source.tgt_lang:
         raise ConfigError(f"{key}.tgt_lang is {source.tgt_lang!r}, expected a language's code; change {key}.tgt_lang")

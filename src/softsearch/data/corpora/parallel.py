@@ -1,4 +1,4 @@
-"""Parallel text in the user's own files."""
+"""Parallel text in the user's files."""
 
 import glob
 import logging
@@ -23,27 +23,28 @@ _log = logging.getLogger(__name__)
 class Parallel(WeightedSource):
     """Existing files: plain, gzip, xz, bzip2 or Zstandard, one sentence per line.
 
-    A split is two files, or what both names have before ``.`` and the language, as in Moses: with ``src_lang`` and
-    ``tgt_lang``, ``corpus/train`` is ``corpus/train.en`` and ``corpus/train.de``, or ``corpus/train.en.gz`` and so on.
+    A split is two files, or the common part of their names before ``.`` and the language, as in Moses: with
+    ``src_lang`` and ``tgt_lang``, ``corpus/train`` is ``corpus/train.en`` and ``corpus/train.de``, or
+    ``corpus/train.en.gz`` and so on.
 
     Args:
         train: the source and the target training file, or a list of such pairs for several corpora.
-        val: files, or how many pairs of the training text to validate on instead of training on them, or which share
-            of it; ``test`` likewise (:func:`~softsearch.data.corpora.held_out.divide`).
-        src_lang: the source language; by default by the name of the source training file (``news.en.gz`` is ``en``).
+        val: files, or the number or share of pairs to hold out from the training text for validation; ``test`` likewise
+            (:func:`~softsearch.data.corpora.held_out.divide`).
+        src_lang: the source language; by default from the name of the source training file (``news.en.gz`` is ``en``).
         tgt_lang: the target language, likewise.
-        text_form: ``lc_tok`` for files that are lower-cased and tokenised, else ``plain``.
+        text_form: ``lc_tok`` for files that are lower-cased and tokenised, otherwise ``plain``.
 
     Raises:
         ConfigError: a value does not name two files, or the weights do not fit.
     """
 
     train: Annotated[
-        _Files | Sequence[_Pair], "two files, as in '[train.en,train.de]', a list of such pairs, or a prefix"
+        _Files | Sequence[_Pair], "two files, such as '[train.en,train.de]', a list of such pairs, or a prefix"
     ]
-    val: Annotated[_Files | HeldOut, "two files, as in '[val.en,val.de]', a prefix, or a number to split off, as 2000"]
+    val: Annotated[_Files | HeldOut, "two files, such as '[val.en,val.de]', a prefix, or a number to split off: 2000"]
     test: Annotated[
-        _Files | HeldOut | None, "two files, as in '[test.en,test.de]', a prefix, a number to split off, or null"
+        _Files | HeldOut | None, "two files, such as '[test.en,test.de]', a prefix, a number to split off, or null"
     ] = None
     text_form: TextForm = "plain"
     filters: Filters = NO_FILTERS
@@ -69,7 +70,7 @@ class Parallel(WeightedSource):
         self._check_weights("data.train", len(self.corpora()))
 
     def train_files(self, cache_dir: Path) -> list[FilePair]:
-        """Returns the training corpora as given, without what is split off them.
+        """Returns the given training corpora, or what remains of them after splitting.
 
         Raises:
             CorpusError: a file does not exist.
@@ -77,7 +78,7 @@ class Parallel(WeightedSource):
         return self._divided(cache_dir).train
 
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
-        """Returns the files as given; ``cache_dir`` is for what is split off the training text.
+        """Returns the given files; pairs split off the training text are written to ``cache_dir``.
 
         Raises:
             CorpusError: a file does not exist.
@@ -96,7 +97,7 @@ class Parallel(WeightedSource):
         return train if several else [self.train]  # type: ignore[return-value, list-item]
 
     def _named(self) -> list[tuple[str, _Files]]:
-        """Returns the files of every split and every training corpus with their key."""
+        """Returns the files of each split and training corpus with their keys."""
         held_out = {split: files for split, files in self._given_splits().items() if split != "train"}
         return [*(("train", files) for files in self.corpora()), *held_out.items()]
 
@@ -110,7 +111,7 @@ class Parallel(WeightedSource):
             prefix = Path(files)
             there = sorted(path.name for path in prefix.parent.glob(f"{glob.escape(prefix.name)}.*"))
             raise CorpusError(
-                f"data.{split}={files} needs {' and '.join(names)}, plain or with {', '.join(PACKED)}, found "
+                f"data.{split}={files} needs {' and '.join(names)}, plain or with {', '.join(PACKED)}; found "
                 f"{', '.join(there[:9]) or 'no such name'}; change data.{split}, data.src_lang or data.tgt_lang"
             )
         return src[0], tgt[0]

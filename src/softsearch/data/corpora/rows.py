@@ -17,16 +17,16 @@ from softsearch.text.corpus import MAX_LINE_BYTES, PACKED, other_kind, read_line
 Column = str | int
 Pair = tuple[str, str]
 _Reader = Callable[[Path, tuple[Column, Column], Counter[str]], Iterator[tuple[str, Pair]]]
-_PARQUET_ROWS = 1024  # read at a time
-_MAX_LISTED, _MAX_COMPARED = 5, 10_000  # names of columns in a message, and those that it looks for near ones among
+_PARQUET_ROWS = 1024  # rows read at a time
+_MAX_LISTED, _MAX_COMPARED = 5, 10_000  # column names in a message, and names compared to find similar ones
 
 
 def read_rows(
     path: Path, name: str, columns: tuple[Column, Column], left_out: Counter[str] | None = None
 ) -> Iterator[Pair]:
-    """Yields the source and the target cell of every row; the suffix of ``name`` is the kind of table.
+    """Yields the source and target cells of each row; the suffix of ``name`` gives the kind of table.
 
-    What is left out is counted in ``left_out``, by reason.
+    Rows left out are counted in ``left_out`` by reason.
 
     Raises:
         ConfigError: the kind of table is not supported, a column does not exist, or a library is missing.
@@ -35,16 +35,16 @@ def read_rows(
     kind = _kind_of(name)
     if kind not in _READERS:
         raise ConfigError(
-            f"{name} is not a table by its name, expected one of {', '.join(_READERS)} (all but .parquet also as "
+            f"{name} has no table suffix, expected one of {', '.join(_READERS)} (except .parquet also with "
             f"{', '.join(PACKED)}); rename it, or use data=parallel for two files of lines"
         )
     if kind not in (".tsv", ".csv") and any(isinstance(column, int) for column in columns):
-        raise ConfigError(f"data.src and data.tgt are {columns}, but {name} has columns by name; give their names")
+        raise ConfigError(f"data.src and data.tgt are {columns}, but {name} has named columns; give their names")
     yield from _checked(_READERS[kind](path, columns, Counter() if left_out is None else left_out))
 
 
 def is_table(name: str | Path) -> bool:
-    """Returns whether a name ends as those of tables do."""
+    """Returns whether a name has the suffix of a table."""
     return _kind_of(name) in _READERS
 
 
@@ -54,7 +54,7 @@ def _kind_of(name: str | Path) -> str:
 
 
 def read_mappings(rows: Iterable[Mapping[str, Any]], name: str, columns: tuple[Column, Column]) -> Iterator[Pair]:
-    """Yields the source and the target cell of every row, given as a mapping; ``name`` is for messages.
+    """Yields the source and target cells of each row, given as a mapping; ``name`` is for messages.
 
     Raises:
         ConfigError: a column does not exist.
@@ -76,11 +76,11 @@ def _checked(rows: Iterable[tuple[str, Pair]]) -> Iterator[Pair]:
 
 
 def _separated(delimiter: str) -> "_Reader":
-    """A reader of TSV, where a quotation mark is a character, or of CSV, where it encloses cells."""
+    """Makes a reader of TSV, where a quotation mark is an ordinary character, or of CSV, where it encloses cells."""
 
     def read(path: Path, columns: tuple[Column, Column], left_out: Counter[str]) -> Iterator[tuple[str, Pair]]:
         quoting: Literal[0, 3] = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
-        csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))  # of the whole process, 131,072 at first
+        csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))  # for the whole process; 131,072 by default
         reader = csv.reader(
             (f"{line}\n" for line in read_lines(path)), delimiter=delimiter, quoting=quoting, strict=True
         )
@@ -98,7 +98,7 @@ def _separated(delimiter: str) -> "_Reader":
                         continue
                 if len(cells) != width:
                     raise CorpusError(
-                        f"{path}:{reader.line_num} has {len(cells)} cells, expected {width} as in the first row; fix "
+                        f"{path}:{reader.line_num} has {len(cells)} cells, expected {width}, as in the first row; fix "
                         "the row"
                     )
                 yield f"{path}:{reader.line_num}", (cells[indices[0]], cells[indices[1]])
@@ -117,7 +117,7 @@ def _index(path: Path, cells: list[str], column: Column) -> int:
 
 
 def _existing(where: str, names: Collection[str], column: str) -> str:
-    """Returns ``column`` if it is one of the names; else the error lists the nearest ones."""
+    """Returns ``column`` if it is one of the names; otherwise raises an error with similar names."""
     if column not in names:
         listed = difflib.get_close_matches(column, [*names][:_MAX_COMPARED], n=_MAX_LISTED)
         is_near = bool(listed)
@@ -131,7 +131,7 @@ def _existing(where: str, names: Collection[str], column: str) -> str:
 
 
 def _parts(column: str, names: Collection[str]) -> tuple[str, str]:
-    """Splits a nested column's name after the longest name that begins it, because names may have dots too."""
+    """Splits a nested column's name after its longest prefix in ``names``, because names may contain dots."""
     head, rest = column, ""
     while head not in names and "." in head:
         head, _, last = head.rpartition(".")
@@ -140,7 +140,7 @@ def _parts(column: str, names: Collection[str]) -> tuple[str, str]:
 
 
 def _cell(where: str, row: Any, column: Column) -> str:
-    """The text of a column, of a nested one by a name with dots; null is not text."""
+    """The text in a column; the name of a nested one has dots; null is not text."""
     rest = str(column)
     while rest:
         if not isinstance(row, Mapping):
@@ -148,7 +148,7 @@ def _cell(where: str, row: Any, column: Column) -> str:
         name, rest = _parts(rest, row.keys())
         row = row[_existing(where, row.keys(), name)]
     if not isinstance(row, str | None):
-        raise CorpusError(f"{where} has {row!r:.60} as {column!r}, expected text; choose columns of text")
+        raise CorpusError(f"{where} has {row!r:.60} as {column!r}, expected text; choose text columns")
     return row or ""
 
 
@@ -161,7 +161,7 @@ def _json_lines(path: Path, columns: tuple[Column, Column], left_out: Counter[st
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise CorpusError(f"{where} is not JSON ({error}); expected an object on each line, fix it") from error
+            raise CorpusError(f"{where} is not JSON ({error}); expected one object per line, fix it") from error
         yield where, (_cell(where, row, columns[0]), _cell(where, row, columns[1]))
 
 
@@ -180,7 +180,7 @@ def _parquet(path: Path, columns: tuple[Column, Column], left_out: Counter[str])
             raise CorpusError(f"{path} is {found}")
         names = [str(column) for column in columns]
         parts = [_names_in(path, list(parquet.read_schema(path)), name) for name in names]
-        with parquet.ParquetFile(path, read_dictionary=names) as file:  # a text that is repeated is in memory once
+        with parquet.ParquetFile(path, read_dictionary=names) as file:  # repeated text is in memory once
             for batch in file.iter_batches(_PARQUET_ROWS, columns=names):
                 sides = [reduce(compute.struct_field, rest, batch.column(top)) for top, *rest in parts]
                 for number, (src, tgt) in enumerate(zip(*sides, strict=True), start=number + 1):  # noqa: B020  # counts on
@@ -194,7 +194,7 @@ def _parquet(path: Path, columns: tuple[Column, Column], left_out: Counter[str])
 
 
 def _names_in(path: Path, fields: list[Any], column: str) -> list[str]:
-    """Returns a column's names, from the outside in if it is nested; checks that it occurs once and is text."""
+    """Returns a column's names, outermost first if it is nested; checks that it is unique and text."""
     names: list[str] = []
     kind, rest = None, column
     while rest:
@@ -206,12 +206,12 @@ def _names_in(path: Path, fields: list[Any], column: str) -> list[str]:
         fields = list(kind) if str(kind).startswith("struct") else []
     kind = getattr(kind, "value_type", kind) if str(kind).startswith("dictionary") else kind
     if str(kind) not in ("string", "large_string", "string_view", "null"):
-        raise CorpusError(f"{path} has {kind!s:.60} as {column!r:.60}, expected text; choose columns of text")
+        raise CorpusError(f"{path} has {kind!s:.60} as {column!r:.60}, expected text; choose text columns")
     return names
 
 
 def _tmx(path: Path, columns: tuple[Column, Column], left_out: Counter[str]) -> Iterator[tuple[str, Pair]]:
-    """A translation unit is a row, and its languages are columns; ``en`` is also that of ``en-US``."""
+    """Reads each translation unit as a row, and its languages as columns; ``en`` also matches ``en-US``."""
     found: dict[str, str] = {}
     is_empty = True
     for unit in read_units(path):

@@ -1,4 +1,4 @@
-"""A generated corpus of small pictures, without a download: coloured shapes, and captions that can be exactly right."""
+"""A generated corpus of small pictures, without a download: coloured shapes and captions to check exactly."""
 
 import random
 from collections.abc import Iterator
@@ -19,9 +19,9 @@ from softsearch.ranges import Count, Range
 from softsearch.text.corpus import write_lines
 from softsearch.text.features import Features, feature_lines
 
-_FORMAT = 1  # other pictures need another number
-_CELL, _CELLS = 16, 3  # pixels of a cell, and cells in a row: one shape in each at most
-_PATCH, _PATCHES, _BLOCK = 8, 6, 2  # pixels of a patch, patches in a row, and pixels that are one value together
+_FORMAT = 1  # raise it when the pictures change
+_CELL, _CELLS = 16, 3  # pixels per cell, and cells per row; at most one shape per cell
+_PATCH, _PATCHES, _BLOCK = 8, 6, 2  # pixels per patch, patches per row, and pixels averaged into one value
 POSITIONS = _PATCHES**2
 _BACKGROUND = (40, 40, 40)
 _COLOURS = {"red": (220, 30, 30), "green": (30, 180, 30), "blue": (40, 60, 230), "yellow": (230, 220, 40)}
@@ -32,7 +32,7 @@ _Examples = Annotated[int, Range(1, 1_000_000)]
 
 
 class _Object(NamedTuple):
-    row: int  # of its cell
+    row: int  # row of its cell
     column: int
     shape: str
     colour: str
@@ -48,13 +48,13 @@ class _Object(NamedTuple):
 class Shapes(FeatureSources):
     """Pictures of one or two shapes as feature vectors, and captions: "a small red circle above a large blue square".
 
-    A picture of 48 by 48 pixels is cut into 36 patches, whose colours, in blocks of 2 by 2 pixels, are a vector, with
-    the patch's row and column as indicators. No picture occurs twice. The same options (and version of Pillow) give
+    A picture of 48 by 48 pixels is cut into 36 patches. The vector of a patch holds its colours, in blocks of 2 by 2
+    pixels, and indicators of its row and column. No picture occurs twice. The same options (and version of Pillow) give
     the same files.
 
     Args:
-        val_size: examples in ``val``; with the same seed they stay the same when ``train_size`` changes, as ``test``
-            does.
+        val_size: examples in ``val``; with the same seed, ``val`` and ``test`` stay the same when ``train_size``
+            changes.
     """
 
     src_lang: str = "image"
@@ -65,7 +65,7 @@ class Shapes(FeatureSources):
     seed: Count = 1
 
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
-        """Returns the files in ``cache_dir``, written there if need be.
+        """Returns the files in ``cache_dir``, written there if necessary.
 
         Raises:
             CorpusError: ``cache_dir`` cannot be written.
@@ -78,7 +78,7 @@ class Shapes(FeatureSources):
         return {split: folder / f"{split}.npy" for split in get_args(Split)}
 
     def picture(self, features: Features) -> Picture:
-        """Draws the picture back from its patches."""
+        """Draws the picture from its patches."""
         side = _PATCH // _BLOCK
         colours = features[:, : 3 * side**2].reshape(_PATCHES, _PATCHES, side, side, 3)
         blocks = (255 * colours.astype(np.float32)).round().astype(np.uint8).transpose(0, 2, 1, 3, 4)
@@ -98,19 +98,19 @@ class Shapes(FeatureSources):
             write_lines(folder / f"{split}.en", map(caption, chosen))
 
 
-Scene = tuple[_Object, ...]  # the one that the caption names first at first
+Scene = tuple[_Object, ...]  # in the order of the caption
 
 
 def _scenes(seed: int) -> Iterator[Scene]:
-    """Yields endless scenes, none of them twice."""
+    """Yields scenes endlessly, without repetition."""
     rng = random.Random(seed)
     seen: set[Scene] = set()
 
     def below(limit: int) -> int:
-        return int(rng.random() * limit)  # random() alone is promised to stay the same in every version of Python
+        return int(rng.random() * limit)  # only random() is guaranteed to be the same in all versions of Python
 
     while True:
-        cells = sorted({below(_CELLS**2) for _ in range(2)})  # one, now and then
+        cells = sorted({below(_CELLS**2) for _ in range(2)})  # sometimes only one
         scene = tuple(
             _Object(
                 *divmod(cell, _CELLS),
@@ -128,7 +128,7 @@ def _scenes(seed: int) -> Iterator[Scene]:
 
 
 def caption(scene: Scene) -> str:
-    """Describes the shapes of a picture and their places: the higher one first, of two in a row the left one."""
+    """Describes the shapes of a picture and their places: the higher one first, or the left one of two in a row."""
     if len(scene) == 1:
         (only,) = scene
         return f"{only} at the {_ROWS[only.row]} {_COLUMNS[only.column]}"
@@ -159,7 +159,7 @@ def patches(picture: NDArray[np.uint8]) -> NDArray[np.float32]:
     blocks = (
         picture.reshape(_PATCHES, side, _BLOCK, _PATCHES, side, _BLOCK, 3).mean(axis=(2, 5), dtype=np.float32) / 255
     )
-    colours = blocks.transpose(0, 2, 1, 3, 4).reshape(POSITIONS, -1)  # by row, column, and place in the patch
+    colours = blocks.transpose(0, 2, 1, 3, 4).reshape(POSITIONS, -1)  # by row, column, and position in the patch
     row, column = np.divmod(np.arange(POSITIONS), _PATCHES)
     places = np.eye(_PATCHES, dtype=np.float32)
     return np.concatenate([colours, places[row], places[column]], axis=1)

@@ -1,6 +1,6 @@
 """A generated corpus, without a download: dates, times, amounts and numbers written out in two languages.
 
-Babel (names and plurals of CLDR) and num2words write them out.
+They are written out by Babel (names and plurals from CLDR) and num2words.
 """
 
 import datetime as dt
@@ -31,7 +31,7 @@ from softsearch.text.corpus import write_lines
 Language = Literal["en", "de", "fr", "es"]
 RelativeUnit = Literal["minute", "hour", "day", "week", "year"]
 Option = TypeVar("Option")
-_FORMAT = 3  # other lines need another number
+_FORMAT = 3  # raise it when the lines change
 _FIRST_DAY, _LAST_DAY = dt.date(1900, 1, 1).toordinal(), dt.date(2049, 12, 31).toordinal()
 _HOURS = [hour for hour in range(24) if hour % 12 != 1]
 _MINUTES = (0, *range(10, 60))
@@ -42,7 +42,7 @@ _ROLE = re.compile(r"_\w+")
 _UNITS = ("kilometer", "centimeter", "kilogram", "gram", "liter", "minute", "percent")
 _CURRENCIES_WITH_CENTS = ("USD", "EUR", "GBP")
 _COUNTED = (*_CURRENCIES, *_CURRENCIES_WITH_CENTS, *_UNITS)
-# Neither library has how a date or a time is read aloud. Roles are behind the words.
+# Neither library knows how dates and times are read aloud. Each word is followed by its role.
 _DATE = {
     "en": "{weekday} {month} the_article {ordinal} {year}",
     "de": "{weekday} der_article {ordinal} {month} {year}",
@@ -63,15 +63,15 @@ _Pairs = Annotated[int, Range(1, 10_000_000)]
 class Spellout(ParallelSource):
     """Sentence pairs such as "monday march the twenty-first nineteen eighty-four" and its German reading.
 
-    No source and no target sentence occurs twice, so the splits share none; pairs of single words, which are few, are
-    all in ``train``. The same options (and versions of Babel and num2words) give the same bytes. Word order differs as
-    it does between the languages. Next to the text of a split is ``SPLIT.links``: the source words of each word.
+    No source or target sentence occurs twice, so splits do not overlap; the few pairs of single words are all in
+    ``train``. The same options (and versions of Babel and num2words) give the same bytes. Word order differs as it does
+    between the languages. Next to a split's text, ``SPLIT.links`` lists the source words of each target word.
 
     Args:
-        val_size: pairs in ``val``; with the same seed they stay the same when ``train_size`` changes, as ``test`` does.
+        val_size: pairs in ``val``; with the same seed, ``val`` and ``test`` stay the same when ``train_size`` changes.
 
     Raises:
-        ConfigError: the languages are the same.
+        ConfigError: the languages are equal.
     """
 
     src_lang: Language = "en"
@@ -87,7 +87,7 @@ class Spellout(ParallelSource):
             raise ConfigError(f"data.src_lang and data.tgt_lang are both {self.src_lang!r}; choose two languages")
 
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
-        """Returns the files in ``cache_dir``, written there if need be.
+        """Returns the files in ``cache_dir``, written there if necessary.
 
         Raises:
             CorpusError: ``cache_dir`` cannot be written.
@@ -111,7 +111,7 @@ class Spellout(ParallelSource):
 def _new(
     sentences: Iterator[tuple[str, ...]], seen: set[tuple[int, str]], *, held_out: bool
 ) -> Iterator[tuple[str, ...]]:
-    """Yields pairs with neither side in ``seen``, and their links; ``held_out`` pairs have two words or more."""
+    """Yields pairs with neither side in ``seen``, and their links; ``held_out`` pairs have at least two words."""
     for sides in sentences:
         pair = [_ROLE.sub("", side) for side in sides]
         if seen.isdisjoint(enumerate(pair)) and not (held_out and " " not in "".join(pair)):
@@ -120,13 +120,13 @@ def _new(
 
 
 def _links(src: _Parts, tgt: _Parts) -> str:
-    """Links the words of the same parts in Pharaoh's format, as sure if a part is one word in both languages."""
+    """Links the words of equal parts in Pharaoh's format; a link is sure if the part is one word in both languages."""
     pairs = [pair for role in tgt for pair in zip(src[role], tgt[role], strict=False)]
     return " ".join(f"{i}{'-' if len(x) == len(y) == 1 else '?'}{j}" for x, y in pairs for i in x for j in y)
 
 
 def _parts(sentence: str) -> _Parts:
-    """Groups the indices of neighbouring words that have the same role, by role."""
+    """Groups the indices of adjacent words with the same role, by role."""
     parts: _Parts = defaultdict(list)
     for role, words in groupby(enumerate(sentence.split()), key=lambda word: word[1].partition("_")[2]):
         parts[role].append([index for index, _ in words])
@@ -134,14 +134,14 @@ def _parts(sentence: str) -> _Parts:
 
 
 def _sentences(lang: Language, seed: int) -> Iterator[str]:
-    """Yields sentences without end, with the roles of words; the same seed gives the same meanings in all languages.
+    """Yields sentences endlessly, with the words' roles; the same seed gives the same meanings in all languages.
 
-    Nothing is counted in ones: a one agrees with its noun, which num2words does not know.
+    No quantity is one, because "one" agrees with its noun, which num2words does not know.
     """
     rng, speller = random.Random(seed), Speller(lang)
 
     def below(limit: int) -> int:
-        return int(rng.random() * limit)  # random() alone is promised to stay the same in every version of Python
+        return int(rng.random() * limit)  # only random() is guaranteed to be the same in all versions of Python
 
     def choice(options: Sequence[Option]) -> Option:
         return options[below(len(options))]
@@ -183,9 +183,9 @@ def _sentences(lang: Language, seed: int) -> Iterator[str]:
 
 
 class Speller:
-    """Writes things out in one language, in lower case and without punctuation, each word with its role behind it.
+    """Writes things out in one language, in lower case and without punctuation, each word followed by its role.
 
-    So 21 is "twenty-one_number". A role is what a word stands for, the same in all languages; "and" and "or" have none.
+    So 21 is "twenty-one_number". A role is a word's meaning, the same in all languages; "and" and "or" have none.
     """
 
     def __init__(self, lang: Language) -> None:
@@ -201,7 +201,7 @@ class Speller:
         return _with_role(_spell(self.lang, "ordinal", number), role)
 
     def amount(self, units: int, cents: int, currency: str) -> str:
-        """Writes an amount of money, as in twelve dollars fifty-three cents."""
+        """Writes an amount of money, such as twelve dollars fifty-three cents."""
         words = _spell(self.lang, "currency", float(f"{units}.{cents:02d}"), currency=currency).split()
         number, rest = (len(_spell(self.lang, "cardinal", count).split()) for count in (units, cents))
         name = len(words) - number - rest - 1
@@ -209,7 +209,7 @@ class Speller:
         return " ".join(map(_with_role, words, roles))
 
     def quantity(self, number: int, name: str) -> str:
-        """Writes a number of a unit or a currency, as in twelve kilometers or twelve swiss francs."""
+        """Writes a number of a unit or a currency, such as twelve kilometers or twelve swiss francs."""
         if name in _UNITS:
             return self._counted(format_unit(number, name, "long", format="0", locale=self._locale), "unit")
         money = format_currency(number, name, "0", format_type="name", currency_digits=False, locale=self._locale)
@@ -234,7 +234,7 @@ class Speller:
         return _with_role(_plain(format_date(day, "MMMM", locale=self._locale)), "month")
 
     def date(self, day: dt.date) -> str:
-        """Writes a date as monday march the twenty-first nineteen eighty-four."""
+        """Writes a date, such as monday march the twenty-first nineteen eighty-four."""
         return _DATE[self.lang].format(
             weekday=self.weekday(day),
             month=self.month(day),
@@ -244,14 +244,14 @@ class Speller:
         )
 
     def at_time(self, day: str, time: dt.time) -> str:
-        """Joins a day and a time of the twelve-hour clock as in monday at seven forty-five in the evening."""
+        """Joins a day and a time on the twelve-hour clock, such as monday at seven forty-five in the evening."""
         hour = self.cardinal((time.hour - 1) % 12 + 1, "hour")
         minute = self.cardinal(time.minute, "minute") if time.minute else ""
         period = _with_role(_plain(format_time(time, "BBBB", locale=self._locale)), "period")
         return _plain(_TIME[self.lang].format(day=day, hour=hour, minute=minute, period=period))
 
     def _counted(self, text: str, role: str) -> str:
-        """Spells the number of a text out; the word behind it is its unit, and ``role`` is that of all others."""
+        """Spells out the number in a text; the word after it is its unit, and all other words get ``role``."""
 
         def spell(match: re.Match[str]) -> str:
             number, unit, other = match.groups()
@@ -270,5 +270,5 @@ def _with_role(text: str, role: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Lower-cases text and keeps letters, digits, hyphens, apostrophes and underlines, separated by single spaces."""
+    """Lower-cases text and keeps letters, digits, hyphens, apostrophes and underscores, separated by single spaces."""
     return " ".join(re.sub(r"[^\w'\u2019-]", " ", text.lower()).split())

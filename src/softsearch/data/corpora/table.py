@@ -1,4 +1,4 @@
-"""Parallel text in tables: a file for each split, a column for each language."""
+"""Parallel text in tables: one file per split, one column per language."""
 
 import logging
 import re
@@ -27,23 +27,23 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Table(ParallelSource):
-    """TSV, CSV, JSON Lines, Parquet or TMX files, made into two files of lines in the cache, once per content.
+    """TSV, CSV, JSON Lines, Parquet or TMX files, converted to two files of lines in the cache, once per content.
 
     A line break within a cell becomes a space.
 
     Args:
         train: the table to train on: a file, or an address with its ``sha256``.
-        val: likewise, or how many rows of ``train`` to split off, or which share; ``test`` too.
-        src: the source's column: its name (``translation.en`` for nested ones, in TMX the language), or its number
-            from 1 in TSV and CSV without a header.
-        tgt: the target's, likewise.
-        sha256: digests by split; a file is checked too where it has one.
+        val: likewise, or the number or share of rows to split off ``train``; ``test`` too.
+        src: the source column: its name (``translation.en`` for a nested one; in TMX the language), or its number from
+            1 in TSV and CSV without a header.
+        tgt: the target column, likewise.
+        sha256: digests by split; they are also checked for local files.
         src_lang: the source language; by default the last part of the column's name.
         tgt_lang: the target language, likewise.
-        text_form: ``lc_tok`` for text that is lower-cased and tokenised, else ``plain``.
+        text_form: ``lc_tok`` for text that is lower-cased and tokenised, otherwise ``plain``.
 
     Raises:
-        ConfigError: only one column is a number, a digest is not one, or an address has no digest.
+        ConfigError: only one column is a number, a digest is invalid, or an address has no digest.
     """
 
     train: str | Path
@@ -71,11 +71,11 @@ class Table(ParallelSource):
         self._fill_in_languages([src], [tgt])
 
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
-        """Returns the files of lines in ``cache_dir``, written there if need be.
+        """Returns the files of lines in ``cache_dir``, written there if necessary.
 
         Raises:
-            CorpusError: a table does not exist, is damaged or another one than its digest says, or cannot be fetched.
-            ConfigError: a table has no such column, or is of another kind than these.
+            CorpusError: a table does not exist, is damaged, differs from its digest, or cannot be fetched.
+            ConfigError: a table has no such column, or is of an unsupported kind.
         """
         files = {split: self._lines(split, path, cache_dir) for split, path in self._given_splits().items()}
         divided = divide(self, [files["train"]], cache_dir)
@@ -96,30 +96,30 @@ class Table(ParallelSource):
                 try:
                     fetch = pooch.HTTPDownloader(timeout=_SECONDS)
                     pooch.retrieve(str(path), f"sha256:{digest}", table.name, table.parent, downloader=fetch)
-                except (OSError, ValueError) as error:  # no connection, no such file, no room; another hash
+                except (OSError, ValueError) as error:  # no connection, no such file, no room; or a wrong hash
                     raise CorpusError(
                         f"cannot fetch data.{split}={path}: {error}; check the address and data.sha256.{split}"
                     ) from error
         else:
             require_file(split, path)
         if digest not in (None, found := digest_of(table)):
-            raise CorpusError(f"data.{split}={path} has the SHA-256 {found}, expected {digest}; get that file again")
+            raise CorpusError(f"data.{split}={path} has the SHA-256 {found}, expected {digest}; get the file again")
         return table
 
 
 def files_of_rows(
     rows: Callable[[Counter[str]], Iterable[Pair]], name: str, identity: object, cache_dir: Path
 ) -> FilePair:
-    """Returns the files of the lines of ``rows`` in ``cache_dir``, written there if need be.
+    """Returns the files of the lines of ``rows`` in ``cache_dir``, written there if necessary.
 
     Args:
-        rows: begins to read pairs of cells; it counts what it leaves out, by reason.
-        name: of the table, for messages.
-        identity: plain values that decide what the rows are.
+        rows: starts reading pairs of cells; it counts rows that it leaves out, by reason.
+        name: name of the table, for messages.
+        identity: plain values that determine the rows.
         cache_dir: folder for the files.
 
     Raises:
-        CorpusError: there are no rows, or ``rows`` raises one.
+        CorpusError: there are no rows, or ``rows`` raises it.
     """
 
     def write(folder: Path) -> None:
@@ -134,7 +134,7 @@ def files_of_rows(
                 tgt.write(f"{lines[1]}\n".encode())
         others = "".join(f"; {number:,} {reason} left out" for reason, number in left_out.items())
         if not count:
-            raise CorpusError(f"{name} has no rows{others}; expected one for each pair of sentences")
+            raise CorpusError(f"{name} has no rows{others}; expected one per sentence pair")
         _log.info("%s: %d rows; %d with line breaks inside, now spaces%s", name, count, broken, others)
 
     folder = made_folder(cache_dir, "table", repr(identity), write)

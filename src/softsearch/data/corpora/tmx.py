@@ -1,4 +1,4 @@
-"""Translation units of TMX files, streamed: anything but the text of units is skipped."""
+"""Translation units of TMX files, streamed; everything except the units' text is skipped."""
 
 import codecs
 import re
@@ -11,21 +11,21 @@ from xml.parsers import expat
 from softsearch.errors import CorpusError
 from softsearch.text.corpus import open_text
 
-MAX_LANGUAGES = 1000  # whose codes are kept for a message
+MAX_LANGUAGES = 1000  # codes kept for a message
 _CHUNK = 1 << 16
-_MAX_TOKEN = 2 << 20  # bytes of a tag, a comment or an instruction, which the parser reads again with each chunk
+_MAX_TOKEN = 2 << 20  # bytes in a tag, a comment or an instruction, which the parser rereads with each chunk
 _MAX_UNIT = 64 << 20  # characters
 _MAX_DEPTH = 1000
 _CODES = ("bpt", "ept", "it", "ph", "ut")
 _DECLARED = re.compile(rb"""\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]+)["']""")
 _ASCII = bytes(range(0x20, 0x7F))
 _UNUSABLE_ENCODINGS = ("idna", "punycode", "raw_unicode_escape", "undefined", "unicode_escape")
-# What these labels mean in practice, as in the WHATWG's Encoding Standard: supersets, which Windows writes.
+# The encodings that these labels mean in practice, as in the WHATWG Encoding Standard: Windows' supersets.
 _SUPERSETS = {"shift_jis": "cp932", "gb2312": "gb18030", "gbk": "gb18030", "euc_kr": "cp949", "big5": "cp950"}
 
 
 class Unit(NamedTuple):
-    """A translation unit: its number in the file, from 1, and its text by code of :func:`language_code`."""
+    """A translation unit: its number in the file, from 1, and its text by language code (:func:`language_code`)."""
 
     number: int
     texts: dict[str, str]
@@ -35,7 +35,7 @@ def read_units(path: Path) -> Iterator[Unit]:
     """Yields the units of a TMX file; entities are refused, and no DTD is loaded.
 
     Raises:
-        CorpusError: it is not XML, in an encoding that is not one, or something in it is longer than any text.
+        CorpusError: it is not XML, its encoding is invalid, or a part of it is longer than any text.
     """
     collector = _Collector(path)
     parser = collector.parser()
@@ -68,10 +68,10 @@ class _Collector:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._tags: list[str] = []
-        self._codes = 0  # open elements inside a segment that are codes, or in one
+        self._codes = 0  # open elements inside a segment that are codes or inside codes
         self._unit: dict[str, str] | None = None
         self._language = ""
-        self._text: list[str] | None = None  # of the open segment
+        self._text: list[str] | None = None  # text of the open segment
         self._gap = False  # a placeholder has ended the text so far
         self._number = self._size = 0
         self._quiet = 0  # bytes since the parser last found something
@@ -79,7 +79,7 @@ class _Collector:
         self._done: list[Unit] = []
 
     def parser(self) -> expat.XMLParserType:
-        """A parser with these handlers."""
+        """Makes a parser with these handlers."""
         parser = expat.ParserCreate()
         parser.buffer_text = False
         parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
@@ -89,14 +89,14 @@ class _Collector:
         return parser
 
     def check(self, size: int) -> None:
-        """Refuses a token that is still open after too many bytes; ``size`` more were read."""
+        """Refuses a token that is still open after too many bytes, of which ``size`` are new."""
         self._quiet = 0 if self._found else self._quiet + size
         self._found = False
         if self._quiet > _MAX_TOKEN:
             raise CorpusError(f"{self._path} has a tag or a comment of over {_MAX_TOKEN:,} bytes; is it a TMX?")
 
     def take(self) -> list[Unit]:
-        """The units that ended since the last call."""
+        """Returns the units that ended since the last call."""
         done, self._done = self._done, []
         return done
 
@@ -154,12 +154,12 @@ class _Collector:
 
 
 def _local(name: str) -> str:
-    """A name without its prefix, which stands for a namespace."""
+    """A name without its namespace prefix."""
     return name.rpartition(":")[2].lower()
 
 
 def _is_between_words(before: str, after: str) -> bool:
-    """Whether a placeholder between two characters parts words, which are written with a space then."""
+    """Whether a placeholder between two characters separates words, so that it becomes a space."""
     if before.isspace() or after.isspace():
         return False
     if unicodedata.category(before) in ("Ps", "Pi") or unicodedata.category(after) in ("Pe", "Pf", "Po"):
@@ -168,12 +168,12 @@ def _is_between_words(before: str, after: str) -> bool:
 
 
 def _is_wide(char: str) -> bool:
-    """Whether a character is of a script without spaces, Chinese or Japanese."""
+    """Whether a character belongs to a script without spaces, Chinese or Japanese."""
     return unicodedata.east_asian_width(char) in "WF" and not unicodedata.name(char, "").startswith("HANGUL")
 
 
 def _encoding(head: bytes, path: Path) -> str:
-    """The codec of a file by its mark, its first characters or its declaration."""
+    """A file's codec by its byte order mark, its first characters or its declaration."""
     marks = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
     marks |= {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}
     if found := next((name for mark, name in marks.items() if head.startswith(mark)), ""):
@@ -189,6 +189,6 @@ def _encoding(head: bytes, path: Path) -> str:
         is_text = False
     if not is_text:
         raise CorpusError(
-            f"{path} has the encoding {name!r:.60} in its first line, which is not one of text; write it in UTF-8"
+            f"{path} has the encoding {name!r:.60} in its first line, which is not a text encoding; write it in UTF-8"
         )
     return _SUPERSETS.get(codec, codec)

@@ -1,4 +1,4 @@
-"""Cache folders: made by one process while others wait, complete or absent, and checked when opened."""
+"""Cache folders, made by one process while others wait, either complete or absent, and checked when opened."""
 
 import hashlib
 import json
@@ -24,16 +24,16 @@ except ImportError:  # Windows
     fcntl = None
 
 INDEX = "files.json"
-ABANDONED_AFTER = 86_400.0  # seconds without a change after which another host's unfinished folder counts as abandoned
-_MAX_HASHED_BYTES = 64 << 20  # bytes up to which a file is hashed as a whole
-_BLOCK, _BLOCKS = 64 << 10, 64  # of a larger file: bytes of a block, and the number of blocks hashed
+ABANDONED_AFTER = 86_400.0  # seconds without changes until another host's unfinished folder counts as abandoned
+_MAX_HASHED_BYTES = 64 << 20  # files up to this many bytes are hashed completely
+_BLOCK, _BLOCKS = 64 << 10, 64  # for larger files: bytes per block, and number of blocks hashed
 log = logging.getLogger(__name__)
 
 
 def made_folder(cache_dir: Path, kind: str, identity: str, write: Callable[[Path], None]) -> Path:
-    """Returns the folder ``KIND-HASH`` in ``cache_dir``, made by :func:`make_folder` and raising its errors.
+    """Returns the folder ``KIND-HASH`` in ``cache_dir``, made by :func:`make_folder`, whose errors it raises.
 
-    The hash is that of ``identity``, which names everything that decides the content.
+    The hash is that of ``identity``, which names everything that determines the content.
     """
     folder = cache_dir / f"{kind}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
     make_folder(folder, write)
@@ -41,10 +41,10 @@ def made_folder(cache_dir: Path, kind: str, identity: str, write: Callable[[Path
 
 
 def make_folder(folder: Path, write: Callable[[Path], None]) -> None:
-    """Makes ``folder`` with ``write`` unless it exists undamaged; a damaged one is made again, with a warning.
+    """Makes ``folder`` with ``write`` unless it exists undamaged; a damaged one is rebuilt, with a warning.
 
-    Its name must identify its content. Of several processes one makes it and the others wait. On a file system without
-    locks all of them make it, and the first to finish wins.
+    Its name must identify its content. One of several processes makes it while the others wait. On a file system
+    without locks all of them make it, and the first to finish wins.
 
     Raises:
         CorpusError: the disk is full or the folder is not writable.
@@ -55,17 +55,17 @@ def make_folder(folder: Path, write: Callable[[Path], None]) -> None:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with _lock(folder) as locked:
             problem = damage(folder)
-            if problem is None:  # made by another process meanwhile
+            if problem is None:  # made by another process in the meantime
                 return
             if folder.exists():
-                log.warning("%s is damaged and is made again: %s", folder, problem)
+                log.warning("%s is damaged and will be rebuilt: %s", folder, problem)
             _remove_leftovers(folder.parent, unfinished(folder.name) if locked else None)
             with new_contents(folder.parent, folder.name) as place:
                 new = place / folder.name
                 new.mkdir()
                 write(new)
                 (new / INDEX).write_text(json.dumps(_describe_files(new), indent=1), encoding="utf-8")
-                if damage(folder) is None:  # made by another process meanwhile, which may be reading it
+                if damage(folder) is None:  # made by another process in the meantime, which may be reading it
                     shutil.rmtree(new)
     except OSError as error:
         if damage(folder) is None:
@@ -79,9 +79,9 @@ def make_folder(folder: Path, write: Callable[[Path], None]) -> None:
 def damage(folder: Path) -> str | None:
     """Describes the damage to a folder made by :func:`make_folder`; None if it is intact.
 
-    Detects missing, additional and resized files, and every change in files of up to 64 MiB. Of larger files it reads
-    64 blocks of 64 KiB at equal distances, the first and the last bytes among them. Hidden files, which file systems
-    and file browsers leave behind, are ignored.
+    Detects missing, extra and resized files, and every change in files of up to 64 MiB. In larger files it reads 64
+    blocks of 64 KiB at equal distances, including the first and the last bytes. Hidden files, which file systems and
+    file browsers leave behind, are ignored.
     """
     try:
         expected = read_json(folder / INDEX)
@@ -123,14 +123,14 @@ def _describe(path: Path) -> str:
 
 @contextmanager
 def lock(path: Path, *, busy: Callable[[], object], missing: Callable[[OSError], object]) -> Iterator[bool]:
-    """Holds a lock on the file ``path``; yields False where the system has no locks.
+    """Holds a lock on the file ``path``; yields False if the system has no locks.
 
-    The kernel holds it, so it ends with the process, however that ends; the file stays. Forked processes, such as the
-    workers of a data loader, give up their share of it at once, because they may live longer. ``busy`` is called before
-    the wait for another process, and ``missing`` if the file system has no locks.
+    The kernel holds it, so it ends with the process in any case; the file stays. Forked processes, such as a data
+    loader's workers, give up their share immediately, because they may live longer. ``busy`` is called before waiting
+    for another process, and ``missing`` if the file system has no locks.
 
     Raises:
-        ConfigError: the path is not a regular file, so that opening it could block.
+        ConfigError: the path is not a regular file, so opening it could block.
     """
     if fcntl is None:
         yield False
@@ -138,7 +138,7 @@ def lock(path: Path, *, busy: Callable[[], object], missing: Callable[[OSError],
     if path.exists() and not path.is_file():
         raise ConfigError(f"{path} is not a file, expected the lock of a folder; remove it")
     locked = True
-    with path.open("ab") as file:  # network file systems want it open for writing
+    with path.open("ab") as file:  # network file systems need it open for writing
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -160,19 +160,19 @@ def _leave_locks_to_parent() -> None:
     _locked.clear()
 
 
-_locked: set[IO[bytes]] = set()  # open files of locks that this process holds
+_locked: set[IO[bytes]] = set()  # open lock files held by this process
 if fcntl is not None:
     os.register_at_fork(after_in_child=_leave_locks_to_parent)
 
 
 def _lock(folder: Path) -> AbstractContextManager[bool]:
-    """Waits until no other process makes ``folder``."""
+    """Waits until no other process is making ``folder``."""
     advice = "run softsearch prepare before processes that start together"
     return lock(
         folder.with_name(f".{folder.name}.lock"),
-        busy=lambda: log.info("waiting for another process, which makes %s", folder),
+        busy=lambda: log.info("waiting for another process that is making %s", folder),
         missing=lambda error: log.warning(
-            f"%s: its file system has no locks (%s), so each process makes this folder for itself; {advice}",
+            f"%s: its file system has no locks (%s), so each process makes its own copy of this folder; {advice}",
             folder,
             error.strerror,
         ),

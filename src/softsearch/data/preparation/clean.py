@@ -1,7 +1,7 @@
-"""Cleaning: pairs are written to files, so that memory does not grow with the corpus, and repeated ones are marked.
+"""Cleaning: writes pairs to files, so that memory does not grow with the corpus, and marks repeated pairs.
 
-Repeated pairs are found by hashes of 64 bits: among n different pairs, about n^2 / 2^65 are mistaken for others, which
-is 3 in a million corpora of 10 million pairs, and 3 in a hundred of a billion.
+Repeated pairs are found by 64-bit hashes: among n different pairs, about n^2 / 2^65 are mistaken for others, which
+happens in 3 of a million corpora of 10 million pairs, and in 3 of a hundred corpora of a billion.
 """
 
 import hashlib
@@ -24,31 +24,31 @@ from softsearch.text.filters import Cleaner
 _CHUNK_PAIRS = 4096
 HASH_CHUNK = 1 << 21  # hashes in memory at a time
 _FILES = ("src", "tgt", "numbers", "hashes", "lengths")
-_ROUNDING = 1e-9  # of deviations, where all pairs have one ratio
+_ROUNDING = 1e-9  # for deviations, if all pairs have the same ratio
 _MAX_LENGTH = 65_535  # training text has at most 10,000 characters
 _log = logging.getLogger(__name__)
 
-Corpus = tuple[str, int]  # the split, and the number among its corpora
-Words = tuple[set[bytes], set[bytes]]  # distinct ones of the source and of the target
+Corpus = tuple[str, int]  # the split, and the corpus's number in it
+Words = tuple[set[bytes], set[bytes]]  # distinct words of source and target
 Hashes = NDArray[np.uint64]
 Lengths = NDArray[np.uint16]
 
 
 class CleanChunk(NamedTuple):
-    """Some pairs of a corpus, as they are written to files."""
+    """Some pairs of a corpus, as written to files."""
 
     corpus: Corpus
     src: bytes  # lines with their newlines
     tgt: bytes
-    numbers: NDArray[np.int64]  # [pairs] line in the corpus, from 1
-    hashes: Hashes  # [pairs] of both sides together
-    lengths: Lengths  # [pairs, 2] characters of source and target, at most 65,535
+    numbers: NDArray[np.int64]  # [pairs] line number in the corpus, from 1
+    hashes: Hashes  # [pairs] over both sides
+    lengths: Lengths  # [pairs, 2] characters in source and target, at most 65,535
     counts: Counter[str]
     mismatches: list[Mismatch]  # stretches that do not seem to be translations
 
 
 def clean_pairs(cleaners: Mapping[Corpus, Cleaner], item: tuple[Corpus, RawPairs]) -> CleanChunk:
-    """Cleans a chunk, in any process, which starts quickly, without PyTorch.
+    """Cleans a chunk in any process; without PyTorch, so that processes start quickly.
 
     Raises:
         CorpusError: a line cannot be read, and dropping its pair is not allowed.
@@ -65,12 +65,12 @@ def clean_pairs(cleaners: Mapping[Corpus, Cleaner], item: tuple[Corpus, RawPairs
 
 
 class CleanedCorpus:
-    """The cleaned pairs of a split, its corpora one after the other, in the files of a new folder.
+    """The cleaned pairs of a split, one corpus after another, in the files of a new folder.
 
-    They are written until ``stack`` is closed, and read after it.
+    They are written until ``stack`` is closed, and read afterwards.
 
     Attributes:
-        written: pairs of each corpus, repeated ones included.
+        written: number of pairs in each corpus, including repeated ones.
         counts: findings in each corpus.
         words: words at the start of each corpus.
         mismatches: stretches of each corpus that do not seem to be translations.
@@ -113,10 +113,10 @@ class CleanedCorpus:
         self._count("unusual", before)
 
     def count_training_pairs(self, split: str, training: "CleanedCorpus") -> int:
-        """Returns the number of pairs that are training pairs too, repeated ones included, and warns of them."""
+        """Returns the number of pairs that are also training pairs, including repeated ones, and warns about them."""
         shared = count_shared(training._hashes(), self._hashes())
         if shared:
-            _log.warning("%d of the %d pairs of %s are in the training data too", shared, sum(self.sizes()), split)
+            _log.warning("%d of the %d pairs of %s are also in the training data", shared, sum(self.sizes()), split)
         return shared
 
     def sizes(self) -> list[int]:
@@ -127,7 +127,7 @@ class CleanedCorpus:
         return [int(end - begin - np.count_nonzero(self._dropped[begin:end])) for begin, end in pairwise(begins)]
 
     def chunks(self) -> Iterator[tuple[list[bytes], list[bytes], NDArray[np.int64]]]:
-        """Yields source lines, target lines (both with newlines) and line numbers, some thousand pairs at a time."""
+        """Yields source lines, target lines (both with newlines) and line numbers, a few thousand pairs at a time."""
         numbers = read_array(self._folder / "numbers", np.int64)
         with (self._folder / "src").open("rb") as src, (self._folder / "tgt").open("rb") as tgt:
             for begin in range(0, len(numbers), _CHUNK_PAIRS):
@@ -147,7 +147,7 @@ class CleanedCorpus:
                 yield line.rstrip(b"\n").decode()
 
     def _marks(self) -> NDArray[np.bool_]:
-        """Returns the marks of dropped pairs, one for each pair; changes to them are kept."""
+        """Returns a mark for each pair, whether it is dropped; changes to them are kept."""
         if self._dropped is None:
             pairs = sum(self.written)
             self._dropped = (
@@ -164,17 +164,17 @@ class CleanedCorpus:
 
 
 def warn_of_swapped_sides(words: Mapping[str, Sequence[Words]]) -> None:
-    """Warns of corpora whose sides each share more words with the other side of the training corpus.
+    """Warns about corpora whose sides each share more words with the other side of the training corpus.
 
-    ``words`` are those at the start of the corpora of every split. Languages without spaces have few to compare and are
-    not noticed.
+    ``words`` are those at the start of each split's corpora. Languages without spaces have few words to compare and are
+    not detected.
     """
     src, tgt = words["train"][0]
     for split, corpora in words.items():
         for number, (other_src, other_tgt) in enumerate(corpora):
             if len(other_src & tgt) > len(other_src & src) and len(other_tgt & src) > len(other_tgt & tgt):
                 _log.warning(
-                    "source and target of data.%s%s look swapped: their words are those of the other side of the "
+                    "source and target of data.%s%s look swapped: their words match the other side of the "
                     "training data; check the order of its files",
                     split,
                     f"[{number}]" if number else "",
@@ -182,26 +182,26 @@ def warn_of_swapped_sides(words: Mapping[str, Sequence[Words]]) -> None:
 
 
 def mark_repeated(hashes: Hashes, dropped: NDArray[np.bool_]) -> None:
-    """Sets ``dropped`` for every pair whose hash occurs earlier; both arrays may be files.
+    """Sets ``dropped`` for each pair whose hash occurs earlier; both arrays may be files.
 
-    Reads all hashes once for every 2 million of them. Each pass compares those with one remainder, about 2 million.
+    Reads all hashes once per 2 million of them. Each pass compares about 2 million hashes, those with one remainder.
     """
     parts = -(-len(hashes) // HASH_CHUNK)
     for part in range(parts):
         indices = np.concatenate([begin + np.flatnonzero(chunk % parts == part) for begin, chunk in _chunks(hashes)])
         values = hashes[indices]
-        order = np.argsort(values, kind="stable")  # equal ones stay in the order of the corpus
+        order = np.argsort(values, kind="stable")  # equal ones keep the order of the corpus
         ordered = values[order]
         dropped[indices[order[1:][ordered[1:] == ordered[:-1]]]] = True
 
 
 def mark_unusual(lengths: Lengths, dropped: NDArray[np.bool_], most: float) -> None:
-    """Sets ``dropped`` for every pair of a corpus with unusual ``lengths``; both arrays may be files.
+    """Sets ``dropped`` for each pair in a corpus with unusual ``lengths``; both arrays may be files.
 
     A target of t characters for a source of s has the deviation d = (t - c s) / sqrt(v s) (Gale & Church 1993, "A
-    program for aligning sentences in bilingual corpora", section 3), and pairs with abs(d) > ``most`` are dropped. Of
-    the pairs not dropped before, c is the number of target characters for each of the source, and v the mean of
-    (t - c s)^2 / s, which makes the mean of d^2 one. Reads the lengths three times.
+    program for aligning sentences in bilingual corpora", section 3), and pairs with abs(d) > ``most`` are dropped. Over
+    the pairs not dropped before, c is the number of target characters per source character, and v the mean of (t - c
+    s)^2 / s, which makes the mean of d^2 one. Reads the lengths three times.
     """
     if np.all(dropped):
         return
@@ -220,7 +220,7 @@ def mark_unusual(lengths: Lengths, dropped: NDArray[np.bool_], most: float) -> N
 
 
 def count_shared(hashes: Hashes, others: Hashes) -> int:
-    """Returns the number of ``others``, a small array, that occur in ``hashes``."""
+    """Returns how many of ``others``, a small array, occur in ``hashes``."""
     distinct, inverse = np.unique(others, return_inverse=True)
     shared = np.zeros(len(distinct), dtype=np.bool_)
     for _, chunk in _chunks(hashes):

@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 
 from softsearch.text.tokenizer import Tokenizers
 
-LINKS = "train.links"  # files of prepared data with links of words
+LINKS = "train.links"  # name of the files with word links in prepared data
 Number = TypeVar("Number", bound=np.generic)
-Tokens = tuple[NDArray[np.integer], NDArray[np.int32]]  # all ids in one row, and the lengths of the sentences
+Tokens = tuple[NDArray[np.integer], NDArray[np.int32]]  # all ids concatenated, and the sentences' lengths
 
 
 def encode_lines(
     tokenizers: Tokenizers, chunk: tuple[str, list[bytes], list[bytes], NDArray[np.int64]]
 ) -> tuple[str, Tokens, Tokens, NDArray[np.int64]]:
-    """Encodes a split, both sides' lines and their numbers to the split, both sides' ids and the numbers.
+    """Encodes a chunk (split, both sides' lines, line numbers) to (split, both sides' ids, line numbers).
 
-    For any process, which starts quickly, without PyTorch.
+    It may run in any process, and starts quickly because it does not need PyTorch.
     """
     split, *sides, numbers = chunk
     src, tgt = (
@@ -37,15 +37,15 @@ def id_type(vocab_size: int) -> type[np.integer]:
 
 
 def flat(sentences: Sequence[Sequence[int]], vocab_size: int) -> Tokens:
-    """Joins the ids of sentences into one row; returns it with their lengths."""
+    """Concatenates the ids of sentences; returns them with their lengths."""
     lengths = np.fromiter(map(len, sentences), np.int32, len(sentences))
     return np.fromiter(chain.from_iterable(sentences), id_type(vocab_size), int(lengths.sum())), lengths
 
 
 class TokenWriter:
-    """Writes the files of a split's side: all ids in one row, and int64 offsets: 0 and the end of each sentence.
+    """Writes the files of one side of a split: all ids concatenated, and int64 offsets: 0 and each sentence's end.
 
-    ``stack`` closes them, ``path.ids`` and ``path.offsets``.
+    ``stack`` closes ``path.ids`` and ``path.offsets``.
     """
 
     def __init__(self, path: Path, stack: ExitStack) -> None:

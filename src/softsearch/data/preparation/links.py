@@ -1,4 +1,4 @@
-"""Word links of training pairs, from files or by IBM Model 1, written next to the pairs' token ids."""
+"""Word links of training pairs, from files or IBM Model 1, written next to the pairs' token ids."""
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,15 +20,15 @@ from softsearch.errors import CorpusError
 from softsearch.text.tokenizer import Tokenizers
 from softsearch.text.word_links import Link, WordNumbers, lines_of_links, read_pharaoh
 
-_SAMPLE = 200_000  # pairs that Model 1 is trained on, at most
-_TENSION, _EMPTY = 4.0, 0.2  # of the diagonal, as in fast_align, and the share of the empty word
+_SAMPLE = 200_000  # maximum number of pairs to train Model 1 on
+_TENSION, _EMPTY = 4.0, 0.2  # of the diagonal, as in fast_align; the share of the empty word
 _NEIGHBOURS = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
 _log = logging.getLogger(__name__)
 Chunk = tuple[list[bytes], list[bytes], NDArray[np.int64]]  # source and target lines, and their numbers
 
 
 def words_of(line: bytes | str) -> list[str]:
-    """Returns the words of a line: what U+0020 separates, as in tokenizers."""
+    """Returns the words of a line, separated by U+0020 as in tokenizers."""
     text = line if isinstance(line, str) else line.decode()
     return [word for word in text.rstrip("\n").split(" ") if word]
 
@@ -43,7 +43,7 @@ class Lexicon(NamedTuple):
 
     @classmethod
     def train(cls, x_lines: Iterable[Sequence[str]], y_lines: Iterable[Sequence[str]]) -> "Lexicon":
-        """Estimates it on sentence pairs."""
+        """Estimates a lexicon from sentence pairs."""
         x_ids, y_ids = {"": 0}, dict[str, int]()
         x = [np.array([0, *(x_ids.setdefault(w, len(x_ids)) for w in line)]) for line in x_lines]
         y = [np.array([y_ids.setdefault(w, len(y_ids)) for w in line], dtype=np.int64) for line in y_lines]
@@ -51,10 +51,10 @@ class Lexicon(NamedTuple):
         return cls(x_ids, y_ids, x_found * len(y_ids) + y_found, probs)
 
     def partners(self, x: Sequence[str], y: Sequence[str]) -> Iterator[Link]:
-        """Yields the indices of each word of ``y`` and of its likeliest partner in ``x``: (x, y), none if it is empty.
+        """Yields the indices (x, y) of each word in ``y`` and its likeliest partner in ``x``, except the empty word.
 
         The prior favours the diagonal (Dyer et al. 2013, "A simple, fast, and effective reparameterization of IBM Model
-        2", equation 1), which decides between repeated words; Model 1 has none.
+        2", equation 1), which decides between repeated words; Model 1 has no such prior.
         """
         xs = np.array([0, *(self.x_ids.get(word, -1) for word in x)])
         ys = np.array([self.y_ids.get(word, -1) for word in y])
@@ -73,8 +73,8 @@ class Lexicon(NamedTuple):
 def grow_diag_final(forward: set[Link], backward: set[Link]) -> set[Link]:
     """Symmetrises the links of two directions (Koehn, Och & Marcu 2003, section 4.5; Och & Ney 2003).
 
-    It begins with those of both, adds neighbours, diagonal ones too, of either direction as long as one of their words
-    has no link, and then what else has a word without a link.
+    It starts with links in both directions, adds neighbouring links (also diagonal) from either direction while one of
+    their words has no link, and finally other links with an unlinked word.
     """
     union, links = forward | backward, forward & backward
     src, tgt = {link[0] for link in links}, {link[1] for link in links}
@@ -88,7 +88,7 @@ def grow_diag_final(forward: set[Link], backward: set[Link]) -> set[Link]:
         return True
 
     waiting = sorted(links)
-    for i, j in waiting:  # which grows
+    for i, j in waiting:  # the list grows
         waiting += [near for a, b in _NEIGHBOURS if (near := (i + a, j + b)) in union and add(near)]
     for direction in (forward, backward):
         for link in sorted(direction):
@@ -97,7 +97,7 @@ def grow_diag_final(forward: set[Link], backward: set[Link]) -> set[Link]:
 
 
 def align(lexicons: tuple[Lexicon, Lexicon], chunk: Chunk) -> list[set[Link]]:
-    """Returns the symmetrised links of each pair of a chunk; ``lexicons`` are of both directions."""
+    """Returns the symmetrised links of each pair of a chunk; ``lexicons`` are for both directions."""
     found = []
     for lines in zip(*chunk[:2], strict=True):
         src, tgt = map(words_of, lines)
@@ -107,7 +107,7 @@ def align(lexicons: tuple[Lexicon, Lexicon], chunk: Chunk) -> list[set[Link]]:
 
 
 def links_by_model(corpus: CleanedCorpus, processes: int) -> Iterator[list[set[Link]]]:
-    """Yields the links of each chunk of a corpus, by Model 1 in both directions, trained on the corpus."""
+    """Yields the links of each chunk of a corpus, from Model 1 in both directions, trained on the corpus."""
     src, tgt = ([words_of(line) for line in corpus.sample(side, _SAMPLE)] for side in (0, 1))
     lexicons = Lexicon.train(src, tgt), Lexicon.train(tgt, src)
     return ordered_map(partial(align, lexicons), corpus.chunks(), processes)
@@ -116,13 +116,13 @@ def links_by_model(corpus: CleanedCorpus, processes: int) -> Iterator[list[set[L
 def links_of_files(
     files: Sequence[Path], corpus: CleanedCorpus, tags: Sequence[str], given: Sequence[Path]
 ) -> Iterator[list[list[Link]]]:
-    """Yields the links of each chunk of a corpus, from a file in Pharaoh's format for each of its parts.
+    """Yields the links of each chunk of a corpus, from one file in Pharaoh's format for each of its parts.
 
-    Words are those of the files of text, without the tag that a source may begin with, one of ``tags``. Messages name
-    the files as they were ``given``.
+    Words are those of the text files, without the tag (one of ``tags``) that a source may begin with. Messages name the
+    files as they were ``given``.
 
     Raises:
-        CorpusError: a file cannot be read, has another format or is not of this text.
+        CorpusError: a file cannot be read, has another format or belongs to another text.
     """
     lines = _kept_lines(files, corpus)
     for src_lines, tgt_lines, _ in corpus.chunks():
@@ -142,7 +142,7 @@ def links_of_files(
 
 
 def _kept_lines(files: Sequence[Path], corpus: CleanedCorpus) -> Iterator[tuple[Path, int, str]]:
-    """Yields the file, the number from 1 and the text of the line of links of each pair of a corpus."""
+    """Yields the file, the line number from 1 and the line of links for each pair of a corpus."""
     numbers = chain.from_iterable(chunk[2].tolist() for chunk in corpus.chunks())
     for path, size, counts in zip(files, corpus.sizes(), corpus.counts, strict=True):
         for number, line in lines_of_links(path, islice(numbers, size), counts["lines"]):
@@ -152,10 +152,10 @@ def _kept_lines(files: Sequence[Path], corpus: CleanedCorpus) -> Iterator[tuple[
 def write_links(
     folder: Path, chunks: Iterable[Sequence[Iterable[Link]]], corpus: CleanedCorpus, tokenizers: Tokenizers
 ) -> dict[str, int]:
-    """Writes the links of the pairs of a corpus, some at a time, and returns their numbers for the report.
+    """Writes the links of a corpus's pairs, in chunks, and returns their counts for the report.
 
-    They are the numbers of a source and a target word in turns. A pair whose tokens make other words than its text
-    does, as where a tokenizer's rules take a character for a space, has none.
+    Numbers of a source and a target word alternate. A pair whose tokens form other words than its text, for example
+    because a tokenizer's rules treat a character as a space, has no links.
     """
     numbers, counts = [WordNumbers(tokenizer) for tokenizer in tokenizers], {"links": 0, "pairs": 0, "left_out": 0}
     with ExitStack() as stack:
@@ -171,7 +171,7 @@ def write_links(
                 writer.append(ids, np.array([len(ids)]))
                 counts["links"] += len(ids) // 2
                 counts["pairs"] += bool(len(ids))
-    _log.info("%s links of words in %s pairs", f"{counts['links']:,}", f"{counts['pairs']:,}")
+    _log.info("%s word links in %s pairs", f"{counts['links']:,}", f"{counts['pairs']:,}")
     if counts["left_out"]:
         _log.warning("%s pairs have no links, because the tokenizer divides them into other words", counts["left_out"])
     return counts

@@ -1,4 +1,4 @@
-"""A check that two files are parallel: lines that translate each other have like lengths, numbers and punctuation."""
+"""Checks that two files are parallel: translations have similar lengths, numbers and punctuation."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,25 +8,25 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-_STRETCH, _PARTS, _MIN_LINES = 1000, 4, 100  # usual lines of a stretch; stretches of shorter text, and their lines
-_MIN_STRETCH = 300  # lines of a stretch that is believed only if its neighbour is alike
+_STRETCH, _PARTS, _MIN_LINES = 1000, 4, 100  # usual lines per stretch; stretches in shorter text; their minimum lines
+_MIN_STRETCH = 300  # a shorter stretch is reported only with a similar neighbour
 _MAX_SHIFT = 10
-_NO_RELATION = 0.2  # rank correlation; those of Multi30k and Tanaka's en-ja are above 0.3 in every 100 lines
-_CERTAIN, _BETTER = 4.5, 3.5  # standard deviations of what is expected by chance, and more than where it stands
-_MIN_CHARACTERS, _MIN_SPREAD = 12, 1.25  # of lines that are sentences: their median, and third quartile by first
-_MIN_CHARACTERS_TARGET = 5  # of either side, where the other is of a script with letters
+_NO_RELATION = 0.2  # rank correlation; in Multi30k and Tanaka's en-ja all 100 lines have more than 0.3
+_CERTAIN, _BETTER = 4.5, 3.5  # standard deviations above chance, and above the present position
+_MIN_CHARACTERS, _MIN_SPREAD = 12, 1.25  # for sentences: median length, and ratio of third to first quartile
+_MIN_CHARACTERS_TARGET = 5  # for one side, if the other's script has letters
 _COUNTED = (re.compile(r"\d"), re.compile(r"[^\w\s]"))
 _Array = NDArray[np.float64]
 
 
 class Mismatch(NamedTuple):
-    """A stretch of lines that do not seem to translate each other.
+    """A stretch of lines that do not seem to be translations of each other.
 
     Attributes:
         first: its first line, from 1.
         last: its last line.
-        correlation: of the ranks of its lengths, or of its numbers or punctuation where that is higher.
-        shift: source line n goes with target line n + ``shift``; None if no such line was found.
+        correlation: of the ranks of lengths, or of numbers or punctuation if higher.
+        shift: source line n matches target line n + ``shift``; None if no match was found.
     """
 
     first: int
@@ -36,21 +36,21 @@ class Mismatch(NamedTuple):
 
     def __str__(self) -> str:
         """Describes the mismatch in words."""
-        found = "lengths, numbers and punctuation are as unlike as by chance"
+        found = "lengths, numbers and punctuation do not match better than by chance"
         if self.shift:
-            found = f"source line n goes with target line n {'+' if self.shift > 0 else '-'} {abs(self.shift)}"
+            found = f"source line n matches target line n {'+' if self.shift > 0 else '-'} {abs(self.shift)}"
         return f"lines {self.first:,} to {self.last:,}: {found}"
 
 
 def mismatches(src: Sequence[str], tgt: Sequence[str], numbers: Sequence[int]) -> list[Mismatch]:
     """Returns the stretches of consecutive pairs that do not seem to be translations.
 
-    Text whose lines cannot show it is not judged: single words, lines of one length, one line repeated.
+    Text that allows no conclusion is skipped: single words, lines of equal length, one repeated line.
 
     Args:
-        src: lines.
-        tgt: lines.
-        numbers: of the lines, ascending.
+        src: source lines.
+        tgt: target lines.
+        numbers: line numbers, ascending.
     """
     parts = max(round(len(src) / _STRETCH), min(_PARTS, len(src) // _MIN_LINES))
     if not parts:
@@ -68,13 +68,13 @@ def mismatches(src: Sequence[str], tgt: Sequence[str], numbers: Sequence[int]) -
 
 
 def _features(lines: Sequence[str]) -> _Array:
-    """Characters, digits and other signs of each line: ``[3, lines]``."""
+    """Counts of characters, digits and other signs per line: ``[3, lines]``."""
     counts = [[len(pattern.findall(line)) for line in lines] for pattern in _COUNTED]
     return np.array([[len(line) for line in lines], *counts], dtype=np.float64)
 
 
 def _mismatch(src: _Array, tgt: _Array) -> tuple[float, int | None] | None:
-    """The highest correlation of a stretch, and a better shift if any; None if it seems to be parallel."""
+    """The highest correlation of a stretch, and a better shift, if any; None if it seems parallel."""
     ranks = [(_ranks(one), _ranks(other)) for one, other in zip(src, tgt, strict=True)]
     size = src.shape[1]
     shifts = [*range(-_MAX_SHIFT, _MAX_SHIFT + 1)]
@@ -90,7 +90,7 @@ def _mismatch(src: _Array, tgt: _Array) -> tuple[float, int | None] | None:
 
 
 def _correlations(ranks: Sequence[tuple[_Array, _Array]], shift: int) -> Iterator[float]:
-    """The correlations of source line n with target line n + ``shift``; 0 for what does not vary."""
+    """The correlations of source line n with target line n + ``shift``; 0 for constant features."""
     for src, tgt in ranks:
         one, other = src[max(0, -shift) : len(src) - max(0, shift)], tgt[max(0, shift) : len(tgt) - max(0, -shift)]
         one, other = one - one.mean(), other - other.mean()
@@ -99,7 +99,7 @@ def _correlations(ranks: Sequence[tuple[_Array, _Array]], shift: int) -> Iterato
 
 
 def _ranks(values: _Array) -> _Array:
-    """Ranks of values, the mean one for equal values."""
+    """Ranks of values; equal values get their mean rank."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     ends = np.cumsum(counts)
     ranks: _Array = (ends - (counts + 1) / 2)[inverse]
@@ -107,7 +107,7 @@ def _ranks(values: _Array) -> _Array:
 
 
 def _has_sentences(src: _Array, tgt: _Array) -> bool:
-    """Whether lines are long enough, and of lengths that differ enough, to say something of each other."""
+    """Whether lines are long enough, and vary enough in length, to be compared."""
     quartiles = np.percentile([src, tgt], (25, 50, 75), axis=1)
     is_long = quartiles[1].max() >= _MIN_CHARACTERS and quartiles[1].min() >= _MIN_CHARACTERS_TARGET
     return bool(is_long and (quartiles[2] >= _MIN_SPREAD * quartiles[0]).all())

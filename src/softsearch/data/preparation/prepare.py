@@ -31,12 +31,12 @@ from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.text.vocabulary import UNK
 
 FORMAT = 3
-# Least number of pairs to train tokenizers on; large vocabularies need more.
+# Minimum number of pairs to train tokenizers on; large vocabularies need more.
 SAMPLE, SAMPLE_PER_ENTRY = 200_000, 4
 _LINES_TO_CHECK = 1000  # for unknown words
 _MISMATCHES_REPORTED = 1000
-Files = Mapping[str, list[FilePair]]  # by split; only the training side has several
-Progress = Callable[[str, int, int | None], None]  # the task, pairs done, and all pairs where that is given
+Files = Mapping[str, list[FilePair]]  # by split; only training may have several
+Progress = Callable[[str, int, int | None], None]  # the task, pairs done, and all pairs if given
 log = logging.getLogger(__name__)
 
 
@@ -49,13 +49,13 @@ def prepare(
     progress: Progress | None = None,
     noise: Noise = NO_NOISE,
 ) -> PreparedData:
-    """Makes the tokenizers, mostly trained on the training side, and encodes all splits, unless they are in the cache.
+    """Makes the tokenizers, usually trained on the training side, and encodes all splits, unless they are in the cache.
 
     Validation and test keep every line, so that outputs stay aligned with the files; training drops pairs with an empty
-    side and those that the source's filters drop. Safe to call from several processes: one prepares and the others
-    wait. Existing data is checked (see :mod:`softsearch.data.preparation.cache_folder`) and prepared again if damaged.
-    The result does not depend on ``processes``. Tokenizers are trained on text with the cases of ``noise``, too. By
-    default, progress is logged every 10 seconds.
+    side and those that the source's filters drop. Several processes may call this: one prepares and the others wait.
+    Existing data is checked (see :mod:`softsearch.data.preparation.cache_folder`) and prepared again if damaged. The
+    result does not depend on ``processes``. Tokenizers are also trained on text in the cases of ``noise``. By default,
+    progress is logged every 10 seconds.
 
     Raises:
         CorpusError: a file is missing, damaged or not parallel, or the disk is full.
@@ -78,9 +78,9 @@ def prepare(
 
 
 def text_problems(source: ParallelSource, tokenizer: SentencePieceTokenizer, cache_dir: Path) -> list[str]:
-    """Warnings about text that does not have the form that the options declare, from the start of each file.
+    """Warnings about text in a form other than the options declare, from the start of each file.
 
-    ``tokenizer`` is that of the target.
+    ``tokenizer`` is the target's.
     """
     files = {split: [pair] for split, pair in source.files(cache_dir).items()}
     files["train"] = source.train_files(cache_dir)
@@ -125,7 +125,7 @@ def _fingerprint(
 
 @dataclass(frozen=True)
 class _Preparation:
-    """Writes a folder: cleans text into files, trains tokenizers on a sample of it, and encodes it."""
+    """Writes a folder: cleans text into files, trains tokenizers on a sample, and encodes the text."""
 
     folder: Path
     source: ParallelSource
@@ -147,7 +147,7 @@ class _Preparation:
         report: dict[str, object] = {
             "corpora": {split: self._reports(split, corpus) for split, corpus in cleaned.items()},
             "also_in_training": {
-                # The text of all sources is the same where they are features.
+                # The text of all sources is the same if they are features.
                 split: 0 if self.source.has_features else corpus.count_training_pairs(split, training)
                 for split, corpus in cleaned.items()
                 if split != "train"
@@ -168,7 +168,7 @@ class _Preparation:
                 links_by_model,
                 links_of_files,
                 write_links,
-            )  # few runs need it
+            )  # imported here because few runs need it
 
             self.progress("linking words", 0, None)
             found = (
@@ -200,21 +200,21 @@ class _Preparation:
         return cleaned
 
     def _reports(self, split: str, cleaned: CleanedCorpus) -> list[dict[str, object]]:
-        """Returns the findings in the corpora of a split; raises CorpusError where no pair is left."""
+        """Returns the findings in the corpora of a split; raises CorpusError if no pair is left."""
         reports = []
         corpora = zip(self.files[split], cleaned.sizes(), cleaned.counts, cleaned.mismatches, strict=True)
         for (src, tgt), kept, counts, found in corpora:
             report = CorpusReport(src=src, tgt=tgt, kept=kept, **counts)
             log.info("%s: %s", split, report.summary())
             report.check()
-            found = [] if self.source.has_features else found  # whose lines only count vectors
+            found = [] if self.source.has_features else found  # their lines only count vectors
             warn_of_mismatches(f"{src} | {tgt}", found)
             mismatches = [mismatch._asdict() for mismatch in found[:_MISMATCHES_REPORTED]]
             reports.append({**asdict(report), "findings": report.findings(), "mismatches": mismatches})
         return reports
 
     def _encode(self, cleaned: Mapping[str, CleanedCorpus], tokenizers: Tokenizers) -> dict[str, list[int]]:
-        """Writes the token ids and line numbers of all splits; returns the number of tokens of their sides."""
+        """Writes the token ids and line numbers of all splits; returns the numbers of tokens by side."""
         total, done = sum(sum(corpus.sizes()) for corpus in cleaned.values()), 0
         chunks = ((split, *chunk) for split, corpus in cleaned.items() for chunk in corpus.chunks())
         with ExitStack() as stack:
@@ -233,20 +233,20 @@ class _Preparation:
 
 
 def warn_of_mismatches(files: str, found: Sequence[Mismatch]) -> None:
-    """Warns of stretches that do not seem to be translations, and shows the first."""
+    """Warns about stretches that do not seem to be translations, and shows the first."""
     if found:
-        others = f", and {len(found) - 1:,} stretches more" if len(found) > 1 else ""
+        others = f", and {len(found) - 1:,} more stretches" if len(found) > 1 else ""
         log.warning("%s do not seem to be parallel: %s%s; check the order of their lines", files, found[0], others)
 
 
 def warn_of_unknown_words(side: str, tokenizer: SentencePieceTokenizer, sample: Iterable[str]) -> None:
-    """Warns where most words of some lines are not in the vocabulary, as with one of another language or form."""
+    """Warns if most words of some lines are not in the vocabulary, as for another language or form of text."""
     counts = Counter(word for line in islice(sample, _LINES_TO_CHECK) for word in line.split())
     unknown = Counter({word: count for word, count in counts.items() if UNK in tokenizer.encode(word)})
     if unknown.total() * 2 > counts.total():
         log.warning(
-            "the vocabulary lacks %.0f %% of the words of the %s text (%s, ...); check that it is of this language and "
-            "in the form of this text",
+            "the vocabulary lacks %.0f %% of the words in the %s text (%s, ...); check that it is for this language "
+            "and this form of text",
             100 * unknown.total() / counts.total(),
             side,
             ", ".join(f"{word!r:.40}" for word, _ in unknown.most_common(3)),

@@ -23,8 +23,8 @@ class PreparedData:
 
     Args:
         folder: folder, named after the content that it was made from.
-        repeats: how often the pairs of each training corpus are seen in an epoch.
-        features: the file of each split's feature vectors, of data that has them.
+        repeats: how often each training corpus's pairs are seen in an epoch.
+        features: the file of each split's feature vectors, if the data has them.
     """
 
     folder: Path
@@ -51,11 +51,11 @@ class PreparedData:
         return report
 
     def kept_pairs(self, split: str) -> list[int]:
-        """Returns the number of pairs of every corpus of ``split``."""
+        """Returns the number of pairs in each corpus of ``split``."""
         return [corpus["kept"] for corpus in self.report()["corpora"][split]]
 
     def dataset(self, split: str, resampler: Redraw | None = None) -> ParallelDataset:
-        """Returns the pairs of ``split``, with a ``resampler`` redrawn in every epoch."""
+        """Returns the pairs of ``split``; a ``resampler`` redraws them in each epoch."""
         rows = self._rows(split)
         src, tgt = (
             TokenStore(self.folder / f"{split}.{side}", id_type(tokenizer.vocab_size), rows)
@@ -71,7 +71,7 @@ class PreparedData:
         return ParallelDataset(src, tgt, resampler, features, links)
 
     def locate(self, split: str, index: int) -> tuple[int, int]:
-        """Returns the corpus, from 0, and the line in it, from 1, of the pair ``index`` of a dataset."""
+        """Returns the corpus (from 0) and the line in it (from 1) of the pair ``index`` of a dataset."""
         rows = self._rows(split)
         row = index if rows is None else int(rows[index])
         ends = np.cumsum(self.kept_pairs(split))
@@ -83,12 +83,12 @@ class PreparedData:
         return any(repeat != 1 for repeat in self.repeats)
 
     def _rows(self, split: str) -> NDArray[np.integer] | None:
-        """Returns the rows of an epoch; None where that is every row of the files once."""
+        """Returns the rows of an epoch; None if that is every row of the files once."""
         if split != "train" or not self._mixed:
             return None
         parts, begin = [], 0
         for size, repeat in zip(self.kept_pairs("train"), self.repeats, strict=True):
-            # Index k of an epoch is the pair k / repeat: pairs left out or repeated are at equal distances.
+            # Index k in an epoch is the pair k / repeat: dropped or repeated pairs are evenly spaced.
             indices = np.arange(max(1, int(size * repeat)))
             parts.append(begin + np.minimum(indices / repeat, size - 1).astype(np.int64))
             begin += size

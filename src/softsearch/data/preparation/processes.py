@@ -17,10 +17,10 @@ _task: list[Callable[[Any], Any]] = []  # the task of a worker process
 
 
 def ordered_map(task: Callable[[Item], Result], items: Iterable[Item], processes: int) -> Iterator[Result]:
-    """Yields ``task(item)`` for every item in order, whatever the number of processes.
+    """Yields ``task(item)`` for every item in order, with any number of processes.
 
     Unlike ``Executor.map``, it does not read ``items`` far ahead. ``task`` is sent to a process once, so it may be
-    large; with one process the work is done in this one.
+    large; with one process the work is done in the current process.
 
     Raises:
         CorpusError: a process was killed.
@@ -29,7 +29,7 @@ def ordered_map(task: Callable[[Item], Result], items: Iterable[Item], processes
         yield from map(task, items)
         return
     waiting: deque[Any] = deque()
-    # Not forked: this process may have threads of PyTorch or a logger, whose locks a copy would wait for in vain.
+    # Not forked: a copy could wait forever for locks of PyTorch's or a logger's threads in this process.
     context = get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=context, initializer=_start, initargs=(task,)) as pool:
         try:

@@ -123,7 +123,7 @@ ELSEWHERE = [
 def test_a_description_names_files_of_its_folder_alone(name: str, form: str, tmp_path: Path) -> None:
     (tmp_path / "secret.jsonl").write_text('{"en": "secret", "de": "geheim"}\n')
     root = described(tmp_path / "set", configs(form.format(f'"{name}"')))
-    with pytest.raises(CorpusError, match="expected files of its folder") as caught:
+    with pytest.raises(CorpusError, match="expected files in its folder") as caught:
         source(root=root, src="en", tgt="de", val="train").files(tmp_path / "cache")
     assert name in str(caught.value)
 

@@ -113,17 +113,17 @@ def test_feature_vectors_are_the_first_source(source: MultiSource, tmp_path: Pat
         ConfigError, match=r"data\.sources\.image is feature vectors, expected them in the first source"
     ):
         replace(source, sources={**source.sources, "image": pictures})
-    with pytest.raises(ConfigError, match=r"data\.reverse_source is for text, and a source is feature vectors"):
+    with pytest.raises(ConfigError, match=r"data\.reverse_source is for text, but a source is feature vectors"):
         replace(joined, reverse_source=True)
     with pytest.raises(ConfigError, match=r"data\.pairs\.image is .*expected a source of one language pair"):
         Multilingual(src_lang="en", tgt_lang="de", pairs={"image": pictures})
 
 
 def test_sources_that_do_not_go_together_are_errors(source: MultiSource) -> None:
-    with pytest.raises(ConfigError, match=r"data\.sources has \['en'\], expected at least two"):
+    with pytest.raises(ConfigError, match=r"data\.sources has \['en'\], expected at least two named"):
         replace(source, sources={"en": source.sources["en"]})
     other_form = replace(source.sources["fr"], text_form="lc_tok")
-    with pytest.raises(ConfigError, match=r"data\.sources have text of different forms"):
+    with pytest.raises(ConfigError, match=r"data\.sources have different text forms"):
         replace(source, sources={**source.sources, "fr": other_form})
     nested = Multilingual(src_lang="en", tgt_lang="de", pairs={"de": source.sources["en"]})
     with pytest.raises(ConfigError, match=r"data\.sources\.x is .*expected a source of one language pair"):

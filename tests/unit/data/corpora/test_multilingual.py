@@ -107,7 +107,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 LC_TOK = Parallel(train=["a.en", "a.de"], val=["a.en", "a.de"], text_form="lc_tok")
 BAD_PAIRS = [
-    ({}, "data.pairs is empty, expected sources by name"),
+    ({}, "data.pairs is empty, expected named sources"),
     ({"x": "a.en"}, "data.pairs.x is 'a.en', expected a source of one language pair"),
     ({"x": Multilingual(src_lang="en", tgt_lang="de", pairs=PAIRS)}, "data.pairs.x is Multilingual"),
     (
@@ -118,7 +118,7 @@ BAD_PAIRS = [
     ({"x": replace(LC_TOK, reverse_source=True)}, "data.pairs.x has reverse_source or target_direction"),
     ({"x": replace(LC_TOK, tgt_lang="d e")}, "data.pairs.x.tgt_lang is 'd e', expected a language's code"),
     ({"x": replace(LC_TOK, tgt_lang="de,fr")}, "data.pairs.x.tgt_lang is 'de,fr'"),
-    ({"x": LC_TOK, **PAIRS}, "data.pairs have text of different forms, .*'x': 'lc_tok'"),
+    ({"x": LC_TOK, **PAIRS}, "data.pairs have different text forms, .*'x': 'lc_tok'"),
 ]
 
 

@@ -234,7 +234,12 @@ WRONG = [
     ("x.tmx.gz", gzip.compress(b"<tmx><?a " + b"a" * (70 << 20)), CorpusError, "a tag or a comment of over 2,097,152"),
     ("x.tmx.gz", gzip.compress(b"<tmx><" + b"a" * (70 << 20)), CorpusError, "a tag or a comment of over 2,097,152"),
     ("x.tmx", b"<a>" * 2000, CorpusError, "over 1000 elements inside one another"),
-    ("x.tmx", declared("utf-7", "+AGE-"), CorpusError, "has the encoding 'utf-7' in its first line, which is not one"),
+    (
+        "x.tmx",
+        declared("utf-7", "+AGE-"),
+        CorpusError,
+        "has the encoding 'utf-7' in its first line, which is not a text encoding",
+    ),
     ("x.tmx", declared("zip", ""), CorpusError, "has the encoding 'zip'"),
     ("x.tmx", declared("rot13", ""), CorpusError, "has the encoding 'rot13'"),
     ("x.tmx", declared("idna", ""), CorpusError, "has the encoding 'idna'"),
@@ -243,7 +248,7 @@ WRONG = [
     ("x.tmx", b'<!DOCTYPE tmx SYSTEM "a.dtd"><tmx>&nbsp;</tmx>', CorpusError, "is not TMX .Entity 'nbsp'"),
     ("x.tsv", b"en\tde\ra\tb\rc\td\r", CorpusError, "x.tsv has lines that end with CR alone"),
     ("x.parquet", b"version https://git-lfs.github.com/spec/v1\n", CorpusError, "x.parquet is a Git LFS pointer"),
-    ("x.xlsx", b"", ConfigError, "is not a table by its name"),
+    ("x.xlsx", b"", ConfigError, "has no table suffix"),
 ]
 
 

@@ -110,7 +110,7 @@ def test_a_damaged_folder_is_made_again_with_a_warning(
     harm(folder)
     make_folder(folder, write)
     (warning,) = caplog.messages
-    assert warning.startswith(f"{folder} is damaged and is made again: ")
+    assert warning.startswith(f"{folder} is damaged and will be rebuilt: ")
     assert re.search(message, warning), warning
     assert damage(folder) is None
     assert sorted(path.name for path in folder.iterdir()) == ["a", "b", INDEX]
@@ -278,7 +278,7 @@ def test_waiting_is_told(folder: Path, start: Start, caplog: pytest.LogCaptureFi
     finally:
         cache_folder.log.removeHandler(release)
         running.communicate()
-    assert f"waiting for another process, which makes {folder}" in caplog.messages
+    assert f"waiting for another process that is making {folder}" in caplog.messages
 
 
 @NEEDS_LOCKS

@@ -143,8 +143,8 @@ def test_grow_diag_final() -> None:
             "0-0 9-9",
             r"train\.align:3 has the link '9-9', but the source has \d words and the target \d, numbered from 0",
         ),
-        ("0-0;1-1", r"train\.align:3 has '0-0;1-1', expected links of words as in '0-0 1-2'"),
-        (None, r"train\.align has 59 lines, but its text has 60; expected a line of links for each pair"),
+        ("0-0;1-1", r"train\.align:3 has '0-0;1-1', expected word links such as '0-0 1-2'"),
+        (None, r"train\.align has 59 lines, but its text has 60; expected one line of links per pair"),
     ],
 )
 def test_a_bad_line_is_named(line: str | None, message: str, tmp_path: Path) -> None:

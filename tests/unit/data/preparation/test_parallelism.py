@@ -62,7 +62,7 @@ def test_a_corpus_shifted_from_the_middle_on_is_named_with_its_shift(
     assert found_in[0].first >= half - size // 8
     assert found_in[-1].last == len(moved)
     sign = "+" if shift > 0 else "-"
-    assert f"source line n goes with target line n {sign} {abs(shift)}" in str(found_in[0])
+    assert f"source line n matches target line n {sign} {abs(shift)}" in str(found_in[0])
 
 
 def test_text_that_says_too_little_is_left_alone() -> None:
@@ -102,7 +102,7 @@ def test_the_report_and_a_warning_name_the_stretch(
         Parallel(train=names[0], val=names[1]), TokenizerTrainer(kind="char", vocab_size=60), tmp_path / "cache"
     )
     assert "a.de do not seem to be parallel: lines 2,0" in caplog.text
-    assert "source line n goes with target line n - 1, and 1 stretches more" in caplog.text
+    assert "source line n matches target line n - 1, and 1 more stretches" in caplog.text
     report = prepared.report()["corpora"]
     assert [mismatch["shift"] for mismatch in report["train"][0]["mismatches"]] == [-1, -1]
     assert report["val"][0]["mismatches"] == []

@@ -68,7 +68,7 @@ def test_text_of_another_form_is_named_by_split(tmp_path: Path) -> None:
     split, spaces = text_problems(Parallel(**files), tokenizer, tmp_path)
     places = [f"data.{name} ({name}.{side})" for name in ("train", "test") for side in ("en", "de")]
     assert split.startswith(f"{', '.join(places)}: words are split with '@@ ', as by subword-nmt; set tokenizer=")
-    assert spaces.startswith("data.test (test.de): of 20 references 20 have surplus or other white space")
+    assert spaces.startswith("data.test (test.de): of 20 references 20 have white space other than")
     assert text_problems(Parallel(**{**files, "test": None, "train": files["val"]}), tokenizer, tmp_path) == []
 
 
@@ -261,7 +261,7 @@ def test_pairs_of_the_test_set_in_training_are_reported(
         train.write_text(train.read_text(encoding="utf-8") + f"{texts[0]}\n" + ("y\n" if side == 0 else "other\n"))
     prepared = prepare(source, TRAINER, cache)
     assert prepared.report()["also_in_training"]["test"] == 2
-    assert "2 of the 4 pairs of test are in the training data too" in caplog.text
+    assert "2 of the 4 pairs of test are also in the training data" in caplog.text
 
 
 @pytest.mark.parametrize("swapped", ["val", "test", "train"])
@@ -340,14 +340,14 @@ def test_a_corpus_of_which_nothing_is_left(
 ) -> None:
     for path, line in zip(source.files(cache)["train"], ("same", text), strict=True):
         path.write_text(f"{line}\n" * 60)
-    with pytest.raises(CorpusError, match=f"no usable pair in .*{counts}.* look at the files and the filters"):
+    with pytest.raises(CorpusError, match=f"no usable pair in .*{counts}.* check the files and the filters"):
         prepare(replace(source, filters=Filters(**filters)), TRAINER, cache)
 
 
 def test_a_corpus_that_holds_nothing_new(tmp_path: Path, cache: Path) -> None:
     pair = write_pair(tmp_path, "train", 6)
     source = Parallel(train=[pair, pair], val=write_pair(tmp_path, "val", 3), filters=Filters(duplicates=True))
-    with pytest.raises(CorpusError, match=r"no usable pair in .* 0 of 6 pairs kept; 6 dropped for having come before"):
+    with pytest.raises(CorpusError, match=r"no usable pair in .* 0 of 6 pairs kept; 6 dropped as duplicates"):
         prepare(source, TRAINER, cache)
 
 
@@ -381,4 +381,4 @@ def test_a_vocabulary_of_other_words_is_warned_about(
         )
     warned = [line for line in caplog.messages if line.startswith("the vocabulary lacks")]
     assert len(warned) == (2 if share else 0)
-    assert all(f"lacks {share} of the words of the" in line for line in warned)
+    assert all(f"lacks {share} of the words in the" in line for line in warned)
