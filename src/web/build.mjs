@@ -1,5 +1,5 @@
-// Writes the page to src/softsearch/extras/serve/web/assets, which `softsearch web` copies, and to docs/ in it what only the
-// server sends, the description of its requests: npm run build.
+// Writes the page to src/softsearch/extras/serve/web/assets, which `softsearch web` copies. The description of the
+// server's requests, which only the server sends, goes to docs/ in it. Run with: npm run build.
 
 import { cp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -30,7 +30,7 @@ await build({ ...options, entryPoints: ['service-worker.js'], format: 'iife' });
 await cp(join(here, 'index.html'), join(fresh, 'index.html'));
 const ort = join(packages, 'onnxruntime-web/dist/ort-wasm-simd-threaded');
 await cp(`${ort}.wasm`, join(fresh, 'ort.wasm'));
-await cp(`${ort}.mjs`, join(fresh, 'ort.js')); // not every host knows what .mjs is
+await cp(`${ort}.mjs`, join(fresh, 'ort.js')); // not every host knows the type of .mjs
 await cp(join(here, 'docs'), join(fresh, 'docs'), { recursive: true });
 for (const file of ['swagger-ui.css', 'swagger-ui-bundle.js', 'swagger-ui-bundle.js.LICENSE.txt']) {
   await cp(join(packages, 'swagger-ui-dist', file), join(fresh, 'docs', file));
@@ -39,7 +39,7 @@ await writeFile(join(fresh, 'LICENSES.txt'), await licenses());
 await rm(target, { recursive: true, force: true });
 await rename(fresh, target);
 
-/** What the licenses of the packages on the page want to be told with them. */
+/** The notices that the licenses of the page's packages require. */
 async function licenses() {
   const { dependencies } = JSON.parse(await readFile(join(here, 'package.json'), 'utf8'));
   const texts = Object.entries(dependencies).map(async ([name, version]) => {

@@ -1,5 +1,5 @@
-// Keeps the files of the site for use without a network, and lets the page use threads: browsers give them to pages
-// whose responses have these headers alone, which static hosts do not send. `softsearch web` writes SITE before this
+// Stores the files of the site for offline use, and lets the page use threads: browsers allow them only to pages whose
+// responses have these headers, which static hosts do not send. `softsearch web` writes SITE before this
 // script. Models are kept by the workers that verify them (worker/files.js).
 
 const { version, files } = self.SITE;
@@ -9,7 +9,7 @@ const NAME = PREFIX + version;
 const HEADERS = {
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Embedder-Policy': 'require-corp',
-  // Of the page itself, index.html has it; a worker has that of its own response.
+  // The page's own policy is in index.html; a worker has the policy of its own response.
   'Content-Security-Policy':
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'",
 };
@@ -52,7 +52,7 @@ async function kept(file) {
   return (await cache.match(new URL(file, scope))) ?? fetch(new URL(file, scope));
 }
 
-// A newer version waits until no page uses this one: the last page that is loaded again loads the newer one.
+// A newer version waits until no page uses this one: the last page to reload loads the newer one.
 async function page() {
   if (self.registration.waiting && (await self.clients.matchAll({ type: 'window' })).length < 2) {
     self.registration.waiting.postMessage('activate');

@@ -79,7 +79,7 @@ def test_cards_are_in_the_order_of_the_years_and_tell_of_their_models(shown: Chr
     words = "A recurrent encoder; its last state starts the decoder; a recurrent decoder."
     assert texts(shown, f"{first} figcaption") == [words]
     assert texts(shown, ".card:nth-child(2) figcaption") == [
-        "One network, a recurrent decoder, reads the source and writes on."
+        "One network, a recurrent decoder, reads the source and goes on to write the target."
     ]
     assert [len(texts(shown, f".card:nth-child({n}) svg circle")) for n in range(1, 6)] == [8, 8, 8, 8, 0]
 

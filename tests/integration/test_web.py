@@ -238,7 +238,7 @@ def test_a_search_without_memory_says_so_and_the_next_one_is_served(site: Path, 
         browser.set_script_timeout(60)
         browser.get(address)
         assert translate(browser, "forty-five dollars " * 30, beam=140) == (
-            "The browser has not enough memory for single; close other tabs, or use a smaller beam or model."
+            "The browser does not have enough memory for single; close other tabs, or use a smaller beam or model."
         )
         assert len(translate(browser, "one")) == 1
 
@@ -256,7 +256,7 @@ def test_blank_text_is_translated_without_the_model(shown: Chrome, text: str) ->
 
 def test_a_text_that_the_model_cannot_take_is_refused_in_words(shown: Chrome) -> None:
     assert translate(shown, "one " * 600) == (
-        "The text has 1201 tokens, and the model takes 512 at once; translate fewer sentences at a time."
+        "The text has 1201 tokens, but the model reads at most 512 at once; translate fewer sentences at a time."
     )
     assert translate(shown, "a", model="none") == "There is no model none on this site."
     half = TRANSLATE.replace("const [requests, done] = arguments;", "const [requests, done] = arguments; "

@@ -111,7 +111,7 @@ def write_terms(browser: Chrome, address: str) -> None:
     for term, text in terms.items():  # Enter begins the next row
         browser.switch_to.active_element.send_keys(Keys.TAB, term, Keys.TAB, text)
         browser.switch_to.active_element.send_keys(Keys.ENTER, Keys.SHIFT + Keys.TAB)
-    told = f"Not translated as the glossary says: {', '.join(best.missing_terms)}"
+    told = f"Not translated as in the glossary: {', '.join(best.missing_terms)}"
     for _ in range(2):
         wait_for(browser, ".target[aria-busy=false]", best.text)
         wait_for(browser, ".card [role=alert]", told)
@@ -154,7 +154,7 @@ def test_a_model_that_cannot_be_loaded_can_be_tried_again(browser: Chrome, page:
         wait_for(browser, ".target[aria-busy=false]", best.text)
         network = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
         browser.execute_cdp_cmd("Network.emulateNetworkConditions", {"offline": True, **network})
-        wait_for(browser, "#offline", "Offline: the models that are loaded still translate.")
+        wait_for(browser, "#offline", "Offline: models that are already loaded still translate.")
         ask(browser, "ten")
         (best,) = Translator(GOLDEN / "bundle", threads=1).translate(["ten"])
         wait_for(browser, ".target[aria-busy=false]", best.text)

@@ -43,8 +43,8 @@ class Cell(nn.Module):
       2.3): each step runs this number of cells; those after the first read only the state and have a bias in place of
       W x + b (``input_dim`` None).
 
-    A subclass with options of its own names them in ``own_options``, and sets attributes of these names before it calls
-    this constructor.
+    A subclass with additional options lists them in ``own_options``, and sets attributes with these names before it
+    calls this constructor.
     """
 
     blocks: ClassVar[int]
@@ -90,7 +90,7 @@ class Cell(nn.Module):
         Args:
             x: the result of :attr:`input_projection` after :meth:`drop_input`, ``[..., batch, blocks * hidden_dim]``.
             state: tensors ``[..., batch, hidden_dim]``; the first comes from :meth:`start_from`.
-            real: ``[..., batch, 1]`` bool, False where the state must stay as it is; None: True everywhere.
+            real: ``[..., batch, 1]`` bool, False where the state must not change; None: True everywhere.
         """
         return self.advance(self.normalized(x), state, real)
 

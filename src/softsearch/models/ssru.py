@@ -11,7 +11,7 @@ class SSRU(nn.Module):
     """The simpler simple recurrent unit (Kim et al. 2019, aclanthology D19-5632), in place of self-attention.
 
     f_t = sigmoid(W_f x_t + b_f), c_t = f_t * c_{t-1} + (1 - f_t) * W x_t, h_t = ReLU(c_t). A step costs the same at
-    every position: its past is c alone, ``[rows, d_model]``. Both products are done for all steps at once.
+    every position: its past is only c, ``[rows, d_model]``. Both products are done for all steps at once.
     """
 
     def __init__(self, d_model: int) -> None:

@@ -123,7 +123,7 @@ class LineEncoder:
         from softsearch.runtime.markup import read_markup
 
         if self.tokenizers[0].reads_several_sources:
-            raise ConfigError("the model reads several sources, between which tags stand already; leave out markup")
+            raise ConfigError("the model reads several sources, which tags separate already; leave out markup")
         return read_markup(texts, first_line, self.tag, self.paragraphs if paragraphs else None)
 
     def parts(self, line: str, number: int) -> list[Part]:

@@ -172,8 +172,8 @@ class Translator:
             confidence: also return the confidence in each translation, which the model is forced to write again.
             agreement: with confidence: include the agreement with this many samples.
             first_line: the number of the first line, for messages.
-            options: search options, as in docs/search.md, ``rescore_weights`` and ``rescore_length_penalty``, by default
-                as the first bundle recommends; ``glossary``, ``glossary_bonus``, ``keep``, instead of the Translator's;
+            options: search options, as in docs/search.md, ``rescore_weights`` and ``rescore_length_penalty``, by
+                default as the first bundle recommends; ``glossary``, ``glossary_bonus``, ``keep``, instead of this one's;
                 ``tgt``, ``src``: languages to write and read; ``head``: of the alignments, as "layer 0, head 0".
 
         Returns:

@@ -151,7 +151,7 @@ class Batch:
         if not self.options.coverage_penalty:
             return
         if alignments is None:
-            raise InputError("a coverage penalty needs alignments but this model computes none; search without it")
+            raise InputError("a coverage penalty needs alignments, but this model computes none; search without it")
         attention = alignments.reshape(self.live.size, -1, alignments.shape[1])
         self.attended = self.attended[:, :, : attention.shape[2]] + attention
 

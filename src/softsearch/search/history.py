@@ -35,7 +35,7 @@ class History:
         if not self._keep_alignments:
             return
         if alignments is None:
-            raise InputError("alignments were asked for but this model computes none; search without alignments")
+            raise InputError("alignments were requested, but this model computes none; search without alignments")
         per_sentence = alignments.reshape(len(live), -1, alignments.shape[-1])  # [live, beams, src_len]
         self._alignments.append(self.for_all(live, per_sentence))
 

@@ -1,5 +1,5 @@
-// The search in this browser: a worker for each model, of which the last used stay. Two models translate side by side;
-// of more than two, one after another, so that the milliseconds of each are its own.
+// The search in this browser: a worker for each model; the most recently used stay open. Two models translate in
+// parallel; more than two in sequence, so that each one's time is measured alone.
 
 // The smallest module with an instruction on 128 bits: (func (result v128) i32.const 0 i8x16.splat i8x16.popcnt)
 const SIMD = new Uint8Array([
@@ -14,7 +14,7 @@ const MOST_OPEN = 3; // workers; a model is in memory as long as its worker is
  * @param {object} site site.json
  * @param {(progress: {model: string, loaded: number, total: number}) => void} onProgress bytes of a model so far
  * @returns {Promise<{load: Function, translate: Function, traces: Function}>}
- * @throws {Error} with a message for people
+ * @throws {Error} with a message for users
  */
 export async function open(site, onProgress) {
   if (typeof WebAssembly !== 'object' || !WebAssembly.validate(SIMD)) {
@@ -26,7 +26,7 @@ export async function open(site, onProgress) {
     if (!site.models.some((model) => model.name === name)) throw new Error(`There is no model ${name} on this site.`);
     const found = clients.get(name);
     clients.delete(name);
-    clients.set(name, found && !found.lost ? found : new Client(name, onProgress)); // the last used is the last
+    clients.set(name, found && !found.lost ? found : new Client(name, onProgress)); // the most recently used comes last
     for (const [other, client] of clients) {
       if (clients.size > MOST_OPEN && !client.busy) {
         client.lose(`${other} was closed.`);
@@ -42,7 +42,7 @@ export async function open(site, onProgress) {
       await client(name).ready;
       kept ??= keepOffline();
     },
-    /** What the search did, for each sentence, see docs/search.md. */
+    /** Traces of the search, one for each sentence, see docs/search.md. */
     async traces({ model, text, beam }) {
       await this.load(model);
       for await (const { traces } of client(model).translate(text, beam, null, true)) return traces;
@@ -67,12 +67,12 @@ export async function open(site, onProgress) {
   };
 }
 
-/** A worker, which holds one model. */
+/** A worker with one model. */
 class Client {
   constructor(name, onProgress) {
     this.loading = true;
     this.lost = false; // after a failure: another worker is started in its place
-    this.requests = new Map(); // id -> what takes its messages
+    this.requests = new Map(); // id -> receiver of its messages
     this.worker = new Worker(new URL('./worker.js', import.meta.url), { type: 'module', name });
     this.ready = new Promise((resolve, reject) => {
       this.requests.set(0, (message) => {
@@ -137,7 +137,7 @@ class Client {
   }
 }
 
-// After a model is there, so that the first visit does not wait for two downloads at once.
+// After a model is loaded, so that the first visit does not wait for two downloads at once.
 async function keepOffline() {
   try {
     await navigator.serviceWorker?.register('service-worker.js', { updateViaCache: 'none' });

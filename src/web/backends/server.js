@@ -2,7 +2,7 @@
 
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 
-const UNREACHABLE = 'The server cannot be reached. Try again when it can.';
+const UNREACHABLE = 'The server cannot be reached. Try again later.';
 
 /**
  * Opens the backend.
@@ -46,10 +46,10 @@ async function* search({ model, text, beam, nBest, glossary, alignments, signal 
       yield answer;
       if (event === 'done') return;
     }
-    throw new Error('The server ended its answer too early. Try again.');
+    throw new Error('The server ended its response too early. Try again.');
   } catch (error) {
     if (signal?.aborted) return;
-    // fetch and its streams tell a lost connection by a TypeError, whose message differs between browsers.
+    // fetch and its streams report a lost connection as a TypeError, whose message differs between browsers.
     throw error instanceof TypeError ? new Error(UNREACHABLE) : error;
   }
 }
@@ -67,7 +67,7 @@ async function* events(response) {
   }
 }
 
-/** Why a server refused a request: its own words if it sent some. */
+/** The reason why a server refused a request, in its own words if it sent any. */
 async function reason(response) {
   const answer = await response.json().catch(() => ({}));
   const why = [answer.error, answer.detail].find((text) => typeof text === 'string');

@@ -2,7 +2,7 @@ import { element } from './element.js';
 import { equation } from './equation.js';
 import { flow } from './flow.js';
 
-/** What a site tells of a model: its paper, equation, data flow and quality. @param model an entry of site.json */
+/** A site's description of a model: its paper, equation, data flow and quality. @param model an entry of site.json */
 export function about({ name, parameters, about: told }) {
   const { authors, paper, link, idea, bleu, errors, note } = told;
   const measured = [parameters && `${short(parameters)} parameters`, bleu !== null && `${bleu.toFixed(1)} BLEU`];
@@ -21,7 +21,7 @@ export function about({ name, parameters, about: told }) {
   );
 }
 
-/** A large number from digits and commas: 3,412,480 is 3.4 million. */
+/** Shortens a large number with commas: 3,412,480 becomes 3.4 million. */
 function short(number) {
   const value = Number(number.replaceAll(',', ''));
   return value >= 100_000 ? `${(value / 1_000_000).toFixed(1)} million` : number;

@@ -13,7 +13,7 @@ const LATER = 'The translation appears here when the card comes into view.';
 const HINT = 'Point at a word, or use Tab and the arrow keys, to see its attention.';
 const CUT = 'The translation is cut off: it reached the model\u2019s length limit.';
 const FEWER = 'A sentence may be missing: the model translates one at a time. Write a single sentence.';
-const MOST_UNKNOWN = 10; // that are named
+const MOST_UNKNOWN = 10; // shown in the message
 let cards = 0;
 
 /** A model: its translation as words, its n best translations and its attention. */
@@ -46,7 +46,7 @@ export class Card {
     this.clear();
   }
 
-  /** Menus of the languages that the model reads and writes; none of a model of one pair. */
+  /** Menus of the languages that the model reads and writes; none for a single language pair. */
   offerLanguages() {
     const { sources = [], targets = [], src_lang, tgt_lang } = this.model;
     const menu = (label, codes, chosen, tag) => {
@@ -61,7 +61,7 @@ export class Card {
     ];
   }
 
-  /** A menu of what attention is shown, where the model has several heads. */
+  /** A menu of the attention heads to show, if the model has several. */
   offerHeads() {
     const { heads = [], attention } = this.model;
     const option = (value, name = value) => element('option', { value }, name);
@@ -70,7 +70,7 @@ export class Card {
     return heads.length ? select : null;
   }
 
-  /** Shows the attention that is chosen in the menu. */
+  /** Shows the attention chosen in the menu. */
   async attend() {
     const { n_best } = this.result;
     const head = this.heads.value;
@@ -85,7 +85,7 @@ export class Card {
     }
   }
 
-  /** A text with the tags of the chosen languages, as the model reads them; one with tags of its own stays. */
+  /** A text with the tags of the chosen languages; text that has tags already is unchanged. */
   tagged(text) {
     if (/^<(2|from:)/.test(text.trim())) return text;
     return [...this.menus.map((label) => label.querySelector('select').value), text].join(' ');
@@ -100,7 +100,7 @@ export class Card {
     ].filter(Boolean);
     const lowerCased =
       text_form === 'lc_tok' &&
-      element('p', { class: 'note' }, 'Learned from lower-cased text: capitals make no difference, and it writes none.');
+      element('p', { class: 'note' }, 'Trained on lower-cased text: it ignores capitals, and writes none.');
     const attention = this.heatmap
       ? element(
           'details',
@@ -135,7 +135,7 @@ export class Card {
     );
   }
 
-  /** Translates a text when the card is in view, at once if it is. */
+  /** Translates a text as soon as the card is in view. */
   ask(...request) {
     this.request = request;
     if (this.visible) this.translate(...request);
@@ -145,13 +145,13 @@ export class Card {
     }
   }
 
-  /** Told when the card comes into view, and when it leaves. */
+  /** Called when the card comes into view or leaves it. */
   view(visible) {
     this.visible = visible;
     if (visible && this.element.classList.contains('later')) this.translate(...this.request);
   }
 
-  /** Translates a text and shows what comes; an earlier text that is still searched is given up. */
+  /** Translates a text and shows the results; cancels the search for an earlier text. */
   async translate(backend, text, beam, glossary) {
     this.running?.abort();
     this.element.classList.remove('later');
@@ -185,12 +185,12 @@ export class Card {
     }
   }
 
-  /** Gives up what is searched, as the card is no longer shown. */
+  /** Cancels the search, because the card is no longer shown. */
   stop() {
     this.running?.abort();
   }
 
-  /** Shows how much of the model has come. */
+  /** Shows how much of the model is loaded. */
   progress(loaded, total) {
     const bar = element('progress', {
       'aria-label': `Loading ${this.title}`,
@@ -293,12 +293,12 @@ export class Card {
   }
 }
 
-/** What to say of terms of the glossary that the translation lacks. */
+/** The message about glossary terms that the translation lacks. */
 function missingTerms(terms) {
-  return terms.length ? `Not translated as the glossary says: ${terms.join(', ')}` : '';
+  return terms.length ? `Not translated as in the glossary: ${terms.join(', ')}` : '';
 }
 
-/** What to say of characters or words of the text that the model does not know. */
+/** The message about characters or words that the model does not know. */
 function unknownWords(unknown) {
   const different = [...new Set(unknown)];
   const more = different.length > MOST_UNKNOWN ? ', \u2026' : '';

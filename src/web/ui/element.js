@@ -1,8 +1,8 @@
 /**
- * Makes an element. Texts become text nodes, so that no text of a model or a visitor is ever read as HTML.
+ * Makes an element. Texts become text nodes, so that no text from a model or a visitor is read as HTML.
  *
  * @param {string} tag
- * @param {Object<string, string | boolean | null>} [attributes] null and false leave one out; true sets it empty
+ * @param {Object<string, string | boolean | null>} [attributes] null and false omit one; true sets an empty value
  * @param {...(Node | string)} children
  */
 export function element(tag, attributes = {}, ...children) {

@@ -5,7 +5,7 @@ const ACCENTS = { '\u0303': '~', '\u0304': '\u00af', '\u20d6': '\u2190', '\u20d7
 
 /**
  * A formula from a line of text: `c_i = ∑_j α_{i j} h_j`. Scripts of several characters are in braces; a word of several
- * Latin letters is one name; `√` takes what follows; a combining tilde, line or arrow is an accent.
+ * Latin letters is one name; `√` applies to what follows; a combining tilde, line or arrow is an accent.
  *
  * @param {string} text
  */

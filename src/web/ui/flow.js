@@ -25,7 +25,7 @@ const WEIGHTS = [0.8, 1.4, 4, 1.4]; // widths of its lines
 export function flow({ encoder, bridge, decoder }) {
   const alone = encoder === 'none';
   const words = alone
-    ? `One network, ${DECODERS[decoder].replace('a decoder with', 'with')}, reads the source and writes on`
+    ? `One network, ${DECODERS[decoder].replace('a decoder with', 'with')}, reads the source and goes on to write the target`
     : `${ENCODERS[encoder]}; ${BRIDGES[bridge]}; ${DECODERS[decoder]}`;
   const parts = alone ? sequence(decoder) : encoderDecoder(encoder, bridge, decoder);
   return element(

@@ -36,7 +36,7 @@ export function megabytes(bytes) {
   return (bytes / 1_000_000).toFixed(1);
 }
 
-/** The English name of a language, or the code itself where there is none. */
+/** The English name of a language, or the code itself if there is none. */
 export function language(code) {
   try {
     return languages.of(code);

@@ -3,15 +3,15 @@ import { element } from './element.js';
 const KEY = 'softsearch.glossary'; // in localStorage
 const PAUSE = 400; // milliseconds without typing before terms are sent
 
-/** Terms and the translations that they must have: rows that this browser keeps, and that go with each request. */
+/** Terms and their required translations: rows that this browser stores and sends with each request. */
 export class Glossary {
-  /** @param {() => void} onChange told when the terms have changed */
+  /** @param {() => void} onChange called when the terms change */
   constructor(onChange) {
     this.rows = element('div', { class: 'terms' });
     this.summary = element('summary');
     const add = element('button', { type: 'button' }, 'Add a term');
     add.addEventListener('click', () => this.add().focus());
-    const hint = 'Where a sentence has a term, its translation must have this one; put | between several forms.';
+    const hint = 'If a sentence contains the term, its translation must contain this one; separate alternatives with |.';
     const kept = read();
     const details = element('details', { class: 'glossary', open: kept.length > 0 }, this.summary, this.rows, add);
     this.summary.after(element('p', { class: 'note' }, hint));
@@ -70,7 +70,7 @@ export class Glossary {
     this.sent = JSON.stringify(this.terms);
     try {
       localStorage.setItem(KEY, JSON.stringify(this.pairs.filter((pair) => pair.some(Boolean))));
-    } catch {} // a browser may keep nothing
+    } catch {} // a browser may refuse to store anything
   }
 }
 

@@ -10,7 +10,7 @@ export class Heatmap {
    */
   constructor(label, onPoint) {
     this.table = element('table', { class: 'heatmap' });
-    // It scrolls where it is too wide; the tab stop lets the arrow keys scroll it.
+    // It scrolls if it is too wide; the tab stop lets the arrow keys scroll it.
     this.element = element('div', { class: 'scroll', role: 'region', 'aria-label': label, tabindex: 0 }, this.table);
     this.table.addEventListener('pointerover', (event) => {
       const row = event.target.closest('tbody tr');

@@ -5,7 +5,7 @@ import { Glossary } from './glossary.js';
 import { Request } from './request.js';
 import { withoutHyphens } from './words.js';
 
-// Loaded when it is known which, so that the page of a server has nothing of the other.
+// Imported on demand, so that a server's page loads nothing of the local backend.
 const BACKENDS = {
   local: () => import('../backends/local.js'),
   server: () => import('../backends/server.js'),
@@ -14,13 +14,13 @@ const PRIVACY = {
   local: 'Your text stays on this machine: the models run in this page.',
   server: `Your text goes to ${location.host}, which runs the models.`,
 };
-const INSECURE = 'Over plain http a browser computes no hashes: of the models only the sizes are checked.';
+const INSECURE = 'Browsers compute no hashes over plain HTTP, so only the sizes of the models are checked.';
 const OFFLINE = {
-  local: 'Offline: the models that are loaded still translate.',
+  local: 'Offline: models that are already loaded still translate.',
   server: 'Offline: translations need the server.',
 };
 
-/** Reads what the site offers, and shows it. */
+/** Reads the site's description, and shows the page. */
 async function start() {
   const site = await description();
   const cards = new Map(); // model name -> Card
@@ -51,7 +51,7 @@ async function start() {
     translate();
   };
   const request = new Request(site, translate, choose);
-  const glossary = site.backend === 'server' ? new Glossary(translate) : null; // the search in the page takes none
+  const glossary = site.backend === 'server' ? new Glossary(translate) : null; // the search in the page supports none
   introduce(site, request);
   choose();
 }
@@ -60,7 +60,7 @@ async function description() {
   const response = await fetch('site.json', { cache: 'no-cache' }).catch(() => null);
   if (!response?.ok) throw new Error('The description of this site (site.json) cannot be read. Reload the page.');
   const site = await response.json();
-  if (!site.models.length) throw new Error('This site has no models. Write it again with at least one.');
+  if (!site.models.length) throw new Error('This site has no models. Build it again with at least one.');
   return site;
 }
 

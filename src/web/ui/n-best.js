@@ -16,7 +16,7 @@ export class NBest {
     this.list.addEventListener('change', (event) => onChoose(Number(event.target.value)));
   }
 
-  /** Keeps the room for as many translations as are expected, so that nothing moves when they come. */
+  /** Reserves space for the expected number of translations, so that nothing moves when they arrive. */
   expect(count) {
     this.element.disabled = true;
     this.title(count);

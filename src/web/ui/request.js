@@ -3,12 +3,12 @@ import { title } from './format.js';
 
 const PAUSE = 150; // milliseconds without typing before a search begins
 
-/** What the visitor asks for: the text, an example, the beam size, the models. */
+/** The visitor's input: the text, an example, the beam size and the models. */
 export class Request {
   /**
    * @param site site.json
-   * @param {() => void} onChange told when anything but the models has changed
-   * @param {() => void} onModels told when other models are chosen
+   * @param {() => void} onChange called when anything except the models changes
+   * @param {() => void} onModels called when other models are chosen
    */
   constructor(site, onChange, onModels) {
     this.source = document.getElementById('source');

@@ -1,7 +1,7 @@
 import { beamTree } from '../../softsearch/report/page/beam-tree.js';
 import { element } from './element.js';
 
-/** The search as a tree, which is asked for when it is opened. */
+/** The search as a tree, which is fetched when it is opened. */
 export class SearchTree {
   /** @param {string} title of the model */
   constructor(title) {
@@ -27,7 +27,7 @@ export class SearchTree {
   async fill() {
     const ask = this.ask;
     if (!ask || !this.element.open || this.place.childElementCount) return;
-    this.place.replaceChildren(element('p', { class: 'note' }, 'Searching once more \u2026'));
+    this.place.replaceChildren(element('p', { class: 'note' }, 'Searching again \u2026'));
     const found = await ask().then(
       (traces) => traces.map(beamTree),
       (error) => [element('p', { role: 'alert' }, error.message)],

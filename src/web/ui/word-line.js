@@ -65,7 +65,7 @@ export class WordLine {
     if (lost) this.options.at(-1)?.focus();
   }
 
-  /** Puts the options into the line, with spaces between them, without moving those that are in place. */
+  /** Puts the options into the line, with spaces between them, without moving those already in place. */
   place(words) {
     const nodes = this.options.flatMap((option, index) => (words[index].spaced && index ? [' ', option] : [option]));
     const kept = new Set(this.options);
@@ -76,7 +76,7 @@ export class WordLine {
     });
   }
 
-  /** Colours the words by their weights, and marks one as the word that is pointed at. */
+  /** Colours the words by their weights, and marks the word that is pointed at. */
   mark(weights, active) {
     this.options.forEach((option, index) => {
       option.style.setProperty('--weight', weights ? weights[index].toFixed(4) : '0');

@@ -1,9 +1,9 @@
-// Attention is between pieces; people read words. This joins the ones to the others.
+// Attention connects pieces, but people read words: this module joins pieces to words.
 
 const END = '</s>';
-// Scripts without spaces: a word would be a whole sentence, so that each piece is shown as a word.
+// Scripts without spaces: a word would be a whole sentence, so each piece is shown as a word.
 const UNSPACED = /^[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]/u;
-const NAMED = 0.05; // the least weight that a description names
+const NAMED = 0.05; // the smallest weight in a description
 const MOST_NAMED = 4;
 const LONG = 15; // letters of a word that may be broken over a line
 const SOFT_HYPHEN = '\u00ad';
@@ -22,7 +22,7 @@ export function joinPieces(pieces) {
     const spaced = piece.startsWith('\u2581') || (index > 0 && /.\u2581$/su.test(pieces[index - 1]));
     const text = end ? 'end' : piece.replace(/^\u2581|(?<=.)\u2581$/gsu, '');
     const last = words.at(-1);
-    // A lone U+2581 is a space whose word follows in pieces of its own.
+    // A lone U+2581 is a space; its word follows in separate pieces.
     const joins = last && !last.end && !end && !spaced && (last.text === '' || !UNSPACED.test(text));
     if (joins) {
       last.text += text;
@@ -56,7 +56,7 @@ export function withoutHyphens(text) {
 }
 
 /**
- * Attention between words: summed over the pieces of a source word, averaged over those of a target word.
+ * Attention between words: summed over the pieces of a source word, averaged over the pieces of a target word.
  *
  * @param {number[][]} alignments [target pieces][source pieces]
  * @returns {number[][]} [target words][source words]

@@ -1,6 +1,6 @@
 // The rules of normalisation inside a SentencePiece model, as SentencePiece applies them.
 //
-// @huggingface/tokenizers takes NFKC for any such rules. This file is on the page and in examples/node.
+// @huggingface/tokenizers applies NFKC instead of any such rules. The page and examples/node use this file.
 
 import { PrecompiledNormalizer } from '@huggingface/tokenizers';
 

@@ -1,6 +1,6 @@
 // Errors in words.
 
-/** An error whose message is for people. */
+/** An error with a message for users. */
 export class UserError extends Error {}
 
 const MEMORY = /bad_alloc|out of memory|\bOOM\b|allocation failed|memory access out of bounds|Aborted\(/i;
@@ -15,7 +15,7 @@ export function inWords(error, model) {
   const text = String(error?.message ?? error);
   if (error instanceof RangeError || MEMORY.test(text)) {
     return {
-      message: `The browser has not enough memory for ${model}; close other tabs, or use a smaller beam or model.`,
+      message: `The browser does not have enough memory for ${model}; close other tabs, or use a smaller beam or model.`,
       lost: true,
     };
   }

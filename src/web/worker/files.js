@@ -1,4 +1,4 @@
-// Files of a model: fetched once, verified by the SHA-256 of the manifest, and kept for use without a network.
+// Files of a model: fetched once, verified by the SHA-256 of the manifest, and stored for offline use.
 
 import { UserError } from './errors.js';
 
@@ -30,9 +30,9 @@ export async function readFile(path, entry, onProgress) {
   }
   for (const mode of ['no-cache', 'reload']) {
     const content = await download(path, mode, entry.bytes, onProgress);
-    if (!(await fits(content, entry))) continue; // what the browser kept, perhaps
-    await cache?.delete(new URL(path, root), { ignoreSearch: true }); // of an earlier version
-    await cache?.put(key, new Response(content)).catch(() => {}); // no room: it is fetched each time
+    if (!(await fits(content, entry))) continue; // possibly from the browser's cache
+    await cache?.delete(new URL(path, root), { ignoreSearch: true }); // from an earlier version
+    await cache?.put(key, new Response(content)).catch(() => {}); // no room: it will be fetched each time
     return content;
   }
   throw new UserError(
@@ -40,7 +40,7 @@ export async function readFile(path, entry, onProgress) {
   );
 }
 
-// Browsers have the cache and hashes on https and localhost alone; elsewhere a size must do.
+// Browsers offer the cache and hashes only on HTTPS and localhost; elsewhere only sizes are checked.
 async function openCache() {
   return self.caches?.open(`softsearch models ${root.pathname}`).catch(() => undefined);
 }

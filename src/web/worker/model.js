@@ -1,4 +1,4 @@
-// A model: its tokenizers and its graph, in which the search is.
+// A model: its tokenizers, and its graph, which contains the search.
 
 import * as ort from 'onnxruntime-web/wasm';
 import { readFile, readManifest } from './files.js';
@@ -65,7 +65,7 @@ export class Model {
     }).filter(({ tokens }) => tokens.length);
   }
 
-  /** What the same search does, step by step. */
+  /** The trace of the same search, step by step. */
   async trace(ids, beam, limit) {
     this.tracing ??= this.openTracing();
     const session = await this.tracing.catch((error) => {

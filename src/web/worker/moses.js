@@ -28,7 +28,7 @@ const JOINED = [
   [new RegExp(` (?='[${WORD}])`, 'gu'), ''],
   [new RegExp(` ' (?=(?:s|t|m|d|ll|re|ve)${END})`, 'gu'), "'"],
   [/ '(?= |$)/g, "'"],
-  // a mark that is never closed takes the rest of its line: trying again from each later mark would be quadratic
+  // an unclosed mark takes the rest of its line: retrying from each later mark would be quadratic
   [/" ([^\n]*?)( "|(?=\n)|$)/g, (all, quoted, end) => (end ? `"${quoted}"` : all)],
   [new RegExp(` (?=[.,;:!?%)\\]}]+${END})`, 'gu'), ''],
   [/(?<![^ "])([([{$#¿¡]) /g, '$1'],
@@ -36,7 +36,7 @@ const JOINED = [
   [new RegExp(`(?<=") (?=-[${WORD}])`, 'gu'), ''],
 ];
 
-/** Lower-cases and tokenises a line of a language; tags and tokens of Moses stay as they are. */
+/** Lower-cases and tokenises a line of a language; tags and Moses' tokens stay unchanged. */
 export function tokenize(line, lang) {
   const words = split(rewrite(line, NORMALISED)).flatMap((word) => (isToken(word) ? word : split(inTokens(word.toLowerCase(), lang))));
   return words
@@ -68,7 +68,7 @@ function inTokens(word, lang) {
   return parts.replace(apostrophe, (_, alone) => (alone ? " ' " : inner));
 }
 
-/** Whether the full stop at the end of a word is one of a sentence. */
+/** Whether the full stop at the end of a word ends a sentence. */
 function endsSentence(word, following, lang) {
   const stem = word.slice(0, -1);
   if (!word.endsWith('.') || /^\.*$/.test(stem) || /^\p{Ll}/u.test(following)) return false;

@@ -7,7 +7,7 @@ import { countSentences } from './sentences.js';
 const EOS = 3;
 const FIRST_LIMIT = 4;
 const BLANK = /^[\p{Cc}\p{Cf}\p{Zs}\p{Zl}\p{Zp}]*$/u;
-const SURROGATE = /\p{Cs}/u; // one that is not half of a pair
+const SURROGATE = /\p{Cs}/u; // a lone surrogate
 const LINE_END = /\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]/;
 
 /**
@@ -44,7 +44,7 @@ export async function* translate(model, text, beam) {
   }
 }
 
-/** What the search for a text does, for each sentence that is searched: none if the text is blank. */
+/** Traces of the search for a text, one for each sentence; none if the text is blank. */
 export async function traces(model, text, beam) {
   const { line, ids, most, blank } = read(model, text);
   if (blank) return [];
@@ -52,17 +52,17 @@ export async function traces(model, text, beam) {
   return [{ source: line, src_pieces: model.src.pieces(ids), ...found }];
 }
 
-/** A text as the model reads it, and the most tokens of its translation. */
+/** A text as the model reads it, and the maximum tokens of its translation. */
 function read(model, text) {
   const given = text.replace(/[\r\n]+/g, ' ');
-  if (SURROGATE.test(given)) throw new UserError('The text holds half of a character (a lone surrogate); remove it.');
+  if (SURROGATE.test(given)) throw new UserError('The text contains half a character (a lone surrogate); remove it.');
   const line = model.readsTokens ? tokenize(model.src.normalized(given), model.srcLang) : given;
   const ids = model.src.encode(line);
   const { limits, search } = model.manifest;
   const blank = BLANK.test(line) || ids.length === 1;
   if (!blank && ids.length > limits.max_src_tokens) {
     throw new UserError(
-      `The text has ${ids.length} tokens, and the model takes ${limits.max_src_tokens} at once; translate fewer sentences at a time.`,
+      `The text has ${ids.length} tokens, but the model reads at most ${limits.max_src_tokens} at once; translate fewer sentences at a time.`,
     );
   }
   const most = Math.trunc((ids.length - 1) * search.max_length_factor) + search.max_length_offset;

@@ -21,7 +21,7 @@ const GOES_ON = [
 const ORDINALS = /^((?:bs|cs|da|de|et|fi|fo|hr|hu|is|lb|lt|lv|me|nb|nds|nn|no|pl|sk|sl|sr|tr)(?![a-z])|$)/u;
 
 /**
- * The sentences in a text, by a rule that rather misses an end than takes an abbreviation for one.
+ * The sentences in a text, by a rule that prefers missing an end to mistaking an abbreviation for one.
  *
  * @param {string} text one line
  * @param {string | null} lang its language: with ordinals as `2.`, or '', no sentence ends with a small number

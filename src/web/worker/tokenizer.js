@@ -31,7 +31,7 @@ export class TextTokenizer {
     return this.shown(this.tokenizer.normalizer.normalize(text)).replace(/[\u2581 ]+/g, ' ').trim();
   }
 
-  /** What the vocabulary lacks of a text: characters, or words of a model over words. */
+  /** What the vocabulary lacks of a text: characters, or words if the model uses words. */
   unknown(text) {
     const normalized = this.tokenizer.normalizer.normalize(text);
     const units = this.hasWords ? normalized.match(/\u2581[^\u2581]+/g) ?? [] : [...normalized];
@@ -39,7 +39,7 @@ export class TextTokenizer {
   }
 
   decode(ids) {
-    // tokenizer.json of older bundles leaves a space behind a translation
+    // tokenizer.json of older bundles leaves a space after a translation
     return this.tokenizer.decode(ids, { skip_special_tokens: true }).replace(/^ +| +$/g, '');
   }
 

@@ -1,8 +1,8 @@
-// What a beam search did, step by step, as softsearch translate --trace tells it (docs/search.md).
+// A record of a beam search, step by step, in the format of softsearch translate --trace (docs/search.md).
 //
-// The single graph returns translations alone, but inside it each step adds to a history, which becomes an output when the
-// graph is opened once more with a few bytes behind it. The history has what stayed and what ended. What fell out is what
-// a much wider beam found after the same hypotheses: the nearest ones, as far as it reaches.
+// The single graph returns only translations, but inside it each step adds to a history, which becomes an output if the
+// graph is opened again with a few bytes appended. The history has the survivors and the ended hypotheses. Those that
+// fell out are taken from a much wider beam after the same hypotheses: the nearest ones, as far as it reaches.
 
 const EOS = 3;
 const MOST = 10; // candidates of a step that fell out
@@ -10,7 +10,7 @@ const WIDER = 50; // hypotheses
 const [INT64, DOUBLE] = [7, 11]; // types of ONNX
 const HISTORY = { all_parents: INT64, all_tokens: INT64, survivors: DOUBLE, end_log_probs: DOUBLE, end_rows: INT64 };
 
-/** The bytes of a model whose history is an output: in a file of Protocol Buffers, what stands behind it is added to it. */
+/** The bytes of a model whose history is an output: appended Protocol Buffers fields are merged into the message. */
 export function withHistory(graph) {
   const varint = (value) => (value < 128 ? [value] : [(value & 127) | 128, ...varint(value >> 7)]);
   const field = (number, bytes) => [...varint((number << 3) | 2), ...varint(bytes.length), ...bytes];
@@ -25,7 +25,7 @@ export function withHistory(graph) {
   return whole;
 }
 
-/** The history of a search for one sentence: of each step what stayed, by row, and what ended. */
+/** The history of a search for one sentence: each step's survivors, by row, and ended hypotheses. */
 function read(outputs) {
   const [steps, , size] = outputs['loop/all_parents'].dims;
   const values = Object.fromEntries(Object.keys(HISTORY).map((name) => [name, outputs[`loop/${name}`].data]));
@@ -41,7 +41,7 @@ function read(outputs) {
   }));
 }
 
-/** The continuations in a history by the tokens of what they continue. */
+/** The continuations in a history, by the tokens of the hypothesis that they continue. */
 function continuations(history) {
   const found = new Map();
   let before = new Map([[0, '']]); // rows -> tokens

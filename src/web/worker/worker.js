@@ -35,7 +35,7 @@ self.onmessage = async ({ data: { id, load, text, beam, trace, cancel } }) => {
   }
 };
 
-/** Lets the messages that wait be handled. */
+/** Lets waiting messages be handled. */
 function turn() {
   return new Promise((resolve) => setTimeout(resolve));
 }
