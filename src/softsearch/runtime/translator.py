@@ -173,7 +173,7 @@ class Translator:
             agreement: with confidence: include the agreement with this many samples.
             first_line: the number of the first line, for messages.
             options: search options, as in docs/search.md, ``rescore_weights`` and ``rescore_length_penalty``, by
-                default as the first bundle recommends; ``glossary``, ``glossary_bonus``, ``keep``, instead of this one's;
+                default the first bundle's; ``glossary``, ``glossary_bonus``, ``keep``, instead of the Translator's;
                 ``tgt``, ``src``: languages to write and read; ``head``: of the alignments, as "layer 0, head 0".
 
         Returns:
