@@ -55,7 +55,7 @@ BAD = {  # the body of POST /translate: the status, what the answer says
         422,
         "glossary and keep need beam or greedy search, found sample",
     ),
-    '{"text": "four", "glossary_bonus": 1}': (422, "glossary_bonus needs glossary as well"),
+    '{"text": "four", "glossary_bonus": 1}': (422, "glossary_bonus needs glossary"),
     '{"text": "four", "glossary": {"a": "b"}, "glossary_bonus": NaN}': (422, "glossary_bonus is NaN, expected"),
     '{"text": "four", "glossary": {"a": "b"}, "glossary_bonus": -1}': (422, "glossary_bonus is -1, expected greater"),
     '{"text": "four", "keep": ["("]}': (422, "keep='(' is not a regular expression: missing )"),

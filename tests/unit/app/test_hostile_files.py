@@ -429,7 +429,7 @@ def test_no_checkpoint_makes_a_report_of_the_system_s_files(
     named = str(tmp_path / path.lower()) if path.startswith("LINK") else path
     files = str(tmp_path / "link") if path == "PREFIX" else [named, named]
     ckpt = outside(home, {"test": files, "src_lang": "en", "tgt_lang": "de"}, of_run=of_run)
-    refused = "it is not a regular file" if of_run else "which is not read: only a checkpoint in"
+    refused = "it is not a regular file" if of_run else "which was not read: only a checkpoint in"
     with pytest.raises(CorpusError, match=refused):
         evaluated(home, ckpt)
 

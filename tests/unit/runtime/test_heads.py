@@ -48,7 +48,7 @@ def test_other_names_and_models_without_heads_are_refused(headed: Translator, bu
     for translator in (both, Translator(bundle_dir)):
         with pytest.raises(ConfigError, match="has none: only the bundle of one Transformer has heads"):
             translator.translate(LINES, head=NAMES[0])
-    with pytest.raises(ConfigError, match="paragraphs and head do not go together"):
+    with pytest.raises(ConfigError, match="paragraphs and head cannot be combined"):
         headed.translate(LINES, head=NAMES[0], paragraphs=True)
 
 

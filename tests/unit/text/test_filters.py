@@ -105,7 +105,7 @@ def test_letters_are_of_the_script_of_a_language(lang: str, text: str, reason: s
 
 @pytest.mark.parametrize("lang", ["", "xx", "en-Abcd", "de+fr"])
 def test_languages_without_a_script(lang: str) -> None:
-    with pytest.raises(ConfigError, match=f"data.src_lang is {re.escape(repr(lang))}, whose script is not known"):
+    with pytest.raises(ConfigError, match=f"data.src_lang is {re.escape(repr(lang))}, whose script is unknown"):
         letters_of(lang, "data.src_lang")
 
 

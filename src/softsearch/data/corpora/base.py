@@ -258,7 +258,7 @@ def refuse_unread(key: str, path: str | Path) -> None:
     """
     if isinstance(path, UnreadPath):
         raise CorpusError(
-            f"the checkpoint names {path} as its data.{key}, which is not read: only a checkpoint in its run's folder "
+            f"the checkpoint names {path} as its data.{key}, which was not read: only a checkpoint in its run's folder "
             "(RUN/checkpoints next to RUN/config.yaml) may choose files; set data=..., or test='[x.en,x.de]'"
         )
 

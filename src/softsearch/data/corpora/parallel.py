@@ -111,7 +111,7 @@ class Parallel(WeightedSource):
             prefix = Path(files)
             there = sorted(path.name for path in prefix.parent.glob(f"{glob.escape(prefix.name)}.*"))
             raise CorpusError(
-                f"data.{split}={files} needs {' and '.join(names)}, plain or with {', '.join(PACKED)}; found "
+                f"data.{split}={files} needs {' and '.join(names)}, plain or with {', '.join(PACKED)}, found "
                 f"{', '.join(there[:9]) or 'no such name'}; change data.{split}, data.src_lang or data.tgt_lang"
             )
         return src[0], tgt[0]

@@ -239,7 +239,7 @@ class Service:
         """
         glossary, served = options.glossary, self.settings.glossary or {}
         if options.glossary_bonus is not None and glossary is None:
-            raise RequestError(422, "glossary_bonus needs glossary as well; add it")
+            raise RequestError(422, "glossary_bonus needs glossary; add it")
         name = glossary if isinstance(glossary, str) else None
         if name is not None and name not in served:
             one = f"one of {', '.join(served)}" if served else "an object of terms, as this server has none with a name"

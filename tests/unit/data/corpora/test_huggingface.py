@@ -76,7 +76,7 @@ def test_what_cannot_be_read_leaves_nothing(saved: Path, tmp_path: Path) -> None
     assert not (tmp_path / "ran").exists()
     odd.mkdir()
     (odd / "train.xml").write_text("<a/>")
-    refused("odd is data of xml, expected one of arrow, csv, json, parquet, text", root=odd)
+    refused("odd is xml data, expected one of arrow, csv, json, parquet, text", root=odd)
     (odd / "train.xml").rename(odd / "train.parquet")
     refused("split train of .*odd cannot be read", root=odd)
 

@@ -90,7 +90,7 @@ def test_targets_that_differ_are_an_error(source: MultiSource, tmp_path: Path) -
 
 def test_a_line_with_the_tag_is_an_error(source: MultiSource, tmp_path: Path) -> None:
     write(tmp_path / "text.fr", [*FRENCH[:3], "une auto <and> vert", *FRENCH[4:]])
-    with pytest.raises(CorpusError, match=r"text\.fr:4 has the word <and>"):
+    with pytest.raises(CorpusError, match=r"text\.fr:4 contains <and>"):
         source.files(tmp_path / "cache")
 
 
@@ -110,7 +110,7 @@ def test_feature_vectors_are_the_first_source(source: MultiSource, tmp_path: Pat
     assert batch.src_features is not None
     assert batch.src_features.shape == (*batch.src_tokens.shape, 3)
     with pytest.raises(
-        ConfigError, match=r"data\.sources\.image is feature vectors, expected them in the first source"
+        ConfigError, match=r"data\.sources\.image is feature vectors, expected them only in the first source"
     ):
         replace(source, sources={**source.sources, "image": pictures})
     with pytest.raises(ConfigError, match=r"data\.reverse_source is for text, but a source is feature vectors"):

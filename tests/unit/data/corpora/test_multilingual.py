@@ -46,7 +46,7 @@ def test_pairs_have_weights_or_a_temperature(source: Multilingual, tmp_path: Pat
     prepared = prepare(weighted, TokenizerTrainer(vocab_size=600), tmp_path)
     assert prepared.repeats == (1, 3)
     assert replace(source, temperature=2).repeats([100, 4]) == pytest.approx([1, 5])
-    with pytest.raises(ConfigError, match=r"data.weights is \[1\], expected .* and data.pairs has 2"):
+    with pytest.raises(ConfigError, match=r"data.weights is \[1\], expected .* but data.pairs has 2"):
         replace(source, weights=[1])
 
 

@@ -264,7 +264,7 @@ def test_wrong_numbers_of_columns(tmp_path: Path) -> None:
     (tmp_path / "x.tsv").write_text("a\tb\n")
     with pytest.raises(ConfigError, match="no column 3, found 2 columns"):
         rows(tmp_path / "x.tsv", 1, 3)
-    with pytest.raises(ConfigError, match="has columns by name"):
+    with pytest.raises(ConfigError, match="has named columns"):
         rows(tmp_path / "x.jsonl", 1, 2)
 
 
