@@ -1,9 +1,11 @@
 """The pictures of docs/gallery, from the trainings of the history's small budget: make gallery
 
     python -m tests.gallery [KEY=VALUE ...]     options of softsearch history
+    python -m tests.gallery NAME=RUN ...        the attention and the beam of these runs; the first one has the beam
 
 What `make history ARGS="budget=small"` has trained is used; the rest, models that the history leaves out among them, is
-trained. Then it draws the attention of each model on one sentence, the learning curves, and the hypotheses of a search.
+trained. Then it draws the attention of each model that translates the sentence, the learning curves, and the hypotheses
+of a search.
 """
 
 import sys
@@ -46,8 +48,8 @@ KINDS = {  # panels of the learning curves
     LANGUAGE_MODELS: ("ngram", "feed_forward_lm", "rnnlm"),
 }
 PAIR = (
-    "thursday october the seventh nineteen sixty-five at five in the morning",
-    "donnerstag der siebte oktober neunzehnhundertfünfundsechzig um fünf uhr morgens",
+    "thursday october the seventh nineteen sixty-five at five seventeen in the morning",
+    "donnerstag der siebte oktober neunzehnhundertfünfundsechzig um fünf uhr siebzehn morgens",
 )
 BEAM = 4
 OTHER_DATA = {"show_attend_tell": ("data=shapes", "data.val_size=60", "data.test_size=400")}  # which reads no text
@@ -68,15 +70,19 @@ def train(arguments: Sequence[str]) -> dict[str, Path]:
 
 
 def draw_attention(systems: Mapping[str, System], path: Path) -> list[str]:
-    """Draws the attention of each model that has any, on the same sentence; returns their names."""
+    """Draws the attention of each model that has any and translates the sentence; returns their names."""
     maps = {}
     for name, system in systems.items():
+        source, target = system.tokenizers
+        best = BeamSearch(beam=BEAM)(system.step_fn, [source.encode(PAIR[0])])[0][0]
+        if target.decode(best.tokens) != PAIR[1]:
+            continue
         pair = ([Sentence(t.encode(line), line)] for t, line in zip(system.tokenizers, PAIR, strict=True))
         if alignments := align(system.step_fn, system.tokenizers, *pair, units="words"):
             maps[name] = alignments[0]
     with style():
-        figure = Figure(figsize=(3.1 * min(4, len(maps)), 2.9 * -(-len(maps) // 4)), layout="constrained")
-        places = np.ravel(figure.subplots(-(-len(maps) // 4), min(4, len(maps)), squeeze=False))
+        figure = Figure(figsize=(4.2 * min(3, len(maps)), 3.8 * -(-len(maps) // 3)), layout="constrained")
+        places = np.ravel(figure.subplots(-(-len(maps) // 3), min(3, len(maps)), squeeze=False))
         for axes, (name, (src, tgt, weights)) in zip(places, maps.items(), strict=False):
             words = [word if len(word) < 16 else f"{word[:14]}…" for word in tgt]
             draw_heatmap(axes, src, words, weights, name, size=7)
@@ -166,8 +172,14 @@ def _row_of(tokens: Sequence[int], choices: Choices) -> int:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Trains and draws."""
+    """Trains and draws, or draws runs of one's own."""
     register_resolvers()
+    named = [argument.partition("=")[::2] for argument in arguments]
+    if named and all(Path(folder, "checkpoints").is_dir() for _, folder in named):
+        trained = {name.replace("_", " "): open_systems(folder, None, None)[0] for name, folder in named}
+        print("attention:", *draw_attention(trained, FOLDER / "attention.png"), sep="\n  ")
+        print(draw_beam(next(iter(trained.values())), FOLDER / "beam.png"))
+        return
     folders = train(arguments)
     of_text = [name for name in folders if name not in (*OTHER_DATA, *KINDS[LANGUAGE_MODELS])]
     systems = {name: open_systems(str(folders[name]), None, None)[0] for name in of_text}
