@@ -110,6 +110,7 @@ class _Element:
     is_copied: bool  # is not translated
     is_closed: bool = False
     has_text: bool = False  # outside its inner elements
+    is_empty: bool = True  # without text, white space and line breaks, also in inner elements
     lines: int = 0  # texts with line ends inside it
     inner: "list[_Element]" = field(default_factory=list)  # direct children
 
@@ -218,6 +219,7 @@ class MarkupReader:
                 self._add(_Token("kept" if is_foreign else "text", raw, is_line_end=is_line_end))
                 for element in self._open[-1:]:
                     element.has_text |= not is_blank(raw)
+                    element.is_empty = False
                     element.lines += "\n" in raw
                 for element in reversed(self._open) if is_line_end else ():
                     if element.is_block:
@@ -233,6 +235,7 @@ class MarkupReader:
         for around in self._open[-1:]:
             around.inner.append(element)
             around.is_block |= element.is_block
+            around.is_empty &= name != "br"
         self._add(_Token("point" if is_empty else "open", raw, element))
         if not is_empty:
             self._open.append(element)
@@ -267,7 +270,8 @@ class MarkupReader:
         for around in self._open[-1:]:
             around.has_text |= is_point and element.has_text
             around.is_block |= element.is_block
-        if element.is_copied:
+            around.is_empty &= element.is_empty
+        if element.is_copied or (element.is_closed and element.is_empty and not element.is_block):
             copied = self._tokens[element.index :]
             has_text = element.name not in _COPIED and any(each.kind in ("text", "kept") for each in copied)
             raw = "".join(each.raw for each in copied)

@@ -90,6 +90,7 @@ def _aligned(source: str, target: str, links: str) -> Translation:
         ("the <img> red house .", "la maison <img>rouge."),
         ("the red house<sup/> .", "la maison<sup/> rouge."),
         ("the red<b></b> house <hr/>", "la maison rouge<b></b>. <hr/>"),
+        ("<i class='x'></i> the red house . <a><img></a>", "<i class='x'></i> la maison rouge. <a><img></a>"),
         ("<i>the <br>red</i> house .", "la maison <i><br>rouge</i>."),
         ("the red <k translate=no>x</k> house .", "la <k translate=no>x</k> maison rouge."),
         ("<u>the</u> <b>red</b> <b>house</b> <u>.</u>", "<u>la</u> <b>maison</b> <b>rouge</b><u>.</u>"),
