@@ -134,9 +134,9 @@ class _Recorder:
             fates[index] = KEPT if goes_on else CUT_OFF if row in cut_off else STOPPED
         fates |= {step.index(end.row, EOS): ENDED for end in ends if not end.truncated}
         step.fill(fates)
-        best = [index for index in step.best if index not in fates]
-        shown = [index for index in best if step.allowed[index]][: min(batch.options.beam, _MOST)]
-        on_path = [index for index in best if self._on_path(step, index)]
+        best = step.best[~np.isin(step.best, [*fates])]
+        shown = best[step.allowed[best]][: min(batch.options.beam, _MOST)].tolist()
+        on_path = [index for index in best.tolist() if self._on_path(step, index)] if self.path else []
         for index in dict.fromkeys(shown + on_path + step.better_forbidden(fates)):
             fates[index] = FELL_OUT if step.allowed[index] else FORBIDDEN
         numbers, found = {}, []
@@ -226,7 +226,7 @@ class _Step:
         self.bonus = self._bonus(survivors, size)
         self.ranking = self.totals + self.bonus
         order = np.argsort(-self.ranking, kind="stable")
-        self.best: list[int] = order[np.isfinite(self.ranking[order])].tolist()
+        self.best = order[np.isfinite(self.ranking[order])]
 
     def index(self, row: int, token: int) -> int:
         """The index of the continuation of a row by a token."""
@@ -247,13 +247,15 @@ class _Step:
     def fill(self, fates: dict[int, str]) -> None:
         """Adds the continuations that groups with enough ended hypotheses would have kept."""
         going = {int(self._groups[index]) for index in self.survivors.values()}
-        for group in {int(self._groups[index]) for index in self.best} - going:
-            fates |= dict.fromkeys([i for i in self._of(group) if self.tokens[i] != EOS][: self._size], STOPPED)
+        for group in {*np.unique(self._groups[self.best]).tolist()} - going:
+            of_group = self._of(group)
+            fates |= dict.fromkeys(of_group[self.tokens[of_group] != EOS][: self._size].tolist(), STOPPED)
 
     def better_forbidden(self, fates: dict[int, str]) -> list[int]:
         """The forbidden continuations that would otherwise have survived."""
         least = min((self.ranking[i] for i, fate in fates.items() if fate in _STAYED), default=-np.inf)
-        return [i for i in self.best if not self.allowed[i] and self.ranking[i] > least][:_MOST]
+        found: list[int] = self.best[~self.allowed[self.best] & (self.ranking[self.best] > least)][:_MOST].tolist()
+        return found
 
     def behind(self, index: int, fates: dict[int, str]) -> float:
         """The nats by which a continuation ranks below the last one of its group that survived.
@@ -262,11 +264,11 @@ class _Step:
         """
         group = int(self._groups[index])
         if self.tokens[index] == EOS:
-            last = self._of(group)[: self._size][-1:]
+            last = self._of(group)[: self._size][-1:].tolist()
         else:
             last = [i for i, fate in fates.items() if fate in _STAYED and self._groups[i] == group]
         return float(min((self.ranking[i] for i in last), default=self.ranking[index]) - self.ranking[index])
 
-    def _of(self, group: int) -> list[int]:
+    def _of(self, group: int) -> NDArray[np.int64]:
         """The allowed continuations of a group's hypotheses, best first."""
-        return [index for index in self.best if self.allowed[index] and self._groups[index] == group]
+        return self.best[self.allowed[self.best] & (self._groups[self.best] == group)]
