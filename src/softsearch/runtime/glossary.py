@@ -8,14 +8,18 @@ case; ``part`` also matches inside longer words.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Annotated, NamedTuple, NoReturn
+from unicodedata import category
 
-from softsearch.errors import CorpusError
+from softsearch.errors import ConfigError, CorpusError
+from softsearch.ranges import Range
+from softsearch.search.options import check_option
 from softsearch.search.terms import Term, joins
-from softsearch.text.corpus import read_lines
+from softsearch.text.corpus import is_blank, read_lines
 from softsearch.text.keep import Keep, Kept
 
 KINDS = ("word", "case", "part")
+MAX_BONUS = 1000  # nats
 
 
 class Glossary:
@@ -40,8 +44,12 @@ class Glossary:
             kind = rest[0] if rest else "word"
             if kind not in KINDS:
                 self._refuse(number, f"the kind {kind!r:.40}", row)
-            source = " ".join(source.split())
-            if not (source and target.replace("|", "").strip()) or not (source + target).isprintable():
+            try:
+                source, translations = " ".join(source.split()), target.replace("|", " ").strip()
+            except (AttributeError, TypeError):
+                self._refuse(number, "something other than text", row)
+            is_plain = bool(source and translations) and (source + target).isprintable()
+            if not (is_plain or (_is_text(source) and _is_text(target.replace("|", "")))):
                 self._refuse(number, "an empty term or a control character", row)
             key = source if kind == "case" else source.casefold()
             if self._targets[kind].setdefault(key, target) != target:
@@ -53,8 +61,8 @@ class Glossary:
 
     def _refuse(self, number: int, found: str, row: Sequence[str]) -> NoReturn:
         raise CorpusError(
-            f"{self.origin}:{number} has {found} in {'<TAB>'.join(row)!r:.80}; expected a source term, a tab, its "
-            f"translation or several separated by |, and optionally a tab and one of {', '.join(KINDS)}"
+            f"{self.origin}:{number} has {found} in {'<TAB>'.join(map(str, row))!r:.80}; expected a source term, a "
+            f"tab, its translation or several separated by |, and optionally a tab and one of {', '.join(KINDS)}"
         )
 
     def find(self, text: str) -> list[Term]:
@@ -89,7 +97,12 @@ class Glossary:
     def _term(self, kind: str, source: str, count: int) -> Term:
         target = self._targets[kind][self._key(kind, source)]
         alternatives = (" ".join(each.split()) for each in target.split("|"))
-        return Term(tuple(each for each in alternatives if each), count, kind != "part", source)
+        return Term(tuple(each for each in alternatives if not is_blank(each)), count, kind != "part", source)
+
+
+def _is_text(text: str) -> bool:
+    """Whether a text is not blank and has no control characters; joiners, soft hyphens and any spaces are text."""
+    return not is_blank(text) and all(each.isprintable() or category(each) in ("Cf", "Zs") for each in text)
 
 
 GlossaryLike = Glossary | Mapping[str, str] | Path | str
@@ -100,11 +113,17 @@ def open_glossary(glossary: GlossaryLike) -> Glossary:
 
     Raises:
         CorpusError: the file cannot be read, or a term is wrong.
+        ConfigError: it is something else.
     """
     if isinstance(glossary, Glossary):
         return glossary
     if isinstance(glossary, Mapping):
         return Glossary(glossary.items())
+    if not isinstance(glossary, Path | str):
+        raise ConfigError(
+            f"glossary is {glossary!r:.60} ({type(glossary).__name__}), expected a file, translations by term "
+            "({'term': 'translation'}), or a Glossary"
+        )
     lines = read_lines(Path(glossary))
     return Glossary((line.split("\t") if line.strip() else () for line in lines), str(glossary))
 
@@ -150,7 +169,11 @@ def with_control(
 
     Raises:
         CorpusError: the file of the glossary cannot be read, or a term is wrong.
+        ConfigError: one of them is something else.
     """
+    check_option("glossary_bonus", bonus, Annotated[float, Range(0, MAX_BONUS)] | None)
+    if not isinstance(keep, Keep | None):
+        raise ConfigError(f"keep is {keep!r:.60} ({type(keep).__name__}), expected Keep([PATTERN, ...])")
     old = control or Control()
     changed = Control(
         glossary=old.glossary if glossary is None else open_glossary(glossary),

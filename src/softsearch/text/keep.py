@@ -42,6 +42,9 @@ class Keep:
     """
 
     def __init__(self, patterns: Sequence[str] = (), *, usual: bool = False) -> None:
+        given: object = patterns
+        if not isinstance(given, list | tuple) or not all(isinstance(each, str) for each in given):
+            raise ConfigError(f"keep is {patterns!r:.80}, expected a list of regular expressions, as Keep([PATTERN])")
         self._patterns = []
         for pattern in (*patterns, *(_USUAL if usual else ())):
             if len(pattern) > MAX_PATTERN:

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,6 +40,20 @@ def test_a_bonus_prefers_the_terms(translator: Translator, bundle_dir: Path) -> 
 def test_other_searches_are_refused(translator: Translator) -> None:
     with pytest.raises(ConfigError, match="a glossary needs beam or greedy search, found Sampling"):
         translator.translate(LINES, search="sample", glossary=TERMS)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"glossary_bonus": -1.0}, "glossary_bonus is -1.0, expected a number of at least 0 and at most 1000"),
+        ({"glossary_bonus": float("nan")}, "glossary_bonus is nan"),
+        ({"glossary_bonus": "2"}, "glossary_bonus is '2'"),
+        ({"keep": ["x"]}, r"keep is \['x'\] \(list\), expected Keep\(\[PATTERN, \.\.\.\]\)"),
+    ],
+)
+def test_wrong_options_are_refused(translator: Translator, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        translator.translate(LINES, glossary=TERMS, **options)
 
 
 def test_the_command_reads_a_file_and_tells_what_is_missing(

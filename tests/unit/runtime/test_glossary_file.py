@@ -1,10 +1,11 @@
 """Glossaries: what is read of files, and which terms are found in sentences."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from softsearch.errors import CorpusError
+from softsearch.errors import ConfigError, CorpusError
 from softsearch.runtime.glossary import Glossary, open_glossary
 from softsearch.search.terms import Term, joins
 
@@ -63,6 +64,28 @@ def test_a_wrong_line_is_named(tmp_path: Path, line: str, message: str) -> None:
     with pytest.raises(CorpusError) as error:
         open_glossary(path)
     assert f"{path}:{message}" in str(error.value)
+
+
+def test_joiners_and_other_spaces_are_text() -> None:
+    terms = {"Fi\u200cle": "Datei\u00a0neu", "the\u00a0house": "\U0001f468\u200d\U0001f469|Ak\u00adte"}
+    (file, house) = open_glossary(terms).find("fi\u200cle the house")
+    assert file.alternatives == ("Datei neu",)
+    assert house.alternatives == ("\U0001f468\u200d\U0001f469", "Ak\u00adte")
+    for text in ("\u200b", "a\u2028b", "a\ud800", "a\ue000"):
+        with pytest.raises(CorpusError, match="has an empty term or a control character"):
+            open_glossary({"file": text})
+
+
+@pytest.mark.parametrize("wrong", [3, [("a", "b")], b"x", True])
+def test_what_is_not_a_glossary_is_refused(wrong: Any) -> None:
+    with pytest.raises(ConfigError, match=r"glossary is .* expected a file, translations by term"):
+        open_glossary(wrong)
+
+
+@pytest.mark.parametrize(("source", "target"), [("a", None), ("a", 3), ("a", ["b"]), (("a",), "b"), ("a", b"b")])
+def test_terms_are_text(source: Any, target: Any) -> None:
+    with pytest.raises(CorpusError, match="1 has something other than text in"):
+        open_glossary({source: target})
 
 
 def test_letters_join_and_words_of_unspaced_scripts_do_not() -> None:

@@ -1,6 +1,7 @@
 """Text to keep: what patterns find, and patterns that are refused."""
 
 import time
+from typing import Any
 
 import pytest
 
@@ -43,6 +44,12 @@ def test_patterns_are_regular_expressions_and_the_longest_counts() -> None:
 def test_a_wrong_pattern_is_refused(pattern: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         Keep([pattern])
+
+
+@pytest.mark.parametrize("patterns", [r"\d+", [3], None])
+def test_patterns_are_a_list_of_text(patterns: Any) -> None:
+    with pytest.raises(ConfigError, match="expected a list of regular expressions"):
+        Keep(patterns)
 
 
 def test_a_pattern_that_takes_for_ever_is_refused() -> None:
