@@ -1,12 +1,13 @@
 """Translation of markup: each segment's text is translated, and attention shows where its tags belong."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 from unicodedata import normalize
 
 import numpy as np
+import regex
 from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError
@@ -20,6 +21,7 @@ Spans = NDArray[np.int64]  # [spans, 2]
 Weights = NDArray[np.float64]
 _SPACE = "\u2581"
 _TILT = 1e-3  # a word in another part of the sentence weighs this much less, so order breaks ties
+_COPIED = regex.compile(r"[\p{L}\p{N}]\S*[\p{L}\p{N}]")
 _FAR = 16  # characters that may be skipped where two texts differ
 
 
@@ -138,7 +140,7 @@ def _places(segment: Segment, target: str, pairs: Sequence[_Pair]) -> list[Span]
     An element gets the run of words that attend to its text with the greatest sum of weights above one half, or else
     the single word that does so most; a point gets the place before, or after, the word that attends to its neighbour.
     """
-    words = [match.span() for match in WORD.finditer(target)]
+    words, copied = _words(segment, target)
     sources = [match.span() for match in WORD.finditer(segment.text)]
     is_element = [bool(segment.text[node.begin : node.end].strip()) for node in segment.nodes]
     anchors = [
@@ -146,6 +148,8 @@ def _places(segment: Segment, target: str, pairs: Sequence[_Pair]) -> list[Span]
         for node, has_text in zip(segment.nodes, is_element, strict=True)
     ]
     weights = _weights(pairs, words, anchors)
+    for index, at in copied.items():
+        weights[index] = [begin <= at < end for begin, end, _ in anchors]
     runs: list[Span] = [(0, 0)] * len(anchors)
     places: list[Span] = [(0, 0)] * len(anchors)
     *children, outermost = segment.children()
@@ -163,6 +167,22 @@ def _places(segment: Segment, target: str, pairs: Sequence[_Pair]) -> list[Span]
                     at = _outside(word[anchors[index][2]], taken, behind=anchors[index][2])
                 places[index] = at, at
     return places
+
+
+def _words(segment: Segment, target: str) -> tuple[list[Span], dict[int, int]]:
+    """The words of a translation, and where those that are copied stand in the source, by index.
+
+    What is copied from inside the same tags, as an address is, is one word, and belongs where it stood.
+    """
+    words, found = [match.span() for match in WORD.finditer(target)], dict[Span, int]()
+    edges = sorted({edge for node in segment.nodes for edge in node[2:4]})
+    for match in _COPIED.finditer(target):
+        at, end = segment.text.find(match[0]), segment.text.find(match[0]) + len(match[0])
+        first, last = (bisect_left(words, place, key=lambda word: word[0]) for place in match.span())
+        is_there_once = at >= 0 and segment.text.find(match[0], at + 1) < 0
+        if is_there_once and last - first > 1 and bisect_right(edges, at) == bisect_left(edges, end):
+            words[first:last], found[match.span()] = [match.span()], at
+    return words, {index: found[word] for index, word in enumerate(words) if word in found}
 
 
 def _neighbour(segment: Segment, node: Node, words: Sequence[Span]) -> tuple[int, int, bool]:

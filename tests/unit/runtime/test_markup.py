@@ -104,6 +104,15 @@ def test_elements_are_around_the_words_that_attend_to_them(markup: str, wanted: 
     assert read.join([translation]).text == wanted
 
 
+def test_copied_text_stays_whole_and_in_its_tags() -> None:
+    source = "see <a>http://x.y/z.html</a> or <b>a</b>.txt and <i>b</i>."
+    (read,) = read_markup([source], 1, lambda _: "", None)
+    pieces = "\u2581see \u2581http :// x . y / z . html \u2581or \u2581a . txt \u2581and \u2581b ."
+    target = "\u2581b \u2581siehe \u2581http :// x . y / z . html \u2581a . txt"
+    found = read.join([_aligned(pieces, target, "15-0 0-1 0-2 0-3 0-4 9-10 11-11 12-12 13-13")]).text
+    assert found == "<i>b</i> siehe <a>http://x.y/z.html</a> <b>a</b>.txt"
+
+
 def test_pieces_are_found_in_normalised_text() -> None:
     spans = piece_spans(["\u2581he", "llo", "<unk>", "\u2581w", "<unk>", "</s>"], "Hello \u65e5\u672c \uff37\u65e5")
     assert spans.tolist() == [[0, 2], [2, 5], [5, 9], [9, 10], [10, 11], [0, 0]]
