@@ -30,7 +30,7 @@ def test_pieces_take_the_vector_of_their_name(tmp_path: Path, header: str, end: 
     taken = {"\u2581cat": [1, 2, 3], "cat": [1, 2, 3], "\u2581Haus": [-0.4, 0.5, 6], "\u2581": [0, 0, 1]}
     expected = np.array([taken.get(piece, [9, 9, 9]) for piece in PIECES], dtype=np.float32)
     np.testing.assert_array_equal(matrix, expected)
-    assert summary.endswith("vectors.txt: 4 of 6 pieces found among 4 (2 as they are, 2 without the space mark)")
+    assert summary.endswith("vectors.txt: 4 of 6 pieces found among 4 (2 exactly, 2 without the space mark)")
 
 
 @pytest.mark.parametrize("lines", [("cat 1 1 1", "\u2581cat 2 2 2"), ("\u2581cat 2 2 2", "cat 1 1 1")])
@@ -38,7 +38,7 @@ def test_the_exact_name_takes_precedence_wherever_it_stands(tmp_path: Path, line
     matrix, summary = fill(tmp_path, "\n".join(lines))
     assert matrix[PIECES.index("\u2581cat")].tolist() == [2, 2, 2]
     assert matrix[PIECES.index("cat")].tolist() == [1, 1, 1]
-    assert "(2 as they are, 0 without the space mark)" in summary
+    assert "(2 exactly, 0 without the space mark)" in summary
 
 
 def test_special_pieces_are_no_words(tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ WRONG: list[tuple[dict[str, Any], bytes | None, type[Exception], str]] = [
         r"a list with 'a\\t1', expected one word per line",
     ),
     ({"vocabulary": "x", "kind": "word"}, b"7 a\n5 b\n", ConfigError, "a list with '7 a', expected one word per line"),
-    ({"vocabulary": "x", "kind": "char"}, b"ab\n", ConfigError, "a list with 'ab', expected one char a line"),
+    ({"vocabulary": "x", "kind": "char"}, b"ab\n", ConfigError, "a list with 'ab', expected one char per line"),
     ({"vocabulary": "x", "kind": "word"}, b"\n", ConfigError, "is empty, expected one word"),
     ({"vocabulary": "x", "kind": "word"}, b"\xff\n", CorpusError, "x:1:1 is not UTF-8"),
     ({"vocabulary": "x", "model": "y"}, b"a\n", ConfigError, "are both set"),

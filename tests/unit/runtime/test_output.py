@@ -68,6 +68,6 @@ def test_translations_and_alignments_need_two_files(bundle_dir: Path, tmp_path: 
     (tmp_path / "link").symlink_to("out")
     (tmp_path / "in").write_text("one\n")
     files = Files((tmp_path / "in",), tmp_path / "out", tmp_path / other)
-    with pytest.raises(InputError, match="named for the translations and for the alignments; give --alignments"):
+    with pytest.raises(InputError, match="given for the translations and for the alignments; give --alignments"):
         translate_stream(Translator(bundle_dir, threads=1), files)
     assert (tmp_path / "out").read_text() == "older\n"
