@@ -47,15 +47,15 @@ def test_a_choice_is_explained_with_the_comments_of_its_files() -> None:
     assert "arXiv:1706.03762" in text
     for line in (
         r"model.encoder +TransformerEncoder",  # its class
-        r"model.encoder.num_layers=2 +layers on top of each other",  # as typed
-        r"model.encoder.activation=relu\s+gelu, swish",
-        r"model.embeddings.tie=all +none; output: target = output matrix;",
+        r"model.encoder.num_layers=2 +number of layers",  # as typed
+        r"model.encoder.activation=relu\s+or gelu, swish",
+        r"model.embeddings.tie=all +shared matrices: none; output: target",
     ):
         assert re.search(f"^  {line}", text, re.MULTILINE), line
     assert "model/attention" not in text
-    assert re.search(r"^  model.decoder.alignment_layer=-1\s+whose attention", text, re.MULTILINE)  # resolved
+    assert re.search(r"^  model.decoder.alignment_layer=-1\s+layer whose attention", text, re.MULTILINE)  # resolved
     text = said("train", "model=gao2020", "method=guided_alignment")
-    assert re.search(r"^  model.decoder.alignment_layer=-2\s+whose attention", text, re.MULTILINE)
+    assert re.search(r"^  model.decoder.alignment_layer=-2\s+layer whose attention", text, re.MULTILINE)
     assert "${" not in text
     text = said("train", "model=nematus")
     assert re.search(r"^  model.decoder.initial_state +MeanState: s_0 = tanh\(", text, re.MULTILINE)  # of _target_
@@ -78,7 +78,7 @@ def test_a_docstring_explains_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_group_lists_its_choices_and_a_key_its_section() -> None:
     assert re.search(r"^  plateau +\S", said("train", "scheduler"), re.MULTILINE)
     assert said("evaluate", "guard").count("\n") >= 2
-    assert "of the optimizer" in said("train", "trainer.max_steps")
+    assert "optimizer steps" in said("train", "trainer.max_steps")
     assert "model=transformer_tiny" in said("train", "experiment=wu2021")
     assert "hydra.launcher.n_jobs=2" in said("train", "launcher=joblib")
     assert {"metric=chrf", "metric=ter"} <= {*said("train", "metric=[chrf,ter]").splitlines()}
