@@ -165,7 +165,7 @@ print(json.dumps(answers))
     assert "there is no config key 'longer'; did you mean 'longest'?" in misspelt
     with pytest.raises(ConfigError, match=r"command\.py exists"):
         make("command", "words")
-    with pytest.raises(ConfigError, match="softsearch has a command demo"):
+    with pytest.raises(ConfigError, match="softsearch already has a command demo"):
         make("command", "demo")
 
 

@@ -12,11 +12,13 @@ def average(options: Average) -> None:
     """Averages the newest checkpoints of ``run``, or those named by ``ckpt``, and writes a checkpoint.
 
     Raises:
-        SoftsearchError: an option is wrong, or a checkpoint cannot be read or has other weights than the rest.
+        SoftsearchError: an option is wrong, a checkpoint cannot be read, or its weights do not match the others.
     """
     run, ckpt, out = options.run, options.ckpt, options.out
     if (run is None) == (ckpt is None):
-        raise ConfigError(f"run={run} and ckpt={ckpt}: expected one of the two; set run=RUN or ckpt='[a.ckpt,b.ckpt]'")
+        raise ConfigError(
+            f"run={run} and ckpt={ckpt}: expected exactly one of them; set run=RUN or ckpt='[a.ckpt,b.ckpt]'"
+        )
     if run is not None:
         paths = newest_steps(run / "checkpoints", options.last)
         out = out or run / "checkpoints" / "average.ckpt"

@@ -1,4 +1,4 @@
-"""``softsearch cache``: the prepared data and downloads in the cache, listed, measured and removed."""
+"""``softsearch cache``: lists and removes prepared data and downloads."""
 
 import argparse
 import os
@@ -16,12 +16,12 @@ from softsearch.errors import ConfigError, SoftsearchError, printable
 from softsearch.text.plain_values import read_json
 from softsearch.text.tokenizer import SentencePieceTokenizer
 
-REPORT = "report.json"  # of what was prepared
+REPORT = "report.json"  # describes prepared data
 _DAY = 86_400.0
 
 
 class Entry(NamedTuple):
-    """A folder or a downloaded file."""
+    """A folder of prepared data or a downloaded file."""
 
     path: Path
     size: int  # bytes
@@ -29,7 +29,7 @@ class Entry(NamedTuple):
 
 
 def cache_folder() -> Path:
-    """The folder of the cache: SOFTSEARCH_CACHE or ``~/.cache/softsearch``.
+    """Returns the cache folder: SOFTSEARCH_CACHE or ``~/.cache/softsearch``.
 
     Raises:
         ConfigError: there is no home folder.
@@ -37,17 +37,15 @@ def cache_folder() -> Path:
     try:
         return Path(os.environ.get("SOFTSEARCH_CACHE") or "~/.cache/softsearch").expanduser()
     except RuntimeError as error:  # a user without a home
-        raise ConfigError(f"the cache has no folder ({error}); set SOFTSEARCH_CACHE=FOLDER") from error
+        raise ConfigError(f"there is no folder for the cache ({error}); set SOFTSEARCH_CACHE=FOLDER") from error
 
 
 def entries(folder: Path) -> Iterator[Entry]:
-    """What is known to be of the cache, by an index or by the name of a download; nothing else is listed or removed."""
+    """Yields what belongs to the cache, by an index or by the name of a download; nothing else is listed or removed."""
     made = [index.parent for pattern in ("*", "*/*") for index in folder.glob(f"{pattern}/{INDEX}")]
     downloads = (path for path in folder.glob("downloads/*") if re.fullmatch("[0-9a-f]{64}", path.name))
     found, real = [*made, *downloads, *folder.glob("multi30k/*.gz")], folder.resolve()
-    for path in sorted(
-        path for path in found if path.resolve() == real / path.relative_to(folder)
-    ):  # not through links
+    for path in sorted(path for path in found if path.resolve() == real / path.relative_to(folder)):  # no links
         size = sum(file.stat().st_size for file in (path, *path.rglob("*")) if file.is_file())
         yield Entry(path, size, (time.time() - path.stat().st_mtime) / _DAY)
 
@@ -55,12 +53,12 @@ def entries(folder: Path) -> Iterator[Entry]:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``softsearch cache``."""
     parser.description = (
-        "List what training has prepared and downloaded, with sizes and ages, or remove it; it is made again when it "
-        "is needed. SOFTSEARCH_CACHE names another folder."
+        "List prepared data and downloads with sizes and ages, or remove them; training creates them again when it "
+        "needs them. SOFTSEARCH_CACHE sets another folder."
     )
     parser.add_argument("do", nargs="?", choices=("list", "clear"), default="list")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="beginnings of names (default: all)")
-    parser.add_argument("--older", type=float, default=0.0, metavar="DAYS", help="only what was made before that")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="the start of a name (default: all)")
+    parser.add_argument("--older", type=float, default=0.0, metavar="DAYS", help="only entries older than this")
     parser.add_argument("--yes", action="store_true", help="clear without asking")
 
 
@@ -68,7 +66,7 @@ def cache(options: argparse.Namespace) -> None:
     """Lists the cache, or removes entries of it.
 
     Raises:
-        ConfigError: there is no such entry, or nobody to ask.
+        ConfigError: there is no such entry, or no terminal to ask at.
         SoftsearchError: an entry cannot be read or removed.
     """
     try:
@@ -77,12 +75,12 @@ def cache(options: argparse.Namespace) -> None:
         raise
     except OSError as error:
         raise SoftsearchError(
-            f"{error.filename}: {error.strerror}; change its permissions, or remove it by hand"
+            f"{error.filename}: {error.strerror}; change its permissions, or remove it yourself"
         ) from error
 
 
 def _content(entry: Entry) -> str:
-    """What an entry is, in words."""
+    """Describes an entry in words."""
     if entry.path.parent.name == "downloads":
         return "a download"
     try:
@@ -103,7 +101,7 @@ def _carry_out(options: argparse.Namespace) -> None:
     found = [e for e in entries(folder) if e.days >= options.older and str(e.path).startswith(begins)]
     if options.names and not found:
         raise ConfigError(
-            f"{folder} has nothing that begins with {' or '.join(options.names)}; softsearch cache lists it"
+            f"{folder} has no entry that starts with {' or '.join(options.names)}; type softsearch cache to list them"
         )
     names = [printable(entry.path.relative_to(folder).as_posix()) for entry in found]
     width = max(map(len, ["name", *names]))
@@ -119,7 +117,7 @@ def _carry_out(options: argparse.Namespace) -> None:
         return
     if not options.yes:
         if not sys.stdin.isatty():
-            raise ConfigError("clear asks before it removes, and nobody is at a terminal; add --yes")
+            raise ConfigError("clear asks before removing anything, but there is no terminal; add --yes")
         print("remove them? [y/N] ", end="", flush=True)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             return

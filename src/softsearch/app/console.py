@@ -1,6 +1,6 @@
 """Console output of commands: text, tables, a progress bar and the log.
 
-What is written there may come from files of others, so that it is made printable (:func:`softsearch.errors.printable`).
+The text may come from other people's files, so it is made printable (:func:`softsearch.errors.printable`).
 """
 
 import logging
@@ -19,20 +19,20 @@ from softsearch.errors import printable
 
 class _Printable(Console):
     def render_str(self, text: str, **options: Any) -> Text:
-        """A console that escapes all text, in tables too."""
+        """A console that makes all text printable, also in tables."""
         return super().render_str(printable(text, keep="\n\t"), **options)
 
 
 class PrintableFormatter(logging.Formatter):
-    """Formats records of the log, which configs/hydra/job_logging names."""
+    """Formats log records as printable text; named in configs/hydra/job_logging."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as printable text."""
+        """Returns a record as printable text."""
         return printable(super().format(record), keep="\n\t")
 
 
 def plain_console(*, stderr: bool = False, width: int | None = None) -> Console:
-    """Prints text as it is, in tables too: a folder named ``[red]`` or ``:ok:`` is neither markup nor an emoji."""
+    """Returns a console without markup or emojis: a folder may be named ``[red]`` or ``:ok:``."""
     return _Printable(stderr=stderr, width=width, markup=False, emoji=False)
 
 
@@ -44,7 +44,7 @@ def echo(text: str) -> None:
 def print_rows(
     columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None, *, numbers: int = 0
 ) -> None:
-    """Prints a table, whose last columns are ``numbers``, which are not folded; piped into a file, nothing is."""
+    """Prints a table whose last columns are ``numbers``, which are never folded; in a file, nothing is folded."""
     table = Table(title=title)
     for index, name in enumerate(columns, 1 - len(columns)):
         if -index < numbers:
@@ -59,7 +59,7 @@ def print_rows(
 
 @contextmanager
 def progress(name: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Shows a progress bar on a terminal, or the time if ``total`` is None; yields a function that advances it."""
+    """Shows a progress bar on a terminal, or the elapsed time if ``total`` is None; yields a function to advance it."""
     console = plain_console(stderr=True)
     columns = Progress.get_default_columns() if total is not None else ("{task.description}", TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:

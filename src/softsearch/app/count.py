@@ -1,4 +1,4 @@
-"""``count``: a language model that is counted from the training text instead of trained."""
+"""``count``: a language model from counts of the training text instead of training."""
 
 import math
 
@@ -23,10 +23,10 @@ from softsearch.training.checkpoints.folder import BEST, LAST, save_weights
 
 
 def count(config: DictConfig) -> None:
-    """Counts a model and tests it; the run's folder is as that of ``train``, whose options it takes.
+    """Counts a model and tests it, with the options and the run folder of ``train``.
 
     Raises:
-        SoftsearchError: something is wrong with the config or the data, or the model is trained.
+        SoftsearchError: something is wrong with the config or the data, or the model has to be trained.
     """
     options, record = read_options(config, CountNGrams), recorded(config)
     check_folder(options)
@@ -34,7 +34,7 @@ def count(config: DictConfig) -> None:
     if not isinstance(decoder, CountedDecoder):
         raise ConfigError(
             f"{type(decoder).__name__} is trained, not counted; type "
-            f"{shell_command(('softsearch', 'train', *typed_options()))}, or leave model and experiment out"
+            f"{shell_command(('softsearch', 'train', *typed_options()))}, or remove model and experiment"
         )
     metrics, make_search, make_data = build_metrics(options.metric), search_maker(options.search), data_maker(options)
     start = Fresh(options)

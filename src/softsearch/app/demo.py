@@ -1,4 +1,4 @@
-"""The demo: train, evaluate, export and translate on the generated corpus, in 2 minutes."""
+"""The demo: trains, evaluates, exports and translates on the generated corpus, in 2 minutes."""
 
 import os
 import shlex
@@ -25,7 +25,7 @@ LINES = (
     "one two three",
     "ten",
 )
-RESULTS = {  # key in metrics.json: description and format; "" for three digits
+RESULTS = {  # key in metrics.json -> description and format; "" means three digits
     "test/exact_match": ("held-out sentences exactly right", ".1%"),
     "test/bleu": ("BLEU", ".1f"),
     "test/chrf": ("chrF", ".1f"),
@@ -37,13 +37,13 @@ console = plain_console()
 
 
 def demo() -> int:
-    """Runs every command as a user would type it, until one fails; writes below the current folder."""
+    """Runs every command as a user would type it, until one fails; writes to the current folder."""
     shutil.rmtree(RUN, ignore_errors=True)
     checkpoint, examples = RUN / "checkpoints" / "best.ckpt", RUN / "examples.txt"
     _run("train", "experiment=demo", f"hydra.run.dir={RUN}")
     gold = Spellout().files(Path(OmegaConf.load(RUN / "config.yaml").cache_dir))["test"][0].with_suffix(".links")
     aligned = (f"gold={gold}", "alignments=true")
-    # The generator's sentences differ in a word or two, so that near twins say nothing here.
+    # Generated sentences differ in a word or two, so near-duplicates mean nothing here.
     _run("evaluate", f"ckpt={checkpoint}", *aligned, "overlap=false", f"hydra.run.dir={RUN / 'evaluate'}")
     _run("export", f"ckpt={checkpoint}", f"out={BUNDLE}", "overwrite=true")
     _run("verify", str(BUNDLE))
@@ -59,20 +59,20 @@ def demo() -> int:
     print_rows(("result", "value"), ((what, values[key]) for key, (what, _) in RESULTS.items()))
     written = {
         checkpoint: "the best model",
-        RUN: "metrics, and translations while it trained",
+        RUN: "metrics, and sample translations from training",
         RUN / "evaluate" / "report.html": "the evaluation, with heatmaps of the attention",
         BUNDLE: "the bundle for deployment",
         SINGLE: "the same for browsers and other programming languages",
     }
     print_rows(("written", "what"), ((str(path), what) for path, what in written.items()))
     program = "softsearch" if shutil.which("softsearch") else str(Path(sys.executable).with_name("softsearch"))
-    console.print("\nThis writes a page that translates in the browser, and says how to open it:")
+    console.print("\nThis command writes a page that translates in the browser, and tells how to open it:")
     _show(program, "web", str(SINGLE), "--examples", str(examples), "--out", str(RUN / "site"))
     return 0
 
 
 def _run(*arguments: str, text: str | None = None) -> str:
-    """Shows and runs a command; with ``text`` as its input, its output is returned instead of shown."""
+    """Shows and runs a command; if ``text`` is given as its input, returns its output instead of showing it."""
     shown = _show("softsearch", *arguments)
     done = subprocess.run(
         [sys.executable, "-m", "softsearch", *arguments],

@@ -1,4 +1,4 @@
-"""Dictionary of the training text, counted from the attention of a trained model."""
+"""``dictionary``: word translations counted from the attention of a trained model."""
 
 from softsearch.app.config.options import Dictionary
 from softsearch.app.config.shorthands import shell_command
@@ -11,10 +11,10 @@ from softsearch.text.word_dictionary import best_translations, write_dictionary
 
 
 def dictionary(options: Dictionary) -> None:
-    """Writes to ``out``, for each word of the training text, the translation that ``ckpt`` aligns it with most often.
+    """Writes to ``out`` the most frequently aligned translation of each word in the training text of ``ckpt``.
 
     Raises:
-        SoftsearchError: the checkpoint or the text cannot be read, the model has no attention or is not over words.
+        SoftsearchError: the checkpoint or the text cannot be read, or the model has no attention or no word vocabulary.
     """
     (system,) = open_systems(options.ckpt, None, options.average)
     if options.out.is_dir():

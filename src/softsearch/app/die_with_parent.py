@@ -1,6 +1,6 @@
 """Runs a command that ends when its parent process does: python die_with_parent.py PARENT COMMAND [ARGUMENT ...].
 
-A sweep that is killed with SIGKILL cannot end its trial; on Linux the kernel does (prctl(2)).
+A sweep killed with SIGKILL cannot end its trial; on Linux the kernel does (prctl(2)).
 """
 
 import ctypes
@@ -8,16 +8,16 @@ import os
 import signal
 import sys
 
-_SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG; it outlives exec
+_SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG, which survives exec
 
 
 def main(parent: str, *command: str) -> None:
-    """Becomes ``command``, which will get SIGTERM when the process ``parent`` dies."""
+    """Replaces this process with ``command``, which gets SIGTERM when the process ``parent`` dies."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGTERM)
-        if os.getppid() != int(parent):  # it died before the kernel was asked
+        if os.getppid() != int(parent):  # the parent died before prctl
             sys.exit(128 + signal.SIGTERM)
-    os.execv(command[0], command)  # noqa: S606 - the command of the process that started this one
+    os.execv(command[0], command)  # noqa: S606 - comes from the process that started this one
 
 
 if __name__ == "__main__":

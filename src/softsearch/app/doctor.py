@@ -1,6 +1,6 @@
-"""``softsearch doctor``: what is installed, which devices there are, what a command lacks; also without the lab.
+"""``softsearch doctor``: installed packages, devices, and what commands lack, also without the lab.
 
-``softsearch plugins``: what installed packages add.
+``softsearch plugins``: commands and classes from installed packages.
 """
 
 import os
@@ -28,7 +28,7 @@ _VERSIONS = (
     "hydra-core",
     "omegaconf",
 )
-_EXTRAS = {  # extra -> what it is for besides commands
+_EXTRAS = {  # extra -> what it is for, other than commands
     "": "softsearch",
     "cpu": "",
     "serve": "",
@@ -39,12 +39,12 @@ _EXTRAS = {  # extra -> what it is for besides commands
     "hf": "data=huggingface",
     "ctranslate2": "export format=ctranslate2, argos",
 }
-_NEEDS = {"serve": ("cpu",), "paragraphs": ("cpu",)}  # extra -> others without which it does nothing
+_NEEDS = {"serve": ("cpu",), "paragraphs": ("cpu",)}  # extra -> other extras that it needs
 _GIB = 1 << 30
 
 
 def doctor() -> None:
-    """Prints versions, devices, memory, the cache's place, and what is missing for which command."""
+    """Prints versions, devices, memory, the cache folder, and what each command lacks."""
     for name, text in (*_machine(), *_devices()):
         print(f"{name:<12}{text}")
     print()
@@ -63,17 +63,17 @@ def _machine() -> Iterator[tuple[str, str]]:
     yield "Python", f"{platform.python_version()}, {sys.executable}; {platform.platform()}"
     yield "packages", ", ".join(f"{name} {found}" for name in _VERSIONS if (found := _version(name)))
     if _version("onnxruntime") and _version("onnxruntime-gpu"):
-        yield "", "onnxruntime and onnxruntime-gpu break each other: pip uninstall both, then install one"
+        yield "", "onnxruntime and onnxruntime-gpu cannot be installed together: pip uninstall both, then install one"
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 0  # Windows
     memory = f", {total / _GIB:.1f} GiB of memory" * (total > 0)
-    yield "CPU", f"{cores()} cores for this process of {os.cpu_count()}{memory}"
+    yield "CPU", f"{cores()} of {os.cpu_count()} cores for this process{memory}"
     try:
         folder = cache_folder()
     except ConfigError as error:
         yield "cache", str(error)
         return
     place = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    writable = "" if os.access(place, os.W_OK) else ", which cannot be written: set SOFTSEARCH_CACHE"
+    writable = "" if os.access(place, os.W_OK) else ", which is not writable: set SOFTSEARCH_CACHE"
     yield "cache", f"{folder}, {shutil.disk_usage(place).free / _GIB:.1f} GiB free{writable}"
 
 
@@ -100,19 +100,19 @@ def _version(name: str) -> str:
 
 
 def _missing(extra: str) -> Iterator[str]:
-    """The packages of an extra, or of the base, that are not installed."""
+    """Yields the packages of an extra, or of the base, that are not installed."""
     for requirement in requires("softsearch") or ():
         name, _, marker = requirement.partition(";")
         of = re.search(r"extra == ['\"](\w+)['\"]", marker)
         package = re.match(r"[\w.-]+", name)
         if package is None or (of[1] if of else "") != extra or _version(package[0]):
             continue
-        if package[0] != "onnxruntime" or not _version("onnxruntime-gpu"):  # which has the same module
+        if package[0] != "onnxruntime" or not _version("onnxruntime-gpu"):  # has the same module
             yield package[0]
 
 
 def plugins() -> None:
-    """Prints the commands of installed packages, and their classes that a checkpoint may name."""
+    """Prints the commands of installed packages, and the classes that a checkpoint may name."""
     from softsearch.app.config import allowed_classes  # needs the lab
     from softsearch.app.console import echo, print_rows
 

@@ -1,4 +1,4 @@
-"""Machine and state of the code, for reports and loggers."""
+"""Descriptions of the machine and the state of the code, for reports and loggers."""
 
 import logging
 import os
@@ -18,7 +18,7 @@ _TIMEOUT = 20  # seconds: a slow file system must not hold up training
 
 
 def describe_machine() -> str:
-    """The processor, its cores and the GPU, for reports of speed."""
+    """Describes the processor, its cores and the GPU, for reports of speed."""
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text(errors="replace").splitlines() if cpuinfo.is_file() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
@@ -29,14 +29,14 @@ def describe_machine() -> str:
 
 
 def git_state(folder: Path) -> dict[str, Any]:
-    """The commit of the checkout in ``folder``, whether files differ from it, and which.
+    """Returns the commit of the checkout in ``folder``, and which files differ from it.
 
     Returns:
-        ``commit``, ``dirty`` (changed or new files) and ``diff_stat``; all None without git or a checkout, as in an
-        installed package.
+        ``commit``, ``dirty`` (changed or new files) and ``diff_stat``; all None without git or a checkout, for
+        example in an installed package.
     """
     git = shutil.which("git")
-    if git is not None and (folder / ".git").exists():  # not a checkout around it, which has other code
+    if git is not None and (folder / ".git").exists():  # not a checkout of other code around this one
         try:
             return {
                 "commit": _run(git, folder, "rev-parse", "HEAD"),

@@ -1,4 +1,4 @@
-"""Export of a checkpoint in one of the formats of the config group ``format``."""
+"""``export``: writes a checkpoint in one of the formats of the config group ``format``."""
 
 import copy
 import re
@@ -32,24 +32,28 @@ if TYPE_CHECKING:
 
 _DATA_TEXT = ("_target_", "src_lang", "tgt_lang", "text_form", "variant", "test_set", "target_direction", "on_error")
 _VAL = "val='[x.en,x.de]'"
-_OPTIONAL = {"precision": "float32", "report": None, "shortlist": None}  # options of some formats, with their defaults
-_TOKENIZER_FILES = ("model", "vocabulary")  # their names
-_WORD = re.compile(r"(val/)?[\w.+-]+")  # val/: the metrics that a schedule monitors
+_OPTIONAL = {
+    "precision": "float32",
+    "report": None,
+    "shortlist": None,
+}  # options that only some formats have, with their defaults
+_TOKENIZER_FILES = ("model", "vocabulary")  # options that name files
+_WORD = re.compile(r"(val/)?[\w.+-]+")  # val/: a metric that a schedule monitors
 
 
 def export(options: Export) -> None:
     """Exports ``ckpt`` as ``out`` in a format, and prints what was written.
 
     Raises:
-        SoftsearchError: an option is wrong, the checkpoint cannot be read, what was made differs from the model, or
-            ``out`` is something else or not writable.
+        SoftsearchError: an option is wrong, the checkpoint cannot be read, the export's outputs differ from the
+            model's, or ``out`` is something else or not writable.
     """
     options = replace(options, ckpt=checkpoint_file(options.ckpt))
     form: ExportFormat = build(options.format)
     search = recommended_search(options.search)
     for name, default in _OPTIONAL.items():
         if name not in form.takes and (value := getattr(options, name)) != default:
-            raise ConfigError(f"format={form.name} has no {name}, found {value}; leave it out, or use format=bundle")
+            raise ConfigError(f"format={form.name} does not support {name}={value}; remove it, or use format=bundle")
     form.check(search, options.out)
     _check_unused(options)
     saved = read_weights(str(options.ckpt), options.average)
@@ -59,14 +63,14 @@ def export(options: Export) -> None:
 
 
 def _check_unused(options: Export) -> None:
-    """Refuses to replace an export unless ``overwrite`` says so."""
+    """Refuses to replace an export unless ``overwrite`` is true."""
     out = options.out
     if not options.overwrite and (any(out.iterdir()) if out.is_dir() else out.exists()):
-        raise ConfigError(f"{out} exists; set overwrite=true to replace it, or another out")
+        raise ConfigError(f"{out} exists; set overwrite=true to replace it, or choose another out")
 
 
 def show(summary: "ExportSummary", out: Path) -> None:
-    """Prints the files that were written, how closely they compute what the model does, and what to do next."""
+    """Prints the files that were written, how much their outputs differ from the model's, and what to do next."""
     files = sorted(out.iterdir()) if out.is_dir() else [out]
     print_rows(("file", "bytes"), ((path.name, f"{path.stat().st_size:,}") for path in files), title=str(out))
     differences = " and ".join(f"{value:.1e} in {name}" for name, value in summary.parity.items())
@@ -78,12 +82,12 @@ def show(summary: "ExportSummary", out: Path) -> None:
 def write_export(
     form: "ExportFormat", saved: CheckpointContents, model: Seq2Seq, source: ParallelSource, options: Export
 ) -> "ExportSummary":
-    """Writes a ``model`` in a format; ``saved`` and ``source`` tell of its training.
+    """Writes a ``model`` in a format; ``saved`` and ``source`` describe its training.
 
     Raises:
-        SoftsearchError: an option is wrong, what was made differs from the model, or ``options.out`` cannot be written.
+        SoftsearchError: an option is wrong, the outputs differ from the model's, or ``options.out`` cannot be written.
     """
-    from softsearch.export.format import ExportInputs  # training imports this file, and never the exporter
+    from softsearch.export.format import ExportInputs  # training imports this file, but not the exporter
 
     evaluation = {} if options.report is None else {"evaluation": _evaluation(options.report, options.ckpt)}
     shortlist = None
@@ -121,7 +125,7 @@ def write_export(
 
 
 def recommended_search(node: DictConfig) -> Strategy:
-    """The strategy of the config group ``search``, for a bundle to recommend.
+    """Builds the strategy of the config group ``search`` that a bundle recommends.
 
     Raises:
         ConfigError: an option is wrong, or a bundle cannot recommend this search.
@@ -134,7 +138,7 @@ def recommended_search(node: DictConfig) -> Strategy:
 
 
 def _facts(saved: CheckpointContents, source: ParallelSource, model: Seq2Seq) -> dict[str, Any]:
-    """Facts about training for the bundle, without the paths and file names of the training machine."""
+    """Returns facts about training for the bundle, without paths and file names of the training machine."""
     groups = ("tokenizer", "batching", "model", "loss", "optimizer", "scheduler")
     described = {"text_form": source.text_form, "src_lang": source.src_lang, "tgt_lang": source.tgt_lang}
     config = {"data": _publishable(saved.config["data"], _DATA_TEXT) | described}
@@ -153,17 +157,17 @@ def _facts(saved: CheckpointContents, source: ParallelSource, model: Seq2Seq) ->
         + (f" and {tgt:,}" if tgt != src else ""),
         "steps": saved.step,
         "averaged": saved.averaged,
-        "results": read_metrics(saved.path.parent.parent) if saved.averaged == 1 else {},  # of one checkpoint
+        "results": read_metrics(saved.path.parent.parent) if saved.averaged == 1 else {},  # an average has none
         "config": config,
     } | ({"attention": f"{heads} ({guided})"} if heads else {})
 
 
 def _publishable(node: Mapping[str, Any], text: Collection[str] | None = None) -> dict[str, Any]:
-    """Returns the values of a config that a bundle may publish: numbers, switches, and single words, never a path.
+    """Returns the values of a config that a bundle may publish: numbers, booleans and single words, never a path.
 
     Args:
-        node: of the config, with all that it contains.
-        text: keys whose text may stay; None for all.
+        node: a node of the config.
+        text: keys whose text is kept; None for all.
     """
 
     def may_stay(key: str, value: object) -> bool:
@@ -181,17 +185,19 @@ def _publishable(node: Mapping[str, Any], text: Collection[str] | None = None) -
 
 
 def _evaluation(report: Path, ckpt: Path) -> dict[str, Any]:
-    """The evaluation of ``ckpt`` for the model card, from the ``report.json`` of ``src/evaluate.py``.
+    """Returns the evaluation of ``ckpt`` for the model card, from a ``report.json`` of ``src/evaluate.py``.
 
     Raises:
         ConfigError: the file cannot be read, or is about other systems.
     """
     content = read_report(report)
-    # A report's own systems come before those of an earlier one.
+    # The report's own systems replace those of an earlier report, which follow them.
     systems = {str(Path(system.origin).resolve()): system for system in reversed(content.systems)}
     system = systems.get(str(ckpt.resolve()))
     if system is None:
-        raise ConfigError(f"report={report} is about {', '.join(systems)}, expected {ckpt}; evaluate it first")
+        raise ConfigError(
+            f"report={report} is about {', '.join(systems)}, expected {ckpt}; evaluate that checkpoint first"
+        )
     return {
         "test_set": content.test_set,
         "sentences": len(content.sources),

@@ -1,4 +1,4 @@
-"""``softsearch new``: a package with your own parts, their options and their tests."""
+"""``softsearch new``: begins a package with your own parts, options and tests."""
 
 import argparse
 import keyword
@@ -12,7 +12,7 @@ from softsearch.commands import CORE
 from softsearch.errors import ConfigError
 
 _NAME, _CLASS = "my_attention", "MyAttention"  # in the template, which is examples/my_attention
-_ENTRY = '\n[project.entry-points."softsearch.commands"]'  # the end of its pyproject.toml, of a command alone
+_ENTRY = '\n[project.entry-points."softsearch.commands"]'  # the end of its pyproject.toml, only for a command
 _COMMON = ("pyproject.toml", "README.md", f"{_NAME}/__init__.py")
 _PARTS = {  # part -> its files
     "model": (
@@ -32,15 +32,15 @@ _PARTS = {  # part -> its files
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``softsearch new``."""
     parser.description = (
-        "Begin a package of your own: a model with an attention, a data source, a metric, a training method or a "
-        "command, with options and tests. A second part goes into the same package."
+        "Begin your own package with options and tests: a model with its own attention, a data source, a metric, a "
+        "training method or a command. Type the command again to add another part to the package."
     )
     parser.add_argument("part", choices=_PARTS)
-    parser.add_argument("name", metavar="NAME", help="of the package and of the part, as in model=NAME")
+    parser.add_argument("name", metavar="NAME", help="name of the package and of the part, as in model=NAME")
 
 
 def new(options: argparse.Namespace) -> None:
-    """Writes a part into the package ``NAME`` in the current folder, which is begun if it is missing.
+    """Writes a part into the package ``NAME`` in the current folder, and creates the package if it is missing.
 
     Raises:
         ConfigError: the name cannot be used, or a file exists.
@@ -49,8 +49,8 @@ def new(options: argparse.Namespace) -> None:
     taken = name in ("softsearch", "tests", *sys.stdlib_module_names, *keyword.kwlist)
     if taken or not re.fullmatch("[a-z][a-z0-9_]*", name):
         raise ConfigError(
-            f"{name!r} cannot be the name of a package; expected small letters, digits and _, not a name of Python's, "
-            "as in softsearch new model my_attention"
+            f"{name!r} cannot be the name of a package; expected lower-case letters, digits and _, and not a name of a "
+            "Python module, as in softsearch new model my_attention"
         )
     camel = "".join(word.capitalize() for word in name.split("_"))
     installed = CONFIGS.with_name("template")
@@ -68,13 +68,13 @@ def new(options: argparse.Namespace) -> None:
         begun = project.read_text(encoding="utf-8")
     texts[project] = begun + "".join(entry) * (is_command and _ENTRY not in begun)
     if is_command and name in CORE:
-        raise ConfigError(f"softsearch has a command {name}; choose another name")
+        raise ConfigError(f"softsearch already has a command {name}; choose another name")
     configs = [file.replace(_NAME, name).partition("/")[2] for file in _PARTS[options.part] if file.endswith(".yaml")]
     if theirs := [file for file in configs if (CONFIGS / file).is_file()]:
-        raise ConfigError(f"softsearch has {theirs[0]}, and its own configs win; choose another name")
+        raise ConfigError(f"softsearch already has {theirs[0]}, which cannot be overridden; choose another name")
     common = {folder / file.replace(_NAME, name) for file in _COMMON}
     if existing := [path for path in texts if path not in common and path.exists()]:
-        raise ConfigError(f"{existing[0]} exists, and nothing was written; choose another name, or remove it")
+        raise ConfigError(f"{existing[0]} exists, so nothing was written; choose another name, or remove it")
     for path, text in texts.items():
         if not path.exists() or (path == project and text != begun):
             path.parent.mkdir(parents=True, exist_ok=True)

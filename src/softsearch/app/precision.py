@@ -1,4 +1,4 @@
-"""Another precision than float32 for a bundle, refused if validation sentences are translated worse."""
+"""Lower precision for a bundle, refused if it translates validation sentences worse."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,22 +14,22 @@ from softsearch.runtime.bundle import Bundle
 from softsearch.search.interface import Sentences
 from softsearch.text.tokenizer import Tokenizers
 
-_SENTENCES = 1000  # at most
+_SENTENCES = 1000  # at most this number is translated
 
 
 def lowering(
     precision: LowPrecision, text: HeldOutText, tokenizers: Tokenizers, max_bleu_loss: float
 ) -> Callable[[Bundle], tuple[Bundle, dict[str, Any]]]:
-    """A function from a float32 bundle to one in ``precision`` and to facts about it.
+    """Returns a function from a float32 bundle to one in ``precision`` and facts about it.
 
-    It prints what is lost, and raises a BundleError if that is more than ``max_bleu_loss``.
+    The function prints the loss, and raises a BundleError if it is more than ``max_bleu_loss``.
     """
 
     def lower(bundle: Bundle) -> tuple[Bundle, dict[str, Any]]:
         lengths = map(len, text.encode(tokenizers)[0])
         short = [index for index, length in enumerate(lengths) if 0 < length < bundle.manifest.max_src_tokens]
         if not short:
-            raise ConfigError(f"all sentences of {text.name} are longer than max_src_tokens; set a greater limit")
+            raise ConfigError(f"all sentences of {text.name} are longer than max_src_tokens; raise max_src_tokens")
         at_even_distances = np.linspace(0, len(short) - 1, min(_SENTENCES, len(short)), dtype=int)
         used = text.joined(tokenizers[1]).select([short[index] for index in at_even_distances])
         metric = bleu_for(text.text_form, text.tgt_lang)
@@ -44,7 +44,7 @@ def lowering(
         if loss.bleu > max_bleu_loss:
             raise BundleError(
                 f"{precision} loses {loss.bleu:.2f} BLEU on {loss.sentences:,} validation sentences, expected at most "
-                f"{max_bleu_loss}; nothing was written, export with precision=float32 or a greater max_bleu_loss"
+                f"{max_bleu_loss}; nothing was written; export with precision=float32 or raise max_bleu_loss"
             )
         return lowered, {"precision": {"name": precision, **loss._asdict()}}
 

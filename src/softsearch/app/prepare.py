@@ -1,4 +1,4 @@
-"""``prepare``: prepares a run's data in advance on all cores and reports their contents."""
+"""``prepare``: prepares the data of a run in advance on all cores, and reports their contents."""
 
 import os
 from pathlib import Path
@@ -32,7 +32,7 @@ def prepare(options: Prepare) -> None:
                 tasks[what] = bars.add_task(what, total=total)
             bars.update(tasks[what], completed=done, total=total)
 
-        progress = draw if console.is_terminal else None  # None: it is logged
+        progress = draw if console.is_terminal else None  # None: log the progress
         prepared = prepare_data(
             source, tokenizer, options.cache_dir, processes=processes, progress=progress, noise=noise
         )
@@ -51,7 +51,7 @@ def _show(prepared: PreparedData) -> None:
             rows.append((split, files, f"{corpus['lines']:,}", f"{corpus['kept']:,}", findings))
     print_rows(("split", "source | target", "pairs", "kept", "findings"), rows)
     for split, count in report["also_in_training"].items():
-        echo(f"{count:,} pairs of {split} are in the training data too")
+        echo(f"{count:,} pairs of {split} are also in the training data")
     for split, (src, tgt) in report["tokens"].items():
         echo(f"{split}: {src:,} source tokens, {tgt:,} target tokens")
     echo(f"prepared: {prepared.folder}")

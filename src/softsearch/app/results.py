@@ -22,8 +22,8 @@ from softsearch.text.plain_values import read_json
 
 METRICS = "metrics.json"
 _PERCENT = ("padding_efficiency", "outside_share")
-_TAKEN = ("loss", "perplexity", "aer")  # names of figures that are not translations' scores
-_FACTS = {  # rows about a system: the fields of its report
+_TAKEN = ("loss", "perplexity", "aer")  # names of values that are not scores of translations
+_FACTS = {  # row -> field of a system's report
     "sentences without unknown words": "no_unk_sentences",
     "-log p of a reference token": "nll",
     "length ratio": "length_ratio",
@@ -39,7 +39,7 @@ def build_metrics(nodes: Parts) -> dict[str, Metric]:
     """Builds the metrics of the config group ``metric``.
 
     Raises:
-        ConfigError: there is none, or one has a name that is taken, is not a metric, or refuses its options.
+        ConfigError: there is none, or one has a reserved name, is not a metric, or refuses its options.
     """
     metrics = {name: build(node) for name, node in nodes.items() if node is not None}
     for name, metric in metrics.items():
@@ -50,16 +50,18 @@ def build_metrics(nodes: Parts) -> dict[str, Metric]:
             raise ConfigError(f"metric.{name}: expected another name, of letters and not one of {', '.join(_TAKEN)}")
     for name, metric in list(metrics.items())[:1]:
         if metric.higher_is_better is None:
-            raise ConfigError(f"metric.{name} cannot be the first, which decides; write metric='[bleu,{name}]'")
+            raise ConfigError(
+                f"metric.{name} cannot be the first metric, which selects checkpoints; write metric='[bleu,{name}]'"
+            )
     if not metrics:
-        raise ConfigError("metric has no metrics, expected at least one, as in metric=bleu")
+        raise ConfigError("metric is empty, expected at least one, as in metric=bleu")
     return metrics
 
 
 def write_metrics(
     folder: Path, scores: Scores, training: Mapping[str, float], *, model: str, text: HeldOutText
 ) -> None:
-    """Writes the final metrics with the signatures of the scores, and the facts that a comparison of runs shows."""
+    """Writes the final metrics, the signatures of the scores, and facts for comparisons of runs."""
     folder.mkdir(parents=True, exist_ok=True)
     about_text = {"test_set": text.name, "src_lang": text.src_lang, "tgt_lang": text.tgt_lang}
     described = {"model": model, **about_text, "metrics": {n: asdict(fact) for n, fact in scores.facts.items()}}
@@ -68,7 +70,7 @@ def write_metrics(
 
 
 def read_metrics(folder: Path) -> dict[str, float]:
-    """The final metrics of a run; none if it has not ended."""
+    """Returns the final metrics of a run; none if it has not ended."""
     try:
         metrics: Any = read_json(folder / METRICS)
     except (OSError, ValueError):
@@ -77,7 +79,7 @@ def read_metrics(folder: Path) -> dict[str, float]:
 
 
 def translations_of(split: str) -> str:
-    """The name of the file with the translations of a split."""
+    """Returns the name of the file with the translations of a split."""
     return f"{split}.hypotheses.txt"
 
 
@@ -97,7 +99,7 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def print_test(folder: Path, split: str, scores: Scores, training: Mapping[str, float]) -> None:
-    """Prints the scores of a test with the training's metrics, and the paths of what was written."""
+    """Prints the scores of a test, the metrics of training, and the paths of the written files."""
     scores = scores.prefixed(split)
     rows = ((name, _value(name, value, scores.facts)) for name, value in {**training, **scores.values}.items())
     print_rows(("metric", "value"), rows)
@@ -116,7 +118,7 @@ def show_tables(tables: Sequence[Table], file: Path | None) -> None:
 
 
 def show_report(report: Report, folder: Path, table: Path | None = None) -> None:
-    """Prints an evaluation's tables, warnings and the paths of its files; writes the tables to the file ``table``."""
+    """Prints the tables and warnings of an evaluation, and the paths of its files; writes the tables to ``table``."""
     console = plain_console()
     tables = [_scores(report)]
     main = next(iter(report.metrics.values()))

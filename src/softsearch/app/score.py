@@ -1,4 +1,4 @@
-"""Log probabilities that checkpoints and bundles give to reference translations."""
+"""``score``: log probabilities of reference translations under checkpoints and bundles."""
 
 from softsearch.app.config.options import Score
 from softsearch.app.console import echo, progress
@@ -10,11 +10,11 @@ from softsearch.evaluation.text_checks import text_problems
 from softsearch.runtime.scoring import ScoreWriter
 from softsearch.runtime.system import combine
 
-_CHUNK = 1024  # pairs whose scores are written at once
+_CHUNK = 1024  # pairs scored before their scores are written
 
 
 def score(options: Score) -> None:
-    """Scores the pairs of a split, or of the files ``src`` and ``tgt``, with all systems or with their ensemble.
+    """Scores the pairs of a split, or of the files ``src`` and ``tgt``, with all systems or their ensemble.
 
     Raises:
         SoftsearchError: a system or the text cannot be read, or an option is wrong.

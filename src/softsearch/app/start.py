@@ -1,6 +1,6 @@
-"""Start of the commands that take ``key=value``.
+"""Starts commands that take ``key=value``.
 
-It imports little besides the standard library: signals are handled from the first moment, and it works without the lab.
+Little except the standard library is imported: signals are handled from the start, and it works without the lab.
 """
 
 import sys
@@ -15,7 +15,7 @@ def start(command: Command | str, options: Sequence[str] | None = None) -> None:
     """Runs a command.
 
     Args:
-        command: it, or its name.
+        command: the command, or its name.
         options: as typed; None for those of ``sys.argv``.
     """
     end_on_signals()

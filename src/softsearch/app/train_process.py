@@ -1,4 +1,4 @@
-"""``softsearch train`` in a process of its own, for commands that start many trainings."""
+"""Runs ``softsearch train`` in a separate process, for commands that start many trainings."""
 
 import csv
 import io
@@ -22,14 +22,14 @@ TRAIN: Sequence[str] = ("-m", "softsearch", "train")
 COUNT: Sequence[str] = ("-m", "softsearch", "count")
 LOGGED = "metrics.csv"
 OUTPUT = "output.log"
-_GRACE = 60.0  # seconds that a run has for its last checkpoint
+_GRACE = 60.0  # seconds for a run to save its last checkpoint
 
 
 def train_command(folder: Path, overrides: Sequence[str], *, resume: bool, program: Sequence[str] = ()) -> list[str]:
-    """The command of a run in ``folder`` that ends when this process does; on Windows it may live longer."""
+    """Returns the command of a run in ``folder`` that ends with this process; on Windows it may live longer."""
     run_dir = f"hydra.run.dir={quoted(str(folder.absolute()))}"
     options = [*overrides, run_dir, "resume=auto" if resume else "overwrite=true"]
-    # On Windows exec begins another process, of which nobody here would know.
+    # On Windows exec starts another process, which this one could not end.
     guard = (sys.executable, die_with_parent.__file__, str(os.getpid())) if hasattr(os, "killpg") else ()
     return [*guard, sys.executable, *(program or TRAIN), *options]
 
@@ -38,11 +38,11 @@ def train_command(folder: Path, overrides: Sequence[str], *, resume: bool, progr
 def training(
     folder: Path, overrides: Sequence[str], *, resume: bool, program: Sequence[str] = ()
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Runs ``softsearch train``, or another ``program``, in a process group that is ended when the block is left.
+    """Runs ``softsearch train``, or another ``program``, in a process group that ends with the block.
 
-    Windows has no such groups: there the process alone is ended, at once.
+    Windows has no such groups: there only the process itself is ended, at once.
 
-    With ``resume`` it continues from the last checkpoint in the folder; otherwise the metrics there are removed first.
+    With ``resume`` it continues from the last checkpoint in the folder; otherwise metrics there are removed first.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name in () if resume else (LOGGED, METRICS, OUTPUT):
@@ -61,12 +61,12 @@ def training(
     finally:
         try:
             if process.poll() is None:
-                _end(process, kill=False)  # it may save a checkpoint first
+                _end(process, kill=False)  # so that it can save a checkpoint first
                 process.wait(_GRACE)
         except subprocess.TimeoutExpired:
             log.warning("%s did not end within %.0f seconds of SIGTERM and is killed", folder, _GRACE)
-        finally:  # after a second signal too
-            _end(process, kill=True)  # including what the first process has left behind
+        finally:  # also after a second signal
+            _end(process, kill=True)  # including processes that the first one left behind
             process.wait()
 
 
@@ -79,7 +79,7 @@ def _end(process: subprocess.Popen[bytes], *, kill: bool) -> None:
 
 
 def logged_values(folder: Path, metric: str) -> list[tuple[int, float]]:
-    """Steps and values of a metric that a run has logged so far."""
+    """Returns the steps and values of a metric that a run has logged so far."""
     try:
         with io.TextIOWrapper(open_file(folder / LOGGED), "utf-8", newline="") as file:
             return [(int(row["step"]), float(row[metric])) for row in csv.DictReader(file) if row.get(metric)]
@@ -88,6 +88,6 @@ def logged_values(folder: Path, metric: str) -> list[tuple[int, float]]:
 
 
 def last_lines(folder: Path) -> str:
-    """The last eight lines of a run's output, 2,000 characters at most."""
+    """Returns the last eight lines of a run's output, at most 2,000 characters."""
     text = (folder / OUTPUT).read_bytes()[-2000:].decode(errors="replace")
     return "\n".join(text.strip().split("\n")[-8:])

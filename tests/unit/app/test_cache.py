@@ -92,7 +92,10 @@ def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     monkeypatch.delenv("SOFTSEARCH_CACHE", raising=False)
     monkeypatch.setattr(Path, "expanduser", no_home)
     doctor()
-    assert "cache       the cache has no folder (Could not determine home directory.); set" in capsys.readouterr().out
+    assert (
+        "cache       there is no folder for the cache (Could not determine home directory.); set"
+        in capsys.readouterr().out
+    )
     with pytest.raises(ConfigError, match="set SOFTSEARCH_CACHE=FOLDER"):
         cache([])
 

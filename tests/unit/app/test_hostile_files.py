@@ -219,7 +219,7 @@ def test_init_takes_over_no_hostile_model(name: str, home: Home, canary: Path) -
 @pytest.mark.parametrize("value", ["${canary:}", "a ${oc.env:HOME} b", "\\${oc.env:HOME}"])
 def test_init_takes_over_no_interpolation(key: str, value: str, home: Home, canary: Path) -> None:
     home.save(lambda checkpoint: change(checkpoint[ORIGIN]["config"], {key: value}, canary))
-    with pytest.raises(CheckpointError, match="an interpolation, which no file may have"):
+    with pytest.raises(CheckpointError, match="an interpolation, which is not allowed in a file"):
         composed("train", f"init={home.other}")
 
 
@@ -378,8 +378,8 @@ def test_an_installed_package_lists_its_classes(
         (["a.*"], "[b.*,c.D]", ["a", "b", "c.D"]),
         (["*"], "", r"trust is '\*', expected the names of packages"),
         ((), "a/b", r"trust is 'a/b', expected the names of packages"),
-        (["os.*"], "", r"trust is 'os\.\*', but Python's own modules"),
-        (["softsearch.*"], "", "but Python's own modules and softsearch"),
+        (["os.*"], "", r"trust is 'os\.\*', but it cannot name Python's own modules"),
+        (["softsearch.*"], "", "but it cannot name Python's own modules or softsearch"),
     ],
 )
 def test_what_trust_may_say(

@@ -91,7 +91,7 @@ STRUCTURE: dict[str, tuple[Callable[[Checkpoint], None], str]] = {
     "tokenizers repeated": (put(f"{ORIGIN}/tokenizers", [BYTES[:1].expand(10**12)] * 2), "expected two tensors"),
     "tokenizers garbage": (put(f"{ORIGIN}/tokenizers", [BYTES] * 2), "the model is not a SentencePiece model"),
     "tokenizers empty": (put(f"{ORIGIN}/tokenizers", [BYTES[:0]] * 2), "the model is not a SentencePiece model"),
-    "no reversed": (put(f"{ORIGIN}/reversed", MISSING), "reversed is missing, expected two of true and false"),
+    "no reversed": (put(f"{ORIGIN}/reversed", MISSING), "reversed is missing, expected two values, true or false"),
     "reversed text": (put(f"{ORIGIN}/reversed", ["no", "no"]), "reversed is a list, expected two"),
     "reversed alone": (put(f"{ORIGIN}/reversed", True), "reversed is True, expected two"),
     "no step": (put("global_step", MISSING), "global_step is missing, expected a whole number"),

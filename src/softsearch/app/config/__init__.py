@@ -1,1 +1,1 @@
-"""From YAML to checked objects: composition, options, validation and instantiation."""
+"""Composition, options and validation of YAML configs, and the objects built from them."""

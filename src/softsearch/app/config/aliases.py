@@ -1,10 +1,10 @@
-"""Names that other toolkits, or people, have for options and choices of ours."""
+"""Other toolkits' names, and likely guesses, for softsearch's options and choices."""
 
 from collections.abc import Collection, Iterable, Mapping
 
 from softsearch.runtime.options import OTHER_NAMES
 
-# Key -> what to write: the end of a key of ours, or KEY=VALUE; the first one whose key the command has.
+# Key -> what to write: the end of one of our keys, or KEY=VALUE. The first one that exists in the command is used.
 KEYS: Mapping[str, tuple[str, ...]] = {
     **{name: (meant,) for name, meant in OTHER_NAMES.items()},
     **dict.fromkeys(("learning_rate", "max_lr"), ("lr",)),
@@ -52,7 +52,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("metrics",), ("metric",)),
     **dict.fromkeys(("logging", "report_to", "loggers"), ("logger",)),
 }  # fmt: skip
-# Choice -> ours, or a sentence about it.
+# Choice -> our choices, or a sentence about it.
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "transformer": ("transformer_tiny", "transformer_base", "transformer_big"),
     **dict.fromkeys(("bahdanau", "attention", "seq2seq", "rnn_attention", "brnn"), ("rnnsearch", "nematus")),
@@ -82,7 +82,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
 
 
 def key_meant(word: str, names: Iterable[str]) -> str | None:
-    """The key, or KEY=VALUE, that stands for another toolkit's name of an option; None if there is none."""
+    """Returns our key, or KEY=VALUE, for another toolkit's name of an option; None if there is none."""
     names = list(names)
     for meant in KEYS.get(word.rpartition(".")[2].lower().replace("-", "_"), ()):
         key, equals, value = meant.partition("=")
@@ -95,12 +95,12 @@ def key_meant(word: str, names: Iterable[str]) -> str | None:
 
 
 def choices_meant(word: str, names: Collection[str]) -> list[str]:
-    """The choices that a word stands for, likely ones first; a single one with a space is a sentence."""
+    """Returns the choices that a word may mean, likely ones first; a single one with a space is a sentence."""
     same = [name for name in names if name.lower() == word.lower()]
     return same or [name for name in CHOICES.get(word.lower(), ()) if name in names or " " in name]
 
 
 def either(names: Iterable[str]) -> str:
-    """Names in a sentence: ``'a', 'b' or 'c'``."""
+    """Joins names for a sentence: ``'a', 'b' or 'c'``."""
     *first, last = map(repr, names)
     return f"{', '.join(first)} or {last}" if first else last

@@ -1,13 +1,13 @@
-"""Classes that a loaded file may name, and their construction.
+"""Checks and builds the classes that a loaded file names.
 
 A checkpoint may come from anybody. Its config may name softsearch's own models, data sources and metrics, none of which
-opens, downloads or writes anything when built (a metric that would is left out by
-:func:`softsearch.app.systems.open.trained_metrics`), and the classes that the person at this machine trusts: by
-``trust`` of a command, by ``SOFTSEARCH_TRUST``, or by an installed package that lists them under the entry-point group
+opens, downloads or writes anything when it is built (metrics that would are left out by
+:func:`softsearch.app.systems.open.trained_metrics`), and classes that the user trusts: by the option
+``trust``, by ``SOFTSEARCH_TRUST``, or by an installed package that lists them under the entry-point group
 ``softsearch.classes``. All names are checked before any of them is imported, and no interpolation is resolved.
-A file may name files to read only as the checkpoint of a run's folder (RUN/checkpoints next to RUN/config.yaml); those
-in /proc and /sys are never opened (softsearch.files). The address of a server is never taken from it.
-What people type or write in YAML goes through :func:`softsearch.app.config.validation.build` and may name anything.
+Only a checkpoint in the folder of a run (RUN/checkpoints next to RUN/config.yaml) may name files to read; files in
+/proc and /sys are never opened (softsearch.files). The address of a server is never taken from a file.
+Whatever users type or write in YAML goes through :func:`softsearch.app.config.validation.build` and may name anything.
 """
 
 import os
@@ -35,11 +35,11 @@ _TRUSTED: ContextVar[tuple[str, ...]] = ContextVar("trusted", default=())  # pac
 _PATTERN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(\.\*)?")
 _FILES = ("train", "val", "test", "root")  # options of data sources that name files
 _ADDRESSES = ("mirror",)
-_HUB = "hub"  # name of a data set that would be fetched
+_HUB = "hub"  # option that names a data set to download
 
 
 class UntrustedClassError(CheckpointError):
-    """A file names a class of somebody's package, which the person at this machine has not trusted."""
+    """A file names a class of another package, which the user does not trust."""
 
 
 def name_of(cls: type) -> str:
@@ -51,7 +51,7 @@ def read_trust(typed: str | Sequence[str]) -> list[str]:
     """Returns the packages, modules and classes named by the option ``trust`` and by ``SOFTSEARCH_TRUST``.
 
     Raises:
-        ConfigError: a name is not that of a package, or it is one of Python's own or softsearch's.
+        ConfigError: a name is not that of a package, or it belongs to Python itself or to softsearch.
     """
     names = [typed] if isinstance(typed, str) else list(typed)
     names += re.split(r"[\s,]+", os.environ.get("SOFTSEARCH_TRUST", "").strip("[] "))
@@ -59,15 +59,13 @@ def read_trust(typed: str | Sequence[str]) -> list[str]:
         if not _PATTERN.fullmatch(name):
             raise ConfigError(f"trust is {name!r}, expected the names of packages; set trust='[mypackage.*]'")
         if not _may_be_trusted(name):
-            raise ConfigError(
-                f"trust is {name!r}, but Python's own modules and softsearch cannot be trusted; remove it"
-            )
+            raise ConfigError(f"trust is {name!r}, but it cannot name Python's own modules or softsearch; remove it")
     return [name.removesuffix(".*") for name in names if name]
 
 
 @contextmanager
 def trusting(names: Iterable[str]) -> Iterator[None]:
-    """Lets files that are loaded in this context name these classes, or any class of these packages and modules."""
+    """Lets files loaded in this context name these classes, or any class of these packages and modules."""
     token = _TRUSTED.set((*_TRUSTED.get(), *names))
     try:
         yield
@@ -76,14 +74,14 @@ def trusting(names: Iterable[str]) -> Iterator[None]:
 
 
 def installed_classes() -> dict[str, EntryPoint]:
-    """Returns the classes and packages that installed packages list, by their full names; imports none of them."""
+    """Returns the classes and packages that installed packages list, by full name; imports none of them."""
     points = entry_points(group=ENTRY_POINTS)
     names = {".".join(filter(None, (point.module, point.attr))): point for point in points}
     return {name: point for name, point in names.items() if _may_be_trusted(name)}
 
 
 def to_be_trusted(config: Mapping[str, Any]) -> list[str]:
-    """Returns the packages that a checkpoint of this resolved config needs in ``trust``, as they are typed."""
+    """Returns the packages that a checkpoint with this resolved config needs in ``trust``, as they are typed."""
     own = [name for key in _OWN for name, _ in _names_in(Path(), key, config.get(key))]
     allowed = (*(prefix for prefixes in _OWN.values() for prefix in prefixes), *installed_classes())
     return list(dict.fromkeys(f"{n.partition('.')[0]}.*" for n in own if not _allows(allowed, n)))
@@ -96,12 +94,12 @@ def build_from_file(path: Path, key: _Key, node: dict[str, Any], kind: type, **g
         path: the file, for messages.
         key: the node's key in the config.
         node: the node in the file.
-        kind: what it must be.
+        kind: the expected class.
         given: further arguments: the vocabulary sizes of a model.
 
     Raises:
         UntrustedClassError: the node names a class that needs ``trust``.
-        CheckpointError: the node names something else that no file may name, or does not fit this version's classes.
+        CheckpointError: the node names something else that is never allowed, or does not fit this version's classes.
     """
     _check_names(path, key, node)
     with _built_from(path, key):
@@ -112,14 +110,14 @@ def build_from_file(path: Path, key: _Key, node: dict[str, Any], kind: type, **g
 
 
 def check_allowed(path: Path, key: _Key, node: dict[str, Any], given: Collection[str]) -> None:
-    """Checks a node without building it; raises as :func:`build_from_file`."""
+    """Checks a node without building it; raises the errors of :func:`build_from_file`."""
     _check_names(path, key, node)
     with _built_from(path, key):
         check(node, key, given=given)
 
 
 def _check_names(path: Path, key: _Key, node: dict[str, Any]) -> None:
-    """Refuses a node that names what no file may name; only then are the classes imported, to see whose they are."""
+    """Refuses a node with a forbidden name; classes are imported afterwards, to see where they are defined."""
     names = dict(_names_in(path, key, node))
     allowed = (*_OWN[key], *_TRUSTED.get())
     if not all(_allows(allowed, name) for name in names):
@@ -135,15 +133,15 @@ def _check_names(path: Path, key: _Key, node: dict[str, Any]) -> None:
 def _built_from(path: Path, key: str) -> Iterator[None]:
     try:
         yield
-    except Exception as error:  # a constructor may raise anything on values that it was not made for
+    except Exception as error:  # a constructor may raise anything on unexpected values
         raise CheckpointError(
             f"{path}: {key} of its config cannot be built ({summarize(error)}); expected a checkpoint of "
-            "softsearch train of this version: take another file, or train again"
+            "softsearch train of this version: use another file, or train again"
         ) from error
 
 
 def _names_in(path: Path, key: str, node: Any) -> Iterator[tuple[str, str]]:
-    """Yields the names of all classes in a node and their keys; refuses all else that means something to Hydra."""
+    """Yields the names and keys of all classes in a node; refuses everything else that has a meaning for Hydra."""
     if isinstance(node, list):
         for index, value in enumerate(node):
             yield from _names_in(path, f"{key}[{index}]", value)
@@ -154,7 +152,7 @@ def _names_in(path: Path, key: str, node: Any) -> Iterator[tuple[str, str]]:
         if name == "_target_" and isinstance(value, str) and _PATTERN.fullmatch(value):
             yield value, inner
         elif name.startswith("_") and not (name == "_partial_" and isinstance(value, bool)):
-            raise CheckpointError(f"{path}: {inner} of its config is {value!r:.100}, which no file may say")
+            raise CheckpointError(f"{path}: {inner} of its config is {value!r:.100}, which is not allowed in a file")
         yield from _names_in(path, inner, value)
 
 
@@ -167,17 +165,17 @@ def _allows(prefixes: Iterable[str], name: str) -> bool:
 
 
 def _refuse_names(path: Path, names: Mapping[str, str], allowed: Sequence[str]) -> None:
-    """Refuses names, given with their keys, that are neither our own nor trusted."""
+    """Refuses names, given with their keys, that are neither ours nor trusted."""
     strange = [name for name in names if not _allows(allowed, name)]
     if not strange:
         return
     where = f"{path}: {names[strange[0]]} of its config is {strange[0]!r:.100}, "
     if not all(map(_may_be_trusted, strange)):
-        raise CheckpointError(f"{where}which no file may name; nothing of it was run: take another file")
+        raise CheckpointError(f"{where}which is not allowed in a file; none of its code was run: use another file")
     packages = list(dict.fromkeys(name.partition(".")[0] for name in strange))
     given = [name for name in dict.fromkeys(_TRUSTED.get()) if not _allows(packages, name)]
     raise UntrustedClassError(
-        f"{where}which is not a class of softsearch; nothing of it was run. If you trust that package, "
+        f"{where}which is not a class of softsearch; none of its code was run. If you trust that package, "
         f"type trust='[{','.join([*given, *(f'{package}.*' for package in packages)])}]'"
     )
 
@@ -190,13 +188,13 @@ def _check_home(name: str, homes: Iterable[str]) -> None:
 
 
 def _belongs_to_run(path: Path) -> bool:
-    """Whether a checkpoint is in the folder of a run."""
+    """Tells whether a checkpoint is in the folder of a run."""
     folder = path.absolute().parent
     return folder.name == "checkpoints" and (folder.parent / "config.yaml").is_file()
 
 
 def _without_paths(node: Any, is_own_run: bool, *, names_file: bool = False) -> Any:
-    """A node without addresses, and with marks on the files that must not be read."""
+    """Returns a node without addresses, with marks on files that must not be read."""
     if isinstance(node, list):
         return [_without_paths(value, is_own_run, names_file=names_file) for value in node]
     if isinstance(node, dict):

@@ -23,11 +23,11 @@ from softsearch.text.tokenizer import Tokenizers
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, describe_mismatch
 
 log = logging.getLogger(__name__)
-SearchMaker = Callable[[Tokenizers], SearchStrategy]  # for the searching system's tokenizers
+SearchMaker = Callable[[Tokenizers], SearchStrategy]  # from the tokenizers of the system that searches
 
 
 def data_maker(options: Train) -> partial[ParallelDataModule]:
-    """Builds ``data``, ``noise`` and ``batching``; what is returned takes the ``tokenizer`` and makes the datamodule.
+    """Builds ``data``, ``noise`` and ``batching``; returns a function of the ``tokenizer`` that makes the datamodule.
 
     Raises:
         ConfigError: an option is wrong, or a language is neither given nor in the names of the files.
@@ -36,8 +36,8 @@ def data_maker(options: Train) -> partial[ParallelDataModule]:
     for key in ("src_lang", "tgt_lang"):
         if not getattr(source, key):
             raise ConfigError(
-                f"data.{key} is empty, and the name of the training file has no language, as in text.en; set "
-                f"data.{key}=CODE"
+                f"data.{key} is empty, and the name of the training file does not end with a language, as text.en "
+                f"does; set data.{key}=CODE"
             )
     return partial(
         ParallelDataModule,
@@ -50,7 +50,7 @@ def data_maker(options: Train) -> partial[ParallelDataModule]:
 
 
 def build_data(options: Train) -> ParallelDataModule:
-    """Builds the datamodule with the trainer of ``tokenizer``; raises as :func:`data_maker`."""
+    """Builds the datamodule with the trainer of ``tokenizer``; raises the errors of :func:`data_maker`."""
     return data_maker(options)(tokenizer=build(options.tokenizer))
 
 
@@ -58,7 +58,8 @@ def build_model(model: DictConfig, tokenizers: Tokenizers) -> Seq2Seq:
     """Builds ``model`` for the vocabularies of the source and target tokenizers.
 
     Raises:
-        ConfigError: its sizes do not fit together, or two vocabularies would share one matrix or be copied between.
+        ConfigError: its sizes do not fit together, or it would share a matrix, or copy tokens, between two
+            vocabularies.
     """
     src, tgt = tokenizers
     built: Seq2Seq = build(model, src_vocab_size=src.vocab_size, tgt_vocab_size=tgt.vocab_size)
@@ -67,7 +68,7 @@ def build_model(model: DictConfig, tokenizers: Tokenizers) -> Seq2Seq:
 
 
 def _check_one_vocabulary(model: Seq2Seq, tokenizers: Tokenizers) -> None:
-    """Refuses an embedding matrix that is shared by two different vocabularies, and pieces copied to another one."""
+    """Refuses to share an embedding matrix, or to copy pieces, between two different vocabularies."""
     src, tgt = tokenizers
     if model.decoder.copies_source and not same_pieces(src, tgt):
         raise ConfigError(
@@ -86,10 +87,10 @@ def _check_one_vocabulary(model: Seq2Seq, tokenizers: Tokenizers) -> None:
 
 
 def load_vectors(vectors: Vectors, model: Seq2Seq, tokenizers: Tokenizers) -> None:
-    """Initializes the embeddings of a new model from the files ``vectors.src`` and ``vectors.tgt``, where given.
+    """Initializes the embeddings of a new model from the files ``vectors.src`` and ``vectors.tgt``, if given.
 
     Raises:
-        ConfigError: the model has no such matrix, or one for both sides and there are two files.
+        ConfigError: the model has no such matrix, or has one for both sides but there are two files.
         CorpusError: a file cannot be read as vectors (see :func:`fill_vectors`).
     """
     if vectors.src is None and vectors.tgt is None:
@@ -113,25 +114,25 @@ def load_vectors(vectors: Vectors, model: Seq2Seq, tokenizers: Tokenizers) -> No
 
 
 class NeedsTokenizers(NamedTuple):
-    """What a strategy of the config group ``search`` says of itself that needs the tokenizers of the searching model.
+    """The attribute ``needs_tokenizers`` of a strategy of the config group ``search`` that takes ``tokenizers=``.
 
-    Its function has this as its attribute ``needs_tokenizers``, and takes ``tokenizers=``.
+    These are the tokenizers of the searching model.
     """
 
-    candidates: str  # its option with the search that finds the translations to choose from
-    in_bundles: str  # why a bundle cannot recommend it, and what to do
+    candidates: str  # the option for the search that finds the translations to choose from
+    in_bundles: str  # why a bundle cannot recommend it, and what to do instead
 
 
 def needs_tokenizers(node: DictConfig) -> NeedsTokenizers | None:
-    """What the strategy of a ``search`` says of the tokenizers that it needs; None if it needs none."""
+    """Returns the ``needs_tokenizers`` of a ``search``; None if it needs no tokenizers."""
     return getattr(target_of(node, "search"), "needs_tokenizers", None)
 
 
 def search_maker(node: DictConfig) -> SearchMaker:
-    """Checks a ``search``, and returns what makes its strategy for a system with given tokenizers.
+    """Checks a ``search``, and returns a function that makes its strategy for a system with given tokenizers.
 
     Raises:
-        ConfigError: an option is wrong. What is returned may raise a SoftsearchError: a model cannot be opened.
+        ConfigError: an option is wrong. The returned function raises a SoftsearchError if a model cannot be opened.
     """
     if (needs := needs_tokenizers(node)) is not None:
         check(OmegaConf.to_container(node, resolve=True), "search", given=("tokenizers",))
@@ -159,21 +160,23 @@ def rebuild_model(contents: CheckpointContents) -> Seq2Seq:
     """Returns the trained model of a checkpoint, in evaluation mode.
 
     Raises:
-        CheckpointError: its config names what a file may not name, or the weights do not fit it.
+        CheckpointError: its config names something forbidden, or the weights do not fit it.
     """
-    with torch.device("meta"):  # so that no config takes more memory than the weights in the file
+    with torch.device("meta"):  # so that no config can claim more memory than the weights in the file
         _fit_weights(described := untrained_model(contents), contents)
     _check_one_vocabulary(described, contents.tokenizers)
     return with_weights(untrained_model(contents), contents)
 
 
 def untrained_model(contents: CheckpointContents) -> Seq2Seq:
-    """Returns a new model of a checkpoint's config, whose weights are drawn.
+    """Returns a new model of a checkpoint's config, with random weights.
 
     Raises:
-        CheckpointError: its config names what a file may not name.
+        CheckpointError: its config names something forbidden.
     """
-    node = {key: value for key, value in contents.config["model"].items() if key != "init"}  # the file has weights
+    node = {
+        key: value for key, value in contents.config["model"].items() if key != "init"
+    }  # the weights come from the file
     src, tgt = (tokenizer.vocab_size for tokenizer in contents.tokenizers)
     model: Seq2Seq = build_from_file(contents.path, "model", node, Seq2Seq, src_vocab_size=src, tgt_vocab_size=tgt)
     return model
@@ -183,17 +186,17 @@ def with_weights(model: Seq2Seq, contents: CheckpointContents) -> Seq2Seq:
     """Loads the weights of a checkpoint into the model, and returns it in evaluation mode.
 
     Raises:
-        CheckpointError: they have other names or shapes, or the tables of what is counted are unusable.
+        CheckpointError: they have other names or shapes, or the tables of counts are unusable.
     """
     _fit_weights(model, contents)
     model.load_state_dict(contents.weights)
     if isinstance(model.decoder, CountedDecoder) and (problem := model.decoder.problem()):
-        raise CheckpointError(f"{contents.path}: {problem}; take another file, or train again")
+        raise CheckpointError(f"{contents.path}: {problem}; use another file, or train again")
     return model.eval()
 
 
 def _fit_weights(model: Seq2Seq, contents: CheckpointContents) -> None:
-    """Makes room for what is counted, and checks that all else has the names and shapes of the model."""
+    """Allocates the tables of counts, and checks that all other weights have the model's names and shapes."""
     if isinstance(model.decoder, CountedDecoder):
         own = {name.removeprefix("decoder."): weight for name, weight in contents.weights.items()}
         model.decoder.make_room(own)
@@ -205,12 +208,12 @@ def _fit_weights(model: Seq2Seq, contents: CheckpointContents) -> None:
 
 
 def rebuild_source(contents: CheckpointContents) -> ParallelSource:
-    """Returns the data source that a checkpoint was trained on; no file is read yet.
+    """Returns the data source that a checkpoint was trained on, without reading any file.
 
-    A source whose class needs ``trust`` is known by what the checkpoint says of it: languages, text form and tags.
+    A source whose class needs ``trust`` is described by the checkpoint: languages, text form and tags.
 
     Raises:
-        CheckpointError: its config names what a file may not name.
+        CheckpointError: its config names something forbidden.
     """
     try:
         return build_from_file(contents.path, "data", contents.config["data"], ParallelSource)

@@ -1,4 +1,4 @@
-"""Commands wrapped in Hydra: composition, run folders, and errors that fit on one screen."""
+"""Runs commands with Hydra: composition, run folders, and errors that fit on one screen."""
 
 import logging
 import os
@@ -41,21 +41,24 @@ from softsearch.process import end_on_signals, end_silently, fail, missing_packa
 log = logging.getLogger(__name__)
 _NOT_FOR_USERS = (  # warnings about intended behaviour
     r".*isinstance\(treespec, LeafSpec\)",  # deprecated since PyTorch 2.13
-    "Checkpoint directory .* exists and is not empty",  # a resumed run's
+    "Checkpoint directory .* exists and is not empty",  # in a resumed run
     "You're resuming from a checkpoint that ended before the epoch ended",  # our datamodule knows the position
     "Detected call of `lr_scheduler.step",  # the first step may be skipped
     "The .* does not have many workers",  # one process collates token ids fast enough
-    "It is recommended to use `self.log.*sync_dist=True",  # all processes have the same value, or log one process's
-    "RNN module weights are not part of single contiguous chunk",  # a cell's, put in cuDNN's order at each call
+    "It is recommended to use `self.log.*sync_dist=True",  # all processes have the same value
+    "RNN module weights are not part of single contiguous chunk",  # those of a cell, put in cuDNN's order at each call
 )
-_MAIN = {**VERSION, **({"execution_whitelist": ["softsearch.app.console.*"]} if HYDRA_1_4 else {})}  # of logging
+_MAIN = {
+    **VERSION,
+    **({"execution_whitelist": ["softsearch.app.console.*"]} if HYDRA_1_4 else {}),
+}  # for classes of logging
 
 
 def run(command: Command, options: Sequence[str] | None = None) -> None:
-    """Runs a command; an error meant for users is printed and ends the process, with exit code 2 for wrong usage.
+    """Runs a command; prints errors meant for users and ends the process, with exit code 2 for wrong usage.
 
     Args:
-        command: its function is imported after the options have been checked.
+        command: the command, whose function is imported after the options have been checked.
         options: as typed; None for those of ``sys.argv``.
     """
     argv = sys.argv
@@ -63,7 +66,7 @@ def run(command: Command, options: Sequence[str] | None = None) -> None:
     notes: list[str] = []
 
     def job(config: DictConfig) -> None:
-        sys.argv = argv  # Lightning starts its other processes with it
+        sys.argv = argv  # Lightning starts its other processes with these words
         _prepare_process()  # again, because a launcher may have started this process
         try:
             drop_options_of_replaced(config, line.words)
@@ -97,7 +100,7 @@ def run(command: Command, options: Sequence[str] | None = None) -> None:
             print(Help(line), flush=True)
             return
         further = line.check()
-        sys.argv = [argv[0], *with_model_of_init(line.words), *further]  # which Hydra reads
+        sys.argv = [argv[0], *with_model_of_init(line.words), *further]  # Hydra reads them from here
         hydra.main(config_path=str(CONFIGS), config_name=command.name, **_MAIN)(job)()
     except (SoftsearchError, HydraException, OmegaConfBaseException) as error:
         fail(line.explain(error))
@@ -129,7 +132,7 @@ def register_resolvers(*, without_pytorch: bool = False) -> None:
 
 
 def home() -> str:
-    """Returns the user's home folder, for which systems have different variables.
+    """Returns the user's home folder on any system.
 
     Raises:
         ConfigError: there is none.
@@ -141,12 +144,12 @@ def home() -> str:
 
 
 def devices_for_ddp(accelerator: str) -> int:
-    """Returns the number of GPUs, or 2, for processes on the CPU, if there is none or none is wanted."""
+    """Returns the number of GPUs, or 2 for processes on the CPU if there is none or none is wanted."""
     return _gpus(accelerator) or 2
 
 
 def fast_bfloat16(accelerator: str) -> bool:
-    """Returns whether the hardware that ``trainer.accelerator`` chooses computes in bfloat16."""
+    """Tells whether the hardware that ``trainer.accelerator`` chooses computes bfloat16 fast."""
     import torch
 
     if _gpus(accelerator):
@@ -156,8 +159,8 @@ def fast_bfloat16(accelerator: str) -> bool:
 
 
 def first_metric(metric: Any) -> str:
-    """Returns the name of the first metric of the group, which decides where one number must."""
-    names = metric.items() if isinstance(metric, DictConfig) else ()  # another value is refused later
+    """Returns the name of the first metric of the group, which is used where a single number decides."""
+    names = metric.items() if isinstance(metric, DictConfig) else ()  # other values are refused later
     return next((str(name) for name, node in names if node is not None), "none")
 
 
@@ -172,7 +175,7 @@ def mode_of(monitor: str, *, _root_: DictConfig) -> str:
     if node is None:
         return "min"
     higher_is_better = True
-    with suppress(Exception):  # which is reported where the metric is built
+    with suppress(Exception):  # reported where the metric is built
         higher_is_better = build(node).higher_is_better
     if higher_is_better is None:
         raise ConfigError(f"{name} cannot be monitored: neither higher nor lower is better; choose another metric")
@@ -185,14 +188,14 @@ def precision(accelerator: str) -> str:
 
 
 def share(part: float, steps: object) -> int:
-    """Returns a share of the steps of a run, at least one, so that a schedule follows ``trainer.max_steps``.
+    """Returns a share of the steps of a run, at least one, so that schedules scale with ``trainer.max_steps``.
 
     Raises:
-        ConfigError: they are not a number, or without end.
+        ConfigError: ``steps`` is not a number, or there is no limit.
     """
     if not isinstance(steps, int) or steps < 0:
         raise ConfigError(
-            f"trainer.max_steps is {steps!r}, but the schedule or the validations are set by shares of it; expected a "
+            f"trainer.max_steps is {steps!r}, but the schedule or the validations are shares of it; expected a "
             "whole number: set trainer.max_steps=N, or scheduler=constant and scheduler.warmup_steps=N"
         )
     return max(1, round(part * steps))
@@ -215,7 +218,7 @@ def _prepare_process() -> None:
     tune_cpu()
     search_own_configs()
     register_resolvers()
-    logging.raiseExceptions = False  # a log that cannot be written, as on a full disk, prints no tracebacks
+    logging.raiseExceptions = False  # no tracebacks if the log cannot be written, for example on a full disk
     for message in _NOT_FOR_USERS:
         warnings.filterwarnings("ignore", message=message)
 
@@ -228,7 +231,7 @@ def _read_options(config: DictConfig, line: CommandLine) -> Any:
     """
     choices = HydraConfig.get().runtime.choices
     recipe, model = choices.get("recipe"), choices.get("model")
-    if recipe not in (None, model) and recipe not in (recipes := line.choices("recipe")):  # a model needs no recipe
+    if recipe not in (None, model) and recipe not in (recipes := line.choices("recipe")):  # a recipe is optional
         raise ConfigError(f"there is no recipe={recipe}; {nearest(recipe, recipes)}")
     if (kind := options_of(line.command)) is None:
         return None
@@ -249,5 +252,5 @@ def _check_writable(folder: Path) -> None:
     except OSError as error:
         raise SoftsearchError(
             f"run_dir is {str(folder)!r}, which cannot be written ({error.strerror}); set run_dir or hydra.run.dir to "
-            "another folder, or make room"
+            "another folder, or free some space"
         ) from error

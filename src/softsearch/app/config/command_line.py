@@ -1,4 +1,4 @@
-"""The command line of a command: checks of what was typed, and Hydra's errors with the nearest names."""
+"""Checks of a typed command line, and Hydra's errors with the nearest names."""
 
 import io
 import json
@@ -30,7 +30,7 @@ _PLUGINS = {
     "ray": "pip install hydra-ray-launcher",  # its pins conflict with ours
 }
 _NESTED = ("hydra/launcher", *(p.relative_to(CONFIGS).as_posix() for p in CONFIGS.glob("*/*") if p.is_dir()))
-_FLAGS = ("--help", "--multirun", "--config-dir", "--cfg", "--resolve")  # those that people type
+_FLAGS = ("--help", "--multirun", "--config-dir", "--cfg", "--resolve")  # the ones that users type
 _ONE_CHOICE = {
     field.name
     for command in CORE.values()
@@ -42,11 +42,11 @@ _ONE_CHOICE = {
 
 @dataclass(frozen=True)
 class CommandLine:
-    """A command and the words after it."""
+    """A command and its words."""
 
     command: str
     words: Sequence[str] = ()
-    is_script: bool = False  # python src/COMMAND.py
+    is_script: bool = False  # typed as python src/COMMAND.py
 
     @property
     def program(self) -> str:
@@ -54,7 +54,7 @@ class CommandLine:
         return f"python src/{self.command}.py" if self.is_script else f"softsearch {self.command}"
 
     def asks_for_help(self) -> bool:
-        """Whether ``--help`` or ``-h`` is among the words."""
+        """Tells whether ``--help`` or ``-h`` is among the words."""
         return not {"--help", "-h"}.isdisjoint(self.words)
 
     def overrides(self) -> list[str]:
@@ -62,10 +62,11 @@ class CommandLine:
         return [*hydras_parser().parse_known_args(self.words)[0].overrides]
 
     def check(self) -> list[str]:
-        """Refuses words to which Hydra would reply with its usage or a traceback; returns those that it needs besides.
+        """Refuses words to which Hydra would reply with its usage or a traceback; returns further words for Hydra.
 
         Raises:
-            ConfigError: there is no such option, a group has no such value, or a key has several outside a sweep.
+            ConfigError: there is no such option, a group has no such value, or a key has several values outside a
+                sweep.
         """
         usage = io.StringIO()
         try:
@@ -81,7 +82,7 @@ class CommandLine:
             raise ConfigError(self._no_flag(unknown[0]))
         if typed.config_name or typed.config_path:
             raise ConfigError(
-                "each command has its own config, so that --config-name and --config-path do nothing; put yours into "
+                "each command has its own config, so --config-name and --config-path have no effect; put yours into "
                 f"softsearch_configs/experiment and write experiment={Path(typed.config_name or 'NAME').stem}"
             )
         overrides = OverridesParser.create().parse_overrides(typed.overrides)
@@ -89,7 +90,7 @@ class CommandLine:
         for override in overrides:
             key, value = override.key_or_group, override.value()
             if not key:
-                raise ConfigError(f"{override.input_line!r} names no key; write key=value")
+                raise ConfigError(f"{override.input_line!r} has no key; write key=value")
             if isinstance(value, Sweep) and not is_sweep:
                 raise self._several_values(override, value)
             if (override.is_add() or override.is_force_add()) and override.package is None:
@@ -105,9 +106,9 @@ class CommandLine:
             raise ConfigError(f"{word}: {group} has a choice already; write {shell_command([word.lstrip('+')])}")
 
     def no_choice(self, group: str, value: object) -> ConfigError:
-        """Returns the error that a config group has another value than the name of a choice."""
+        """Returns the error for a config group whose value is not the name of a choice."""
         typed = "null" if value is None else repr(value)
-        sweep = f", or -m {group}=NAME,NAME for a run of each" if isinstance(value, list) else ""
+        sweep = f", or -m {group}=NAME,NAME for one run each" if isinstance(value, list) else ""
         choices = ", ".join(self.choices(group))
         return ConfigError(f"{group} is {typed}, expected one of {choices}; set {group}=NAME{sweep}")
 
@@ -117,7 +118,7 @@ class CommandLine:
             return loader.get_group_options(group, config_name=self.command, overrides=self.search_path())
 
     def search_path(self) -> list[str]:
-        """Returns ``--config-dir`` and ``hydra.searchpath`` as one option, for configs besides the command's."""
+        """Returns ``--config-dir`` and ``hydra.searchpath`` as one option, for other configs than the command's."""
         typed = hydras_parser().parse_known_args(self.words)[0]
         sources = [f"file://{Path(typed.config_dir).absolute()}"] if typed.config_dir else []
         paths = [word for word in typed.overrides if word.startswith("hydra.searchpath=")]
@@ -126,7 +127,7 @@ class CommandLine:
         return [f"hydra.searchpath={json.dumps(sources)}"] if sources else []
 
     def explain(self, error: Exception) -> SoftsearchError:
-        """Returns an error as one for users, in one line; all of Hydra's are wrong usage."""
+        """Converts an error into a one-line error for users; Hydra's errors all mean wrong usage."""
         if isinstance(error, SoftsearchError):
             return error
         if isinstance(error, OSError) and not isinstance(error, HydraException):
@@ -134,7 +135,7 @@ class CommandLine:
         return ConfigError(self._hydras(error))
 
     def _hydras(self, error: Exception) -> str:
-        """An error of Hydra's with the nearest key or choice, or the missing plugin."""
+        """Explains an error of Hydra, with the nearest key or choice, or the missing plugin."""
         message = str(error).strip()
         if isinstance(error, OverrideParseException):
             return self._unreadable(error.override or "", message.splitlines()[0])
@@ -156,14 +157,14 @@ class CommandLine:
         return " ".join(line.strip() for line in message.splitlines() if line.strip())
 
     def _unreadable(self, word: str, reason: str) -> str:
-        """The error that a word is not key=value, or that its value is not as Hydra reads it."""
+        """Explains that a word is not key=value, or that Hydra cannot read its value."""
         key, equals, value = word.partition("=")
         at = [*self.words].index(word) if word in self.words else len(self.words)
         before, rest = self.words[at - 1] if at else "", [*self.words[at + 1 :]]
         if not equals:
             return f"{word!r} is not key=value; {self._key_and_value(word, before, rest)}"
         if re.search(r"\s[+~]*[\w./@]+=", value):
-            return f"{word!r} is several options in one word; leave out the quotes around them"
+            return f"{word!r} has several options in one word; remove the quotes around them"
         words = [value]
         while rest and sum(Counter("".join(words))[c] for c in "[{") > sum(Counter("".join(words))[c] for c in "]}"):
             words.append(rest.pop(0))
@@ -176,7 +177,7 @@ class CommandLine:
         return f"{word!r} cannot be read ({reason}); write {shell_command([f'{key}={meant}'])}"
 
     def _key_and_value(self, word: str, before: str, rest: Sequence[str]) -> str:
-        """What to write for a word without =, between its neighbours."""
+        """Says what to write for a word without =, given the words around it."""
         if rest and rest[0].startswith("="):
             value = rest[0][1:] or "".join(rest[1:2])
             return f"write {shell_command([f'{word}={value}'])} without spaces"
@@ -193,18 +194,18 @@ class CommandLine:
             )
         whole = shell_command([f"{before} {word}"]) if "=" in before else ""
         return (
-            f"write {whole} if it belongs to the word before; " if whole else ""
+            f"write {whole} if it belongs to the previous word; " if whole else ""
         ) + f"{self.program} --help lists the keys"
 
     def _several_values(self, override: Override, value: Sweep) -> ConfigError:
-        """The error that a key has several values, but not ``-m``."""
+        """Returns the error for a key with several values, but without ``-m``."""
         word = str(override.input_line)
         key, _, values = word.partition("=")
         as_list = ""
         if isinstance(value, ChoiceSweep) and value.simple_form and key not in _ONE_CHOICE:
             as_list = f"{shell_command([f'{key}=[{values}]'])} for a list, or "
         return ConfigError(
-            f"{word} has several values; write {as_list}{self.program} -m {shell_command([word])} for a run of each"
+            f"{word} has several values; write {as_list}{self.program} -m {shell_command([word])} for one run each"
         )
 
     def _choice_meant(self, group: str, name: str, options: Sequence[str]) -> str:
@@ -213,7 +214,7 @@ class CommandLine:
         if meant := choices_meant(name, options):
             return meant[0] if " " in meant[0] else f"did you mean {either(meant)}?"
         if group == "data" and "/" in name:
-            return f"data names a kind of corpus; for files write data=parallel data.train={name}"
+            return f"data is the kind of corpus; for files write data=parallel data.train={name}"
         if others := [
             f"{other}={name}"
             for other in self._groups()
@@ -223,7 +224,7 @@ class CommandLine:
         return nearest(name, options)
 
     def _groups(self) -> list[str]:
-        """The command's config groups, those of whole runs first; a recipe comes with its model."""
+        """Returns the command's config groups, those of whole runs first; a recipe comes with its model."""
         choices = composed(self.command, *self.search_path(), with_hydra=True).hydra.runtime.choices
         return sorted((g for g in choices if "/" not in g and g != "recipe"), key=lambda group: group != "experiment")
 
@@ -237,7 +238,7 @@ class CommandLine:
         return f"there is no option {name}, because options are written as key=value; {advice}"
 
     def _no_key(self, key: str, missing: str) -> str:
-        """The error that a key, or within its value the ``missing`` one, is not in the config."""
+        """Explains that a key, or the key ``missing`` within its value, is not in the config."""
         keys, group = self._keys(), key.partition(".")[0]
         if missing.startswith(f"{key}."):
             replace = f"to replace the section, write ~{key} '+{key}={{...}}'"
@@ -245,17 +246,19 @@ class CommandLine:
         if (CONFIGS / key).is_dir() and "/" in key:
             whole = key.rpartition("/")[0]
             typed = next((word for word in self.words if word.startswith(f"{whole}=")), whole)
-            return f"{key} chooses a part that {typed} does not have; leave it out, or set another {whole}"
+            return f"{key} chooses a part that {typed} does not have; remove it, or set another {whole}"
         if group != key and group in keys and not any(other.startswith(f"{group}.") for other in keys):
             return f"there is no {key} while {group} is null; add {group}=NAME, one of {', '.join(self.choices(group))}"
         if group not in keys and group in CommandLine("train")._keys():
             has = ", ".join(name for name in keys if "." not in name)
             trained = "a trained one is ckpt=RUN; " if key == "model" and "ckpt" in keys else ""
-            return f"{key} is an option of train, and a checkpoint keeps its own; {trained}{self.command} has {has}"
+            return (
+                f"{key} is an option of train, and a checkpoint keeps its own value; {trained}{self.command} has {has}"
+            )
         return f"there is no config key {key!r}; {nearest(key, keys)}"
 
     def _keys(self) -> list[str]:
-        """The keys of the config with the choices that were typed, as far as these can be composed."""
+        """Returns the keys of the config with the typed choices, as far as these can be composed."""
         path = self.search_path()
         config = composed(self.command, *path, with_hydra=True)
         groups = [group for group in config.hydra.runtime.choices if not group.startswith("hydra/")]

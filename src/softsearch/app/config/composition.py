@@ -1,4 +1,4 @@
-"""Configs composed by Hydra from the folders where it finds them, and from the run that ``init=RUN`` names."""
+"""Composition of configs by Hydra, from all config folders and from the run named by ``init=RUN``."""
 
 import json
 import re
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 CONFIGS = Path(softsearch.__file__).with_name("configs")  # in an installed package
 if not CONFIGS.is_dir():
     CONFIGS = Path(softsearch.__file__).parents[2] / "configs"  # in a clone
-HYDRA_1_4 = hasattr(hydra.utils, "execution_whitelist")  # it needs no version_base any more
+HYDRA_1_4 = hasattr(hydra.utils, "execution_whitelist")  # no longer needs version_base
 VERSION: Mapping[str, Any] = {} if HYDRA_1_4 else {"version_base": "1.3"}
 OWN = "softsearch_configs"  # a folder of the current directory
 _CHOOSES_MODEL = re.compile(r"[+~]*(experiment|model(/\w+)?)(@\S+)?(=|$)")
-_INIT = "init"  # the choice model=init
-_of_packages: list[Path] = []  # folders of configs of the running command's package
+_INIT = "init"  # as in model=init
+_of_packages: list[Path] = []  # config folders of the running command's package
 
 
 class OwnConfigs(SearchPathPlugin):
@@ -52,25 +52,25 @@ class OwnConfigs(SearchPathPlugin):
 
 
 def own_folders() -> list[Path]:
-    """Returns ``softsearch_configs``, and the configs of the running command's package, where there are any."""
+    """Returns ``softsearch_configs`` and the configs of the running command's package, if they exist."""
     return [folder for folder in (Path(OWN), *_of_packages) if folder.is_dir()]
 
 
 def search_package(command: Command) -> None:
-    """Lets Hydra search the folder ``configs`` next to the module of an installed package's command."""
+    """Lets Hydra search the folder ``configs`` next to the module of an installed command."""
     if command.name not in CORE:
-        with suppress(ModuleNotFoundError):  # which is raised where the command runs
+        with suppress(ModuleNotFoundError):  # raised again when the command runs
             found = find_spec(command.run.partition(":")[0])
             _of_packages[:] = [Path(found.origin).with_name("configs")] if found and found.origin else []
 
 
 def search_own_configs() -> None:
-    """Registers the above, also where a launcher's process or a test has started a new list of Hydra's plugins."""
+    """Registers :class:`OwnConfigs`, also in a launcher's process or a test with a new list of Hydra's plugins."""
     Plugins.instance().register(OwnConfigs)
 
 
 def extra_config_dirs() -> Iterator[str]:
-    """Yields, for the log, the folders that the running command's configs come from, besides ours."""
+    """Yields lines for the log that name the folders, other than ours, of the running command's configs."""
     for source in HydraConfig.get().runtime.config_sources:
         folder = Path(source.path)
         if source.schema == "file" and folder not in (CONFIGS, *_of_packages):
@@ -83,7 +83,7 @@ def extra_config_dirs() -> Iterator[str]:
 
 @contextmanager
 def config_loader() -> Iterator[ConfigLoader]:
-    """Hydra with our configs, for ``hydra.compose``, also within a command that Hydra runs."""
+    """Prepares ``hydra.compose`` with our configs, also within a command that Hydra runs."""
     search_own_configs()
     running = GlobalHydra.instance().hydra
     GlobalHydra.instance().clear()
@@ -95,7 +95,7 @@ def config_loader() -> Iterator[ConfigLoader]:
 
 
 def composed(command: str, *overrides: str, with_hydra: bool = False) -> DictConfig:
-    """Returns the config of a command with these options; that of Hydra itself is in it if ``with_hydra``.
+    """Returns the config of a command with these options, and Hydra's own config if ``with_hydra``.
 
     Raises:
         HydraException: there is no such key or choice.
@@ -105,37 +105,39 @@ def composed(command: str, *overrides: str, with_hydra: bool = False) -> DictCon
 
 
 def expand_shorthands(words: Iterable[str]) -> list[str]:
-    """Returns the words of a command line with ``init=RUN`` as ``init.ckpt=RUN``, to which options can be added."""
+    """Returns the words of a command line with ``init=RUN`` as ``init.ckpt=RUN``, so that options can be added."""
     return [re.sub(r"^(\+*)init=(?!\s*\{)", r"\1init.ckpt=", word) for word in words]
 
 
 def with_model_of_init(words: Sequence[str]) -> list[str]:
-    """Returns the words of a command line, with ``model=init`` where ``init.ckpt`` and no model is typed.
+    """Returns the words of a command line, with ``model=init`` added if ``init.ckpt`` but no model is typed.
 
-    That choice has the options of the run's model, which further words can change, as ``model.encoder.dropout=0.2``.
+    That choice has the options of the run's model; further words such as ``model.encoder.dropout=0.2`` change them.
 
-    A vocabulary that grows gets at most as many new pieces as the run has, unless ``tokenizer.vocab_size`` is typed.
+    A vocabulary grows by at most as many pieces as the run has, unless ``tokenizer.vocab_size`` is typed.
 
     Raises:
         ConfigError: a size of the vocabulary is typed, but the run's own is kept.
-        CheckpointError: the run has no checkpoint, or its model is of a class that needs ``trust``.
+        CheckpointError: the run has no checkpoint, or its model has a class that needs ``trust``.
     """
     keys = ("init.ckpt", "init.vocabulary", "name", "trust")
     typed = {key: value_of(word) for key in keys for word in words if word.startswith(f"{key}=")}
     path = typed.get("init.ckpt")
     if isinstance(path, ChoiceSweep):
-        path = getattr(path.list[0], "text", path.list[0])  # a run of another model is refused when its training starts
+        path = getattr(path.list[0], "text", path.list[0])  # a run with another model is refused when training starts
     if not isinstance(path, str):
         return [*words]
     words = [*words, *_size_of_vocabulary(words, str(typed.get("init.vocabulary", "keep")), Path(path))]
     if any(map(_CHOOSES_MODEL.match, words)):
         return words
     contents = contents_of_init(Path(path))
-    node = {key: value for key, value in contents.config["model"].items() if key != "init"}  # the file has weights
+    node = {
+        key: value for key, value in contents.config["model"].items() if key != "init"
+    }  # the weights come from the file
     name = str(contents.config["name"])
     if "${" in json.dumps([node, name]):
         raise CheckpointError(
-            f"{contents.path}: model or name of its config has an interpolation, which no file may have"
+            f"{contents.path}: model or name of its config has an interpolation, which is not allowed in a file"
         )
     with trusting(read_trust(typed.get("trust", ()))):
         check_allowed(contents.path, "model", node, ("src_vocab_size", "tgt_vocab_size"))
@@ -146,11 +148,11 @@ def with_model_of_init(words: Sequence[str]) -> list[str]:
 def _size_of_vocabulary(words: Sequence[str], vocabulary: str, init: Path) -> list[str]:
     sized = [word for word in words if re.match(r"[+]*tokenizer\.(src_)?vocab_size=", word)]
     if sized and vocabulary == "keep":
-        with suppress(CheckpointError):  # which is raised where the checkpoint is needed; a claim trains it first
+        with suppress(CheckpointError):  # raised again where the checkpoint is needed; a claim trains it first
             own = contents_of_init(init).config["tokenizer"].get("vocab_size")
             if changed := [word for word in sized if word.partition("=")[2] != str(own)]:
                 raise ConfigError(
-                    f"init={init} keeps its vocabulary, so that {changed[0]} would change nothing; leave it out, or "
+                    f"init={init} keeps its vocabulary, so {changed[0]} would have no effect; remove it, or "
                     "set init.vocabulary=grow, which adds at most that many pieces, or init.vocabulary=own"
                 )
     if vocabulary != "grow" or sized:
@@ -159,7 +161,7 @@ def _size_of_vocabulary(words: Sequence[str], vocabulary: str, init: Path) -> li
 
 
 def contents_of_init(path: Path) -> "CheckpointContents":
-    """Returns the contents of the checkpoint that ``init.ckpt`` names, read once for the config and the training.
+    """Returns the contents of the checkpoint ``init.ckpt``, read once for the config and for training.
 
     Raises:
         CheckpointError: there is none, or it cannot be read.
@@ -178,7 +180,7 @@ def _read(file: Path, _changed: int) -> "CheckpointContents":
 
 
 def quoted(text: str) -> str:
-    """Returns a text as the value of an option: in quotes if Hydra would read it as something else, as a=b or 1."""
+    """Returns a text as the value of an option, in quotes if Hydra would read it as anything else (a=b, 1)."""
     with suppress(HydraException):
         if value_of(f"key={text}") == text:
             return text
@@ -192,7 +194,7 @@ def value_of(word: str) -> Any:
 
 
 def typed_options() -> list[str]:
-    """Returns the options typed after the command's name, as in ``search.beam=10``; none outside a command."""
+    """Returns the options typed after the command's name, such as ``search.beam=10``; none outside a command."""
     return list(HydraConfig.get().overrides.task) if HydraConfig.initialized() else []
 
 

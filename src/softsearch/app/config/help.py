@@ -1,4 +1,4 @@
-"""Help of a command: its examples, groups and options, with the comments of its YAML."""
+"""Help of a command: examples, groups and options, explained by the comments in its YAML."""
 
 import json
 import re
@@ -20,15 +20,15 @@ from softsearch.app.config.validation import flatten, nearest
 from softsearch.commands import Command, named
 from softsearch.errors import ConfigError
 
-_COLUMN = 32  # of the explanations
+_COLUMN = 32  # where explanations begin
 _EXAMPLE = re.compile(r"(?:python src/(?=train|evaluate|export)|softsearch )(\w+)(?:\.py)? (.*?)(?:  # (.*))?")
-_PLAIN = {"hydra", "first_metric", "share", "oc.env", "oc.select"}  # resolvers that do without PyTorch and the time
+_PLAIN = {"hydra", "first_metric", "share", "oc.env", "oc.select"}  # resolvers that need neither PyTorch nor the time
 _ALSO = {
-    "--help GROUP": "the choices of a group, in one line each",
+    "--help GROUP": "the choices of a group, one line each",
     "--help GROUP=CHOICE": "the options of a choice",
     "--help KEY": "an option, or all options of a section",
     "--cfg job --resolve": "print the config and run nothing",
-    "--config-dir FOLDER": "configs of your own, in folders named like the groups",
+    "--config-dir FOLDER": "a folder with your own configs, in subfolders named like the groups",
 }
 
 
@@ -37,11 +37,11 @@ class File:
     """Comments of a YAML file."""
 
     header: list[str] = field(default_factory=list)
-    keys: dict[str, str] = field(default_factory=dict)  # all keys of the file with their comments, "" without one
+    keys: dict[str, str] = field(default_factory=dict)  # all keys of the file with their comments, or ""
 
     @classmethod
     def read(cls, text: str) -> "File":
-        """Reads the comments above the first key, and those behind keys and below them, further to the right."""
+        """Reads the comments above the first key, those after keys, and their continuations, indented below."""
         lines, file = text.splitlines(), cls()
         for line in lines:
             if not line.startswith("#"):
@@ -73,7 +73,7 @@ def _comments(node: yaml.MappingNode, lines: list[str], path: str) -> Iterator[t
 
 
 class Help:
-    """The help of a command line, with the choices that are typed in it."""
+    """The help for a command line, with the choices typed in it."""
 
     def __init__(self, line: CommandLine) -> None:
         self.line, self.words = line, line.overrides()
@@ -106,7 +106,7 @@ class Help:
         self.groups = [key.rpartition(" ")[2] for key in own]
 
     def __str__(self) -> str:
-        """The help of the command, or of the choices, groups and keys that were typed."""
+        """Returns the help for the command, or for the typed choices, groups and keys."""
         parts = [part for word in self.words for part in self._word(word)] if self.words else self._command()
         return "\n".join(line.rstrip() for line in parts)
 
@@ -123,13 +123,13 @@ class Help:
                 yield f"  {self.line.program} {example[2]}"
                 yield from self._wrapped(example[3] or "", 6)
         if self.groups:
-            yield from ("", "Groups, with the choice that is made now")
+            yield from ("", "Groups, with the current choice")
         for group in self.groups:
             yield from self._row(f"{group}={_shown(self._choice(group))}", self._about(group))
-        yield from ("", "Options, with their values now")
+        yield from ("", "Options, with their current values")
         tops = {key.partition(".")[0] for path in own for key in self.files[path]} - {"defaults", "hydra"}
         yield from self._options(key for key in self._keys() if key.partition(".")[0] in tops - {*self.groups})
-        yield from self._row("hydra.run.dir=FOLDER", f"for what is written; now {self._value('hydra.run.dir')}")
+        yield from self._row("hydra.run.dir=FOLDER", f"output folder; now {self._value('hydra.run.dir')}")
         yield from ("", "Also")
         for words, text in _ALSO.items():
             yield from self._row(words, text)
@@ -152,14 +152,14 @@ class Help:
         yield from self._options(keys)
 
     def _group(self, group: str) -> Iterator[str]:
-        """The choices of a group, with the first line of each one's header."""
+        """Yields the choices of a group, each with the first line of its header."""
         yield f"{group}=CHOICE" + (f": {text}" if (text := self.keys.get(f"defaults.{group}")) else "")
         for name in self.line.choices(group):
             header = " ".join(self._file(f"{group}/{name}").header)
             yield from self._row(name, textwrap.shorten(header, 2 * self.width, placeholder=" ..."))
 
     def _chosen(self, group: str, name: str) -> Iterator[str]:
-        """The options of a choice, and of the configs that it begins with."""
+        """Yields the options of a choice, and of the configs that it extends."""
         path = f"{group}/{name}"
         yield f"{group}={name}"
         for text in _paragraphs(self.headers.get(path, ())):
@@ -171,14 +171,14 @@ class Help:
             about = self.keys.get(f"defaults.{choice}") or ("" if overrides else self._about(inner))
             yield from self._row(f"{inner}={_shown(self._choice(inner))}", about)
         if group == "model" and f"recipe/{name}" in self.files:
-            yield from self._row(f"recipe={name}", "comes with it: optimizer, schedule and budget")
+            yield from self._row(f"recipe={name}", "chosen with it: optimizer, schedule and budget")
         own = {key for file in files for key in self.files[file] if not key.startswith("defaults")}
         order = {key: number for number, key in enumerate(self.files.get(path, ()))}
         keys = [key for key in self._keys(with_hydra=True) if key in own]
         yield from self._options(sorted(keys, key=lambda key: order.get(".".join(key.split(".")[:2]), 0)))
 
     def _options(self, keys: Iterable[str]) -> Iterator[str]:
-        """A line for each option, and for each section that says something."""
+        """Yields a line for each option, and for each section with a comment."""
         for key in keys:
             name, value, text = key.rpartition(".")[2], self._value(key), self.keys.get(key)
             if isinstance(value, Mapping) and value:
@@ -195,7 +195,7 @@ class Help:
         return [key for key in self.values if with_hydra or not f"{key}.".startswith("hydra.")]
 
     def _value(self, key: str) -> Any:
-        """A value of the config; interpolations are resolved, except those of a run and those that need PyTorch."""
+        """Returns a value of the config, resolved except for interpolations that need a run or PyTorch."""
         value = self.values[key]
         is_late = isinstance(value, str) and re.search("run_dir|output_dir", value)
         if isinstance(value, str) and not is_late and _PLAIN.issuperset(re.findall(r"\$\{([\w.]+):", value)):
@@ -203,21 +203,21 @@ class Help:
         return OmegaConf.to_container(value) if isinstance(value, DictConfig | ListConfig) else value
 
     def _defaults(self, path: str) -> list[str]:
-        """The groups in the defaults list of a config, as written: ``model``, ``override /model``."""
+        """Returns the groups in the defaults list of a config, as written: ``model``, ``override /model``."""
         return [key.removeprefix("defaults.") for key in self.files[path] if key.startswith("defaults.")]
 
     def _own_files(self) -> list[str]:
-        """The command's config and those that it extends."""
+        """Returns the command's config and those that it extends."""
         return [path for path in self.files if "/" not in path]
 
     def _line_of(self, path: str) -> Iterator[str]:
-        """A config and those that have brought it, up to the command's."""
+        """Yields a config and those that include it, up to the command's."""
         while path in self.parents:
             yield path
             path = self.parents[path]
 
     def _choice(self, group: str) -> str | list[str] | None:
-        """The choice of a group, or the list of several."""
+        """Returns the choice of a group, or the list of several."""
         names = [path for path in self.files if path.rpartition("/")[0] == group and "/" not in self.parents[path]]
         return [path.rpartition("/")[2] for path in names] if len(names) > 1 else self.choices.get(group)
 
@@ -235,7 +235,7 @@ class Help:
         return File()
 
     def _row(self, left: str, right: str) -> Iterator[str]:
-        """Two columns; the right one begins in the next line if the left one is too long."""
+        """Yields two columns; the right one begins on the next line if the left one is too long."""
         lines = textwrap.wrap(right, self.width - _COLUMN) or [""]
         if len(left) + 4 > _COLUMN:
             yield f"  {left}"
@@ -249,7 +249,7 @@ class Help:
 
 
 def _paragraphs(lines: Iterable[str]) -> list[str]:
-    """Lines of a comment as paragraphs, each command by itself."""
+    """Joins the lines of a comment into paragraphs; each command is one of its own."""
     return re.sub(r"\n(?!python |softsearch )(?=[a-z(])", " ", "\n".join(lines)).splitlines()
 
 

@@ -1,4 +1,4 @@
-"""Options of the core's commands, as ``configs/COMMAND.yaml`` has them, with their types and ranges.
+"""Options of the core's commands (``configs/COMMAND.yaml``), with their types and ranges.
 
 :func:`softsearch.app.config.validation.read_options` reads them from a config before the lab is imported.
 """
@@ -15,19 +15,19 @@ from softsearch.commands import named
 from softsearch.ranges import MAX_SRC_TOKENS, MIN_SRC_TOKENS, AtLeastOne, Count, NotNegative, Range, Seed
 from softsearch.search.options import Average as EnsembleAverage
 
-Part = DictConfig  # the choice of a config group, for build(), which checks it against the constructor that it names
-Parts = Mapping[str, Part | None]  # several by name; null turns one off
+Part = DictConfig  # the choice of a config group; build() checks it against the constructor that it names
+Parts = Mapping[str, Part | None]  # several choices by name; null turns one off
 Paths = Path | list[Path] | None
 Trust = tuple[str, ...] | str  # packages whose classes a checkpoint may name
 
 
 def library_hints(function: Any) -> Mapping[str, Any]:
-    """Types and ranges of a library's options that its annotations lack, and of options that we add to them."""
+    """Returns types and ranges that a library's annotations lack, and those of options that we add."""
     return _LIBRARY_HINTS.get(f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}", {})
 
 
 def options_of(command: str) -> Any:
-    """Returns the dataclass of a command's options; None for one that reads its config itself."""
+    """Returns the dataclass of a command's options; None for a command that reads its config itself."""
     found = named(command)
     return resolve_name(found.options) if found is not None and found.options else None
 
@@ -46,7 +46,7 @@ class Vectors(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Init(Section):
-    """A trained checkpoint to start from, and what is taken of it."""
+    """A trained checkpoint to start from, and what to take from it."""
 
     ckpt: Path | None = None
     vocabulary: Literal["keep", "grow", "own"] = "keep"
@@ -110,7 +110,7 @@ class Shortlist(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Guard(Section):
-    """A text on which an adapted model may lose only so much."""
+    """Text on which an adapted model may lose only a limited amount."""
 
     old: tuple[Path, ...] | None
     max_loss: NotNegative
@@ -162,7 +162,7 @@ class Evaluate(Systems):
 class Score(Systems):
     """Options of ``score``."""
 
-    ensemble: Literal["log_probs", "probs"] | None  # unnormalised scores are not probabilities
+    ensemble: Literal["log_probs", "probs"] | None  # not unnormalised scores, which are not probabilities
     weights: list[float] | None
     src: Path | None
     tgt: Path | None
@@ -212,11 +212,11 @@ class Average:
     trust: Trust = ()
 
 
-_AtLeastMinusOne = Annotated[int, Range(-1)]  # -1 is "without end" or "all"
+_AtLeastMinusOne = Annotated[int, Range(-1)]  # -1 means "no limit" or "all"
 _Limit = Count | Annotated[float, Range(0, 1)] | None
 _EARLY_STOPPING = {"patience": Count, "min_delta": NotNegative, "log_rank_zero_only": bool}
 
-# Ranges of arguments of libraries' classes, by the full name of the class; their own annotations have types at most.
+# Ranges for the arguments of library classes, by full class name; their own annotations have at most types.
 _LIBRARY_HINTS: Mapping[str, Mapping[str, Any]] = {
     "lightning.pytorch.trainer.trainer.Trainer": {
         "max_steps": _AtLeastMinusOne,
@@ -235,7 +235,7 @@ _LIBRARY_HINTS: Mapping[str, Mapping[str, Any]] = {
         "limit_val_batches": _Limit,
         "limit_test_batches": _Limit,
         "reload_dataloaders_every_n_epochs": Count,
-        "checkpoint_activations": bool,  # ours, which Lightning's class does not get
+        "checkpoint_activations": bool,  # our own, not passed to Lightning's class
     },
     "sacrebleu.metrics.chrf.CHRF": {"char_order": AtLeastOne, "word_order": Count, "beta": AtLeastOne},
     "lightning.pytorch.callbacks.early_stopping.EarlyStopping": _EARLY_STOPPING,

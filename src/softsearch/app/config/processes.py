@@ -1,6 +1,6 @@
-"""The processes of one training that a cluster or the user starts: the name of their folder, and of their logs.
+"""Processes of one training started by a cluster or the user: the name of their folder and of their logs.
 
-Each composes its own config, seconds apart. Processes that Lightning starts get the folder on their command line.
+Each process composes its own config, seconds apart. Lightning passes the folder to the processes that it starts.
 """
 
 import os
@@ -14,13 +14,13 @@ from softsearch.errors import ConfigError
 
 _KEY = "softsearch/run_name"
 _WAIT = timedelta(minutes=10)  # for the first process
-_STEPS = 1 << 31  # SLURM numbers the steps of srun from 0, and has numbers near 2**32 for its own
+_STEPS = 1 << 31  # SLURM numbers the steps of srun from 0, and uses numbers near 2**32 for its own steps
 _SILENCE = 10.0  # seconds
-_kept: list[Any] = []  # the store, which the first process serves until it ends
+_kept: list[Any] = []  # keeps the store, which the first process serves until it ends
 
 
 def launched_rank(environment: Mapping[str, str]) -> int:
-    """The number of this process among those that SLURM, torchrun or the user started; Lightning numbers its own."""
+    """Returns the rank of this process among those started by SLURM, torchrun or the user, not by Lightning."""
     if "TORCHELASTIC_RUN_ID" in environment:
         return int(environment["RANK"])
     if _tasks(environment) > 1:
@@ -29,9 +29,9 @@ def launched_rank(environment: Mapping[str, str]) -> int:
 
 
 def run_name(now: str, nodes: int) -> str:
-    """The name of the run's folder: the number of SLURM's job, or else the time at which the first process started.
+    """Returns the name of the run's folder: the number of the SLURM job, or the time when the first process started.
 
-    The number is the same after SLURM has requeued the job, and so ``resume=auto`` finds the folder.
+    The number stays the same when SLURM requeues the job, so ``resume=auto`` finds the folder.
 
     Args:
         now: the time.
@@ -51,13 +51,13 @@ def _are_several(environment: Mapping[str, str], nodes: int) -> bool:
 
 
 def _tasks(environment: Mapping[str, str]) -> int:
-    """The tasks of SLURM that Lightning takes for processes of one training."""
+    """Returns the number of SLURM tasks that Lightning treats as processes of one training."""
     interactive = environment.get("SLURM_JOB_NAME") in ("bash", "interactive")
     return 1 if interactive else int(environment.get("SLURM_NTASKS", "1"))
 
 
 def _slurm_job(environment: Mapping[str, str]) -> str | None:
-    """The number of the job, and of the step unless it is the first; None for a program that srun did not start."""
+    """Returns the number of the job, and of the step unless it is the first; None in a process not started by srun."""
     job, step = environment.get("SLURM_JOB_ID"), int(environment.get("SLURM_STEP_ID", _STEPS))
     if job is None or (step >= _STEPS and _tasks(environment) == 1):
         return None
@@ -65,7 +65,7 @@ def _slurm_job(environment: Mapping[str, str]) -> str | None:
 
 
 def _first_process_name(name: str, nodes: int) -> str:
-    """The first process's name, by the store over which PyTorch will connect the processes too."""
+    """Gets the first process's name through the store over which PyTorch will also connect the processes."""
     from lightning.fabric.plugins.environments.lightning import LightningEnvironment
     from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
     from lightning.fabric.plugins.environments.torchelastic import TorchElasticEnvironment

@@ -1,4 +1,4 @@
-"""Command lines as people type them, turned into the words that Hydra reads."""
+"""Converts command lines as people type them into the words that Hydra reads."""
 
 import re
 from argparse import ArgumentParser
@@ -16,7 +16,7 @@ from softsearch.app.config.composition import composed, expand_shorthands, quote
 from softsearch.errors import ConfigError
 from softsearch.files import MANIFEST
 
-_POSITIONAL = {  # command -> the keys of words without =, in order; one that ends with [] takes all that are left
+_POSITIONAL = {  # command -> the keys of words without =, in order; a key that ends with [] takes all remaining words
     "evaluate": ("ckpt[]",),
     "tune": ("ckpt[]",),
     "score": ("ckpt", "src", "tgt"),
@@ -58,18 +58,18 @@ _WITHOUT_VALUE = (
     "--info",
     "-i",
 )
-_SYSTEMS = ("evaluate", "tune", "score")  # which read checkpoints, bundles and a text
+_SYSTEMS = ("evaluate", "tune", "score")  # commands that read checkpoints, bundles and a text
 _WITH_DATA = ("train", "prepare", "count")
 _CHOOSES_DATA = re.compile(r"[+~]*data(@\S*)?=")
 _OPTION = re.compile(r"[+~]*[^=]*\.|-")
-_PLAIN = re.compile(r"[\w.+-]{1,40}")  # a value that can be part of a folder's name
+_PLAIN = re.compile(r"[\w.+-]{1,40}")  # a value that can be part of a folder name
 
 
 def as_meant(command: str, words: Sequence[str]) -> list[str]:
-    """Returns the words with flags first, as Hydra needs them, and words without = as values of their keys.
+    """Returns the words with flags first, as Hydra expects, and words without = as values of their keys.
 
     Raises:
-        ConfigError: there are more of them than the command has keys, or a key is typed as well.
+        ConfigError: there are too many words without =, or the key of one is typed too.
     """
     flags, options = _flags_and_options(expand_shorthands(words))
     if not {"--help", "-h"}.isdisjoint(flags):
@@ -78,7 +78,7 @@ def as_meant(command: str, words: Sequence[str]) -> list[str]:
 
 
 def shell_command(words: Iterable[str]) -> str:
-    """Returns a command as it is typed at a shell, in double quotes where a word has single ones."""
+    """Returns a command as typed in a shell, with double quotes around words that contain single ones."""
 
     def word_at_shell(word: str) -> str:
         key, equals, value = word.partition("=")
@@ -94,9 +94,9 @@ def shell_command(words: Iterable[str]) -> str:
 
 
 def names_of_jobs(overrides: Iterable[Override]) -> list[str]:
-    """Returns the words with which the folders of a sweep's jobs (``-m``) are named by the options that differ.
+    """Returns the words that name the folders of a sweep's jobs (``-m``) after the options that differ.
 
-    Values that make no short name, such as paths, are left out.
+    Values that are too long for a name, such as paths, are left out.
     """
     keys = {str(override.input_line).partition("=")[0]: override for override in overrides}
     if "hydra.sweep.subdir" in keys:
@@ -113,9 +113,9 @@ def names_of_jobs(overrides: Iterable[Override]) -> list[str]:
 
 
 def hydras_parser() -> ArgumentParser:
-    """The parser of Hydra's own flags, whose other words are ``overrides``."""
+    """Returns the parser of Hydra's own flags; all other words are ``overrides``."""
     parser: ArgumentParser = get_args_parser()
-    parser.allow_abbrev = False  # it would take --experiment for --experimental-rerun
+    parser.allow_abbrev = False  # otherwise --experiment would mean --experimental-rerun
     return parser
 
 
@@ -134,7 +134,7 @@ def _flags_and_options(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _with_keys(command: str, options: Sequence[str]) -> list[str]:
-    """The options, with the words that have no = as the values of the command's keys."""
+    """Returns the options, with words without = as values of the command's keys."""
     renamed = _OF_LISTS.get(command, {})
     read, values = list[str](), dict[str, list[str]]()
     for option in options:
@@ -147,7 +147,7 @@ def _with_keys(command: str, options: Sequence[str]) -> list[str]:
             values.setdefault(_key_of(command, option, values), []).append(option)
     for key, given in values.items():
         if same := [word for word in read if word.startswith(f"{key}=")]:
-            raise ConfigError(f"{' '.join(given)} and {same[0]} both set {key}; leave one of them out")
+            raise ConfigError(f"{' '.join(given)} and {same[0]} both set {key}; remove one of them")
     return [*(f"{key}={_as_value(key, given)}" for key, given in values.items()), *read]
 
 
@@ -161,11 +161,11 @@ def _key_of(command: str, word: str, taken: Iterable[str]) -> str:
         if key.endswith("[]") or key not in taken:
             return key.removesuffix("[]")
     keys = " ".join(f"{key}=..." for key in _POSITIONAL[command])
-    raise ConfigError(f"{word!r} is one word too many; write softsearch {command} {keys}")
+    raise ConfigError(f"{word!r} is one word too many; expected softsearch {command} {keys}")
 
 
 def _is_path(word: str) -> bool:
-    with suppress(OSError):  # it is too long for one
+    with suppress(OSError):  # the word is too long for a path
         return Path(word).exists()
     return False
 
@@ -176,9 +176,9 @@ def _as_value(key: str, given: Sequence[str]) -> str:
 
 
 def with_data_choice(command: str, words: Sequence[str], notes: list[str]) -> list[str]:
-    """Returns the words with the choice of ``data`` that fits the typed files, where none is typed; notes say so.
+    """Returns the words with the choice of ``data`` that fits the typed files, unless one is typed; adds a note.
 
-    Where an experiment chooses data that has ``data.train`` itself, that stays.
+    Nothing is added if an experiment chooses data that has ``data.train`` itself.
     """
     if command not in _WITH_DATA or any(map(_CHOOSES_DATA.match, words)):
         return [*words]
@@ -190,14 +190,14 @@ def with_data_choice(command: str, words: Sequence[str], notes: list[str]) -> li
 
 
 def _data_choice(word: str) -> str:
-    """The choice that a word shows, or ""."""
+    """Returns the choice of ``data`` that a word implies, or ""."""
     key, _, _ = word.lstrip("+").partition("=")
     if key == "data.hub":
         return "huggingface"
     if key != "data.train":
         return ""
     value: Any = None
-    with suppress(HydraException):  # which the check of the command line reports
+    with suppress(HydraException):  # reported by the check of the command line
         value = value_of(word)
     if isinstance(value, str):
         from softsearch.data.corpora.rows import is_table
@@ -211,9 +211,9 @@ def _data_choice(word: str) -> str:
 
 
 def _has_data(command: str, words: Sequence[str]) -> bool:
-    """Whether the data that an experiment or a config of the user's chooses has ``data.train``."""
+    """Tells whether the data chosen by an experiment or a user's config has ``data.train``."""
     choosing = [word for word in words if not _OPTION.match(word)]
     with suppress(HydraException):
         config = composed(command, *choosing)
         return isinstance(config.get("data"), DictConfig) and "train" in config.data
-    return True  # words that cannot be composed are reported as they are
+    return True  # words that cannot be composed are reported unchanged

@@ -1,7 +1,7 @@
-"""Validation of configs: misspelt and missing keys, wrong types, numbers out of range; and objects built from them.
+"""Validates configs (misspelt and missing keys, wrong types, numbers out of range) and builds objects from them.
 
-Every node is bound to the signature of the class or function that its ``_target_`` names, and the options of a command
-to their dataclass, before anything is built. Annotations say what is allowed: types, and :mod:`softsearch.ranges`.
+Before anything is built, every node is bound to the signature of the class or function in its ``_target_``, and the
+options of a command to their dataclass. Annotations define what is allowed: types, and :mod:`softsearch.ranges`.
 """
 
 import difflib
@@ -25,7 +25,7 @@ from softsearch.ranges import fits, in_words
 
 log = logging.getLogger(__name__)
 _MARKS = ("_target_", "_partial_")  # keys of a node that are not arguments
-_EXAMPLES = {  # of keys that newcomers meet
+_EXAMPLES = {  # of keys that new users need
     "ckpt": "for example ckpt=logs/train/DATE, the folder of a run",
     "out": "for example out=exports/NAME",
     "runs": "for example runs='logs/train/*'",
@@ -53,7 +53,8 @@ def plain(config: DictConfig, unresolved: Collection[str] = ()) -> dict[str, Any
             for key, value in config.items()
         }
     except OmegaConfBaseException as error:
-        if own := str(error).partition("ConfigError raised while resolving interpolation: ")[2]:  # a resolver's of ours
+        # The error of one of our resolvers.
+        if own := str(error).partition("ConfigError raised while resolving interpolation: ")[2]:
             raise ConfigError(own.splitlines()[0]) from error
         key = error.full_key or "the config"
         if isinstance(error, MissingMandatoryValue):
@@ -62,7 +63,7 @@ def plain(config: DictConfig, unresolved: Collection[str] = ()) -> dict[str, Any
 
 
 def flatten(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields the dotted keys of nested mappings and their values, sections before their contents."""
+    """Yields the dotted keys and the values of nested mappings, sections before their contents."""
     for key, value in node.items():
         inner = f"{path}.{key}" if path else str(key)
         yield inner, value
@@ -78,7 +79,7 @@ def read_options(config: DictConfig, options: type[_Options]) -> _Options:
     """
     hints = _hints(options)
     groups = [name for name, hint in hints.items() if hint in (Part, Parts, Part | None)]
-    values = plain(config, unresolved=groups)  # a group may ask what the machine has, which takes PyTorch
+    values = plain(config, unresolved=groups)  # a group may ask for the machine's devices, which needs PyTorch
     bound = _bind(options, values, "", name=options.__name__.lower())
     return options(**bound | {name: config[name] for name in groups if name in config})
 
@@ -111,7 +112,7 @@ class Mistakes:
         self._errors: list[ConfigError] = []
 
     def attempt(self, make: Callable[..., _Made], *arguments: Any) -> _Made:
-        """What ``make`` returns. Where it refuses its arguments there is nothing yet, and :meth:`report` raises."""
+        """Returns what ``make`` returns; if it refuses its arguments, nothing until :meth:`report` raises."""
         try:
             return make(*arguments)
         except ConfigError as error:
@@ -119,7 +120,7 @@ class Mistakes:
             return cast(_Made, None)
 
     def report(self) -> None:
-        """Goes on if there were no mistakes.
+        """Raises if there were any mistakes.
 
         Raises:
             ConfigError: with all of them.
@@ -132,13 +133,13 @@ class Mistakes:
 
 
 def build(node: DictConfig | None, **extra: Any) -> Any:
-    """Builds the object that a config node describes; ``extra`` are arguments that YAML cannot hold.
+    """Builds the object described by a config node; ``extra`` are arguments that YAML cannot hold.
 
     The node may name anything that can be imported, because the user wrote it. The config of a loaded file goes through
     :mod:`softsearch.app.config.allowed_classes` instead.
 
     Raises:
-        ConfigError: the node does not fit its constructor (see :func:`check`), or that refuses its options.
+        ConfigError: the node does not fit its constructor (see :func:`check`), or the constructor refuses its options.
     """
     if node is None:
         return None
@@ -146,13 +147,13 @@ def build(node: DictConfig | None, **extra: Any) -> Any:
 
 
 def construct(node: Any, path: str, **extra: Any) -> Any:
-    """Checks and builds the objects that a node of plain values describes: a node is bound before what is in it.
+    """Checks and builds the objects described by a node of plain values; a node is bound before its contents.
 
-    Hydra's ``instantiate`` checks its targets again at every call of a partial, wraps all errors, and its list of
-    allowed targets could only repeat the names that the node has.
+    Hydra's ``instantiate`` is not used: it checks its targets again at every call of a partial, wraps all errors, and
+    its list of allowed targets could only repeat the names in the node.
 
     Raises:
-        ConfigError: as :func:`build`.
+        ConfigError: see :func:`build`.
     """
     if isinstance(node, list):
         return [construct(value, f"{path}[{index}]") for index, value in enumerate(node)]
@@ -169,7 +170,7 @@ def construct(node: Any, path: str, **extra: Any) -> Any:
         return partial(target, **options)
     try:
         return target(**options)
-    except (SoftsearchError, AssertionError, AttributeError, NameError, LookupError):  # ours, or a bug
+    except (SoftsearchError, AssertionError, AttributeError, NameError, LookupError):  # our own, or a bug
         raise
     except Exception as error:
         name = getattr(target, "__name__", target)
@@ -177,9 +178,9 @@ def construct(node: Any, path: str, **extra: Any) -> Any:
 
 
 def nearest(word: str, names: Iterable[str]) -> str:
-    """Suggests the name that is most like ``word``, or else the first parts of all names; for the end of a message.
+    """Suggests the name most similar to ``word``, or else the first parts of all names; for the end of a message.
 
-    ``lr`` is the only name that ends with ``.lr``; names that other toolkits have are in :mod:`.aliases`.
+    ``lr`` means the only name that ends with ``.lr``; other toolkits' names are in :mod:`.aliases`.
     """
     from softsearch.app.config.aliases import key_meant  # only a mistake needs it
 
@@ -194,10 +195,10 @@ def nearest(word: str, names: Iterable[str]) -> str:
 
 
 def target_of(node: Mapping[str, Any], path: str) -> Callable[..., Any]:
-    """Returns the class or the function that a node names.
+    """Returns the class or function that a node names.
 
     Raises:
-        ConfigError: there is none of that name.
+        ConfigError: there is none with that name.
     """
     target = str(node["_target_"])
     try:
@@ -206,7 +207,7 @@ def target_of(node: Mapping[str, Any], path: str) -> Callable[..., Any]:
         package = target.partition(".")[0]
         advice = "check its name"
         if isinstance(error, ModuleNotFoundError) and error.name == package:
-            advice = f"pip install -e . in the folder of {package}, or set PYTHONPATH to the folder that has it"
+            advice = f"pip install -e . in the folder of {package}, or set PYTHONPATH to the folder that contains it"
         raise ConfigError(f"{path}._target_ is {target!r}, which cannot be imported ({error}); {advice}") from error
     if not callable(function):
         raise ConfigError(f"{path}._target_ is {target!r}, a {type(function).__name__}, expected a class or a function")
@@ -214,9 +215,9 @@ def target_of(node: Mapping[str, Any], path: str) -> Callable[..., Any]:
 
 
 def imported(target: str) -> Any:
-    """What a name names; a module that is not installed may be in the current folder.
+    """Imports the object with a full name; its module may be in the current folder.
 
-    A loaded file names only classes that are ours or trusted (see :mod:`softsearch.app.config.allowed_classes`).
+    A loaded file can name only classes that are ours or trusted (see :mod:`softsearch.app.config.allowed_classes`).
     """
     try:
         return resolve_name(target)
@@ -230,11 +231,11 @@ def imported(target: str) -> Any:
 
 
 def drop_options_of_replaced(config: DictConfig, words: Iterable[str]) -> None:
-    """Removes from each node whose ``_target_`` was typed the group's options that the new class does not take.
+    """Removes the options that a typed ``_target_`` does not take from its node.
 
     Args:
-        config: of a command.
-        words: as typed; the options among them stay, and are refused later if they do not fit.
+        config: the config of a command.
+        words: the words as typed; options among them stay, and are refused later if they do not fit.
     """
     typed = [word.lstrip("+").partition("=")[0] for word in words]
     for path in (key.removesuffix("._target_") for key in typed if key.endswith("._target_")):
@@ -257,7 +258,7 @@ def drop_options_of_replaced(config: DictConfig, words: Iterable[str]) -> None:
 def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter] | None:
     try:
         return inspect.signature(function).parameters
-    except ValueError:  # some functions in C have none
+    except ValueError:  # some C functions have no signature
         return None
 
 
@@ -270,7 +271,7 @@ def _bind(
     parameters = _parameters(function)
     if parameters is None:
         return {}
-    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())  # and checks it itself
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())  # and checks them itself
     keys = [key for key in node if key not in _MARKS]
     for key in keys:
         if key not in parameters and not takes_any and key not in library_hints(function):
@@ -281,13 +282,13 @@ def _bind(
         named = (p for p in parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY))
         missing = [p.name for p in named if p.default is p.empty and p.name not in given and p.name not in node]
         if missing:
-            raise ConfigError(f"{prefix}{missing[0]} is missing: {name} needs it; set it")
+            raise ConfigError(f"{prefix}{missing[0]} is missing, but {name} needs it; set it")
     hints = _hints(function)
     return {key: _checked(f"{prefix}{key}", node[key], hints.get(key, Any)) for key in keys}
 
 
 def _checked(path: str, value: Any, hint: Any) -> Any:
-    """The value as an object of its annotation; classes, which are built later, stay nodes."""
+    """Returns a value as an object of its annotation; nodes of classes stay nodes until they are built."""
     if isinstance(value, Mapping) and typing.get_origin(hint) in (dict, Mapping):
         return {key: _checked(f"{path}.{key}", inner, typing.get_args(hint)[1]) for key, inner in value.items()}
     arguments = typing.get_args(hint)
@@ -306,12 +307,12 @@ def _checked(path: str, value: Any, hint: Any) -> Any:
         raise ConfigError(f"{path} is {value!r} ({type(value).__name__}), {expected}")
     try:
         return _typed(value, hint)
-    except RuntimeError as error:  # ~ without a home
+    except RuntimeError as error:  # ~ without a home folder
         raise ConfigError(f"{path}={value}: {error} set {path}=PATH") from error
 
 
 def expected_section(path: str, section: type[Section], value: Any) -> str:
-    """Says, for the end of a message, that a section was expected, and which of its options the value may be for."""
+    """Returns the end of a message: a section was expected, and which of its options the value may be meant for."""
     keys, hints = list(inspect.signature(section).parameters), _hints(section)
     meant = next((key for key in keys if fits(value, hints[key])), None)
     typed = f"'[{','.join(map(str, value))}]'" if isinstance(value, list) else value
@@ -320,12 +321,12 @@ def expected_section(path: str, section: type[Section], value: Any) -> str:
 
 
 def is_section(hint: Any) -> bool:
-    """Whether an annotation is that of a section of options."""
+    """Tells whether an annotation is a section of options."""
     return inspect.isclass(hint) and issubclass(hint, Section)
 
 
 def _typed(value: Any, hint: Any) -> Any:
-    """A value that fits, with its paths as objects."""
+    """Returns a value that fits, with paths as objects."""
     arguments = typing.get_args(hint)
     if typing.get_origin(hint) in (Union, types.UnionType):
         return _typed(value, next(argument for argument in arguments if fits(value, argument)))

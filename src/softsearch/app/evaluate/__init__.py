@@ -1,1 +1,1 @@
-"""``evaluate``: translates and scores a test set into a report."""
+"""``evaluate``: translates and scores a test set, and writes a report."""

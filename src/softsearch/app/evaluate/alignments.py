@@ -1,4 +1,4 @@
-"""Alignments of ``evaluate``: their options, and their files in the report's folder."""
+"""Alignments in ``evaluate``: options, and files in the report's folder."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,12 +30,12 @@ def read_alignment_options(options: Evaluate, text: HeldOutText) -> list[Gold] |
 
     Raises:
         ConfigError: there is no such line.
-        CorpusError: the file is not of the format, or not of this test set.
+        CorpusError: the file has another format, or is for another test set.
     """
     for name, drawn in (("heatmaps", options.heatmaps), ("traces", options.traces)):
         if isinstance(drawn, list) and max(drawn, default=0) > len(text.sources):
             raise ConfigError(
-                f"{name} is {drawn!r}, expected how many sentences to draw, or a list of line numbers from 1 to "
+                f"{name} is {drawn!r}, expected a number of sentences to draw, or a list of line numbers from 1 to "
                 f"{len(text.sources)}; change {name}"
             )
     if options.gold is None:
@@ -53,9 +53,9 @@ def measure_alignments(
     gold: list[Gold] | None,
     options: Evaluate,
 ) -> tuple[SystemReport, list[Alignment] | None]:
-    """A system's report with its alignment error rate on the references and heatmaps, and all alignments.
+    """Returns a system's report with its alignment error rate on the references and heatmaps, and all alignments.
 
-    What is not asked for, or what a model without attention lacks, is None.
+    Whatever is not asked for, or needs attention that the model lacks, is None.
     """
     src, references = (
         [Sentence(ids, line) for ids, line in zip(side, lines, strict=True)]
@@ -86,7 +86,7 @@ def measure_alignments(
 def _heads(
     system: System, usual: Alignment, pair: tuple[Sentence, Sentence], units: Units
 ) -> dict[str, NDArray[np.float32]]:
-    """What a heatmap may show of a Transformer, by name: the alignments, then the mean of all heads, and each head."""
+    """Returns what a heatmap may show for a Transformer, by name: alignments, the mean of all heads, and each head."""
     step_fn = system.step_fn
     heads = (
         align_by_head(step_fn, system.tokenizers, *pair, units=units) if isinstance(step_fn, TorchStepFunction) else {}
@@ -114,7 +114,7 @@ def write_alignments(folder: Path, name: str, alignments: Sequence[Alignment], u
 
 
 def _drawn_sentences(heatmaps: int | list[int], alignments: Sequence[Alignment]) -> list[int]:
-    """Indices of the sentences to draw: the named lines, or a number of those that fit, evenly spaced."""
+    """Returns the indices of the sentences to draw: the named lines, or evenly spaced ones that fit."""
     drawable = [
         index
         for index, alignment in enumerate(alignments)
@@ -124,7 +124,7 @@ def _drawn_sentences(heatmaps: int | list[int], alignments: Sequence[Alignment])
 
 
 def choose_sentences(chosen: int | list[int], among: Sequence[int]) -> list[int]:
-    """Indices of sentences: the named lines, or a number of those ``among`` which to choose, evenly spaced."""
+    """Returns the indices of sentences: the named lines, or evenly spaced ones from ``among``."""
     if isinstance(chosen, list):
         return [line - 1 for line in chosen]
     step = max(1, len(among) // max(chosen, 1))

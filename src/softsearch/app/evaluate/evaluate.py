@@ -1,4 +1,4 @@
-"""``evaluate``: checkpoints, bundles and ensembles of them on a test set, with a report."""
+"""``evaluate``: a report on checkpoints, bundles and ensembles of them on a test set."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -31,7 +31,7 @@ from softsearch.runtime.system import System
 
 
 class Measurement(NamedTuple):
-    """What was measured of a system."""
+    """Results of measuring a system."""
 
     report: SystemReport
     resampled: dict[str, Resamples]
@@ -40,7 +40,7 @@ class Measurement(NamedTuple):
 
 
 def evaluate(config: DictConfig) -> None:
-    """Translates a split, or the two files of ``test``, with all systems, and writes a report to the run's folder.
+    """Translates a split, or the files of ``test``, with all systems, and writes a report to the run's folder.
 
     Raises:
         SoftsearchError: a system or the text cannot be read, or an option is wrong.
@@ -62,7 +62,7 @@ def evaluate(config: DictConfig) -> None:
 
 
 def _measure(plan: Plan, system: System) -> Measurement:
-    """Translates the text with a system, and measures what the options ask for."""
+    """Translates the text with a system, and takes the measurements that the options ask for."""
     options, evaluator = plan.options, plan.evaluator
     strategy = plan.make_search(system.tokenizers)
     report, hypotheses, warnings, resampled = evaluator.measure(system, strategy, plan.describe(system))
@@ -81,9 +81,9 @@ def _measure(plan: Plan, system: System) -> Measurement:
 
 
 def _overlap(plan: Plan) -> tuple[dict[str, int], list[str]]:
-    """The sentences of the text that the systems were trained on, by system, and warnings of them."""
+    """Counts the sentences of the text in the training data of each system; also returns warnings."""
     options, text = plan.options, plan.evaluator.text
-    if not options.overlap or text.features is not None:  # captions of different pictures may be equal
+    if not options.overlap or text.features is not None:  # different pictures may have equal captions
         return {}, []
     sources = {system.name: system.source for system in plan.members}
     return find_overlap(sources, build(options.data), text, options.cache_dir)
@@ -127,9 +127,9 @@ def _write(report: Report, measured: Sequence[Measurement], plan: Plan) -> None:
 
 
 def _curves(report: Report) -> dict[str, Points]:
-    """The learning curves of the checkpoints that are in the folders of their runs, by system."""
+    """Returns the learning curves, by system, of checkpoints in the folders of their runs."""
     curves = {}
     for system in report.systems:
-        with suppress(OSError, LookupError, ValueError):  # a bundle, or another file of the name
+        with suppress(OSError, LookupError, ValueError):  # a bundle, or another file with that name
             curves[system.name] = read_points(Path(system.origin).parents[1] / "metrics.csv")
     return curves

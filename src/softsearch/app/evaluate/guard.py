@@ -1,4 +1,4 @@
-"""Guard of an adapted model: what it has lost on another text than the one that it was adapted to."""
+"""Guard of an adapted model: what it has lost on other text than the text that it was adapted to."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -18,17 +18,17 @@ from softsearch.runtime.system import System
 
 
 def read_guarded(options: Evaluate, systems: Sequence[System]) -> HeldOutText | None:
-    """The guarded text, if there is one.
+    """Reads the guarded text, if there is one.
 
     Raises:
-        ConfigError: there are not two systems to compare on it.
+        ConfigError: the number of systems to compare on it is not two.
         CorpusError: the text cannot be read.
     """
     if options.guard.old is None:
         return None
     if len(systems) != 2:
         raise ConfigError(
-            f"guard compares an adapted model with the one before, found {len(systems)} systems; set "
+            f"guard compares an adapted model with the model before, but there are {len(systems)} systems; set "
             "ckpt='[ADAPTED,BEFORE]'"
         )
     return read_test_set(options, options.guard.old, systems, "guard.old='[x.en,x.de]'")
@@ -38,7 +38,7 @@ WITHIN, ABOVE, OPEN = "within the limit", "above the limit", "inconclusive"
 
 
 class GuardResult(NamedTuple):
-    """What an adapted model has lost, and whether that is too much."""
+    """The loss of an adapted model, and whether it is too large."""
 
     described: str
     verdict: str
@@ -49,7 +49,7 @@ def guard(
 ) -> GuardResult:
     """Compares the first system with the second one on the guarded text, by the first metric.
 
-    The loss has the 95 % interval of a paired bootstrap: the same resamples of the sentences for both.
+    The 95 % interval of the loss is that of a paired bootstrap: both are scored on the same resampled sentences.
     """
     name, metric = next(iter(for_text(metrics, text.text_form, text.tgt_lang).items()))
     evaluator = Evaluator(text=text, progress=progress)

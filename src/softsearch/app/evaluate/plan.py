@@ -1,4 +1,4 @@
-"""Plan of an evaluation: its systems, text, searches and metrics, all checked before hours of translating."""
+"""Plan of an evaluation: systems, text, searches and metrics, all checked before translating for hours."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from softsearch.runtime.system import System, with_separate_inputs
 from softsearch.search.ensemble import Ensemble
 from softsearch.text.word_dictionary import read_dictionary
 
-_COPY = "copy"  # of replace_unknown; ./copy is a file
+_COPY = "copy"  # value of replace_unknown; a file is ./copy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,19 +39,19 @@ class Plan:
 
     options: Evaluate
     glossary: Path | None
-    members: list[System]  # those that are named
-    systems: list[System]  # those that are measured: the members, or their ensemble with or without them
-    metrics: Mapping[str, Metric]  # as they are configured
-    evaluator: Evaluator  # with the text, and the metrics for it
+    members: list[System]  # the systems named by the options
+    systems: list[System]  # the systems to measure: the members, their ensemble, or both
+    metrics: Mapping[str, Metric]  # as configured
+    evaluator: Evaluator  # with the text and its metrics
     make_search: SearchMaker
     curve: Mapping[str, SearchMaker]
     gold: list[Gold] | None
     guarded: HeldOutText | None
-    earlier: list[EarlierSystem]  # systems of another report
+    earlier: list[EarlierSystem]  # systems from another report
     warnings: list[str]
 
     def describe(self, system: System) -> str:
-        """A description of the search and its additions."""
+        """Describes the search and its additions."""
         options = self.options
 
         frequent, unknown = options.shortlist.frequent, options.replace_unknown
@@ -65,7 +65,7 @@ class Plan:
 
 
 def make_plan(config: DictConfig) -> Plan:
-    """Reads the options, and opens all that they name.
+    """Reads the options, and opens everything that they name.
 
     Raises:
         SoftsearchError: a system or the text cannot be read, or an option is wrong.
@@ -109,7 +109,7 @@ def make_plan(config: DictConfig) -> Plan:
 
 
 def _check_options(options: Evaluate) -> None:
-    """Refuses options that do not go together, and a table of another format."""
+    """Refuses options that contradict each other, and unknown formats of tables."""
     check_table_name(options.table)
     for key in ("weights", "language_model"):
         if getattr(options, key) is not None and options.ensemble is None:
@@ -117,11 +117,11 @@ def _check_options(options: Evaluate) -> None:
     if options.traces and not has_beam(options.search):
         raise ConfigError(f"traces is {options.traces}, which needs search=beam or search=greedy; set one of them")
     if options.gold is not None and options.test is not None and len(options.test) > 2:
-        raise ConfigError("gold aligns one source, and test names several; set gold=null, or name one in test")
+        raise ConfigError("gold aligns one source, but test names several; set gold=null, or name one in test")
 
 
 def _names_metrics(config: DictConfig) -> bool:
-    """Whether the user chose the metrics, by an option or in a config of their own."""
+    """Tells whether the user chose the metrics, by an option or in their own config."""
     typed = any(option_key(option).partition(".")[0] == "metric" for option in typed_options())
     return typed or bool(config.metric != composed("evaluate").metric)
 

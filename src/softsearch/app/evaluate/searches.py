@@ -1,4 +1,4 @@
-"""Searches of ``evaluate``: ``search`` and its glossary, in words, and the other searches that ``curve`` names."""
+"""Searches in ``evaluate``: ``search`` with its glossary, and the searches named by ``curve``."""
 
 import inspect
 from collections.abc import Mapping, Sequence
@@ -20,11 +20,11 @@ from softsearch.search.greedy import Greedy
 from softsearch.search.options import SearchOptions, check_option
 
 _KINDS: dict[Any, str] = {strategy: kind for kind, strategy in STRATEGIES.items()}
-_MBR_SAMPLES = 64  # of a curve, as in configs/search/mbr.yaml
+_MBR_SAMPLES = 64  # for a curve, as in configs/search/mbr.yaml
 
 
 def curve_searches(curve: Sequence[str | int], search: DictConfig) -> dict[str, DictConfig]:
-    """The searches of ``curve`` by name, as configs with the options of ``search``; ``mbr`` chooses from samples.
+    """Returns the searches of ``curve`` by name, as configs with the options of ``search``; ``mbr`` uses samples.
 
     Raises:
         ConfigError: an entry is not a search.
@@ -34,7 +34,7 @@ def curve_searches(curve: Sequence[str | int], search: DictConfig) -> dict[str, 
         is_beam = isinstance(entry, int) and entry >= 1
         if not is_beam and entry not in ("greedy", "sample", "mbr", "exact"):
             raise ConfigError(
-                f"curve has {entry!r}, expected greedy, sample, mbr, exact or a beam width, as in '[greedy,2,5,exact]'"
+                f"curve has {entry!r}, expected greedy, sample, mbr, exact or a beam size, as in '[greedy,2,5,exact]'"
             )
         if entry == "mbr":
             is_mbr = target_of(search, "search") is mbr
@@ -46,7 +46,7 @@ def curve_searches(curve: Sequence[str | int], search: DictConfig) -> dict[str, 
 
 
 def _search_node(kind: str, search: DictConfig, **own: Any) -> DictConfig:
-    """A kind of search with those options of ``search`` that it has, except ``n_best``, and with its ``own``."""
+    """Returns a kind of search with its ``own`` options, and those of ``search`` that it has, except ``n_best``."""
     strategy = STRATEGIES[kind]
     parameters = inspect.signature(strategy).parameters
     shared = {key: value for key, value in _beam_options(search).items() if key in parameters and key != "n_best"}
@@ -60,25 +60,25 @@ def _mbr_of(candidates: DictConfig) -> DictConfig:
 
 
 def curve_options(search: DictConfig) -> SearchOptions:
-    """The length penalty with which the translations of all searches are scored."""
+    """Returns options with the length penalty that scores the translations of all searches."""
     options = _beam_options(search)
     return SearchOptions(**{key: options[key] for key in ("length_penalty", "length_norm") if key in options})
 
 
 def _beam_options(search: DictConfig) -> dict[str, Any]:
-    """The options of the search, or of the one that finds the translations that a reranker or MBR chooses from."""
+    """Returns the options of the search, or of the search that finds the candidates for a reranker or MBR."""
     needs = needs_tokenizers(search)
     return plain(search if needs is None else search[needs.candidates])
 
 
 def describe_search(search: DictConfig) -> str:
-    """A description of a search's config, such as "beam 5, length penalty 1.0", without limits and defaults."""
+    """Describes a search's config, as in "beam 5, length penalty 1.0", without limits and defaults."""
     strategy = target_of(search, "search")
     kind = _KINDS.get(strategy) or str(search["_target_"]).rpartition(".")[2]
     parameters = inspect.signature(strategy).parameters
     words = [f"{kind} {search['beam']}" if kind == "beam" else kind]
     for key, value in search.items():
-        if key in ("candidates", "references") and isinstance(value, DictConfig):  # of MBR
+        if key in ("candidates", "references") and isinstance(value, DictConfig):  # part of MBR
             words.append(f"{key} by {describe_search(value)}")
         is_default = str(key) in parameters and value == parameters[str(key)].default
         if key in ("_target_", "beam", "max_length_factor", "max_length_offset") or isinstance(value, Mapping):
@@ -89,15 +89,15 @@ def describe_search(search: DictConfig) -> str:
 
 
 def has_beam(search: DictConfig) -> bool:
-    """Whether a config is that of greedy or beam search."""
+    """Tells whether a config is that of greedy or beam search."""
     return target_of(search, "search") in (Greedy, BeamSearch)
 
 
 def without_glossary(options: Evaluate) -> tuple[Evaluate, Path | None, float | None]:
-    """The options with the search alone, and its glossary and bonus.
+    """Separates the options from the glossary and its bonus, which are returned too.
 
     Raises:
-        ConfigError: the search or another option takes no glossary, or its value is wrong.
+        ConfigError: the search or another option does not support a glossary, or its value is wrong.
     """
     search = {str(key): value for key, value in options.search.items()}
     path, bonus = search.pop("glossary", None), search.pop("glossary_bonus", None)
@@ -109,5 +109,5 @@ def without_glossary(options: Evaluate) -> tuple[Evaluate, Path | None, float | 
     if path is not None and not has_beam(options.search):
         raise ConfigError(f"search.glossary is {path}, which needs search=beam or search=greedy; set one of them")
     if path is not None and options.curve:
-        raise ConfigError(f"search.glossary is {path}, but the searches of curve take no glossary; set curve=null")
+        raise ConfigError(f"search.glossary is {path}, but the searches of curve do not support one; set curve=null")
     return options, None if path is None else Path(path), bonus

@@ -1,1 +1,1 @@
-"""Systems opened from checkpoints, bundles and ensembles of them, for every command that translates."""
+"""Opens systems (checkpoints, bundles and ensembles of them) for every command that translates."""

@@ -1,4 +1,4 @@
-"""Systems opened from paths of checkpoints and bundles, with a shortlist, and as an ensemble."""
+"""Opens systems from paths of checkpoints and bundles, with shortlists and as ensembles."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ Paths = str | Path | list[str] | list[Path] | None
 
 
 def open_systems(ckpt: Paths, bundle: Paths, average: int | None) -> list[System]:
-    """Opens checkpoints, then bundles; with ``average``, the mean of that many step checkpoints next to a checkpoint.
+    """Opens checkpoints, then bundles; ``average`` is the number of step checkpoints to average instead of each.
 
     Raises:
         ConfigError: no system is named.
@@ -37,7 +37,7 @@ def open_systems(ckpt: Paths, bundle: Paths, average: int | None) -> list[System
 
 
 def trained_metrics(systems: Sequence[System]) -> tuple[dict[str, Metric], list[str]]:
-    """The metrics that the first checkpoint was trained with, and warnings of those that cannot be built here."""
+    """Returns the metrics that the first checkpoint was trained with, and warnings about those unavailable here."""
     system = next((system for system in systems if system.metrics), None)
     metrics: dict[str, Metric] = {}
     if system is None:
@@ -48,15 +48,15 @@ def trained_metrics(systems: Sequence[System]) -> tuple[dict[str, Metric], list[
             continue
         try:
             if needs_download(node):
-                raise ConfigError("its tokenizer is not on this machine; add it to metric, which downloads it")
+                raise ConfigError("its tokenizer is not on this machine; name it in metric to download it")
             metrics[name] = build_from_file(Path(system.origin), "metric", node, Metric)
         except SoftsearchError as error:
-            warnings.append(f"{system.name} was trained with metric={name}, which is left out: {error}")
+            warnings.append(f"{system.name} was trained with metric={name}, which is not used: {error}")
     return metrics, warnings
 
 
 def open_any(paths: Sequence[str]) -> list[System]:
-    """Opens bundles by their manifest, and all else as checkpoints; raises as :func:`open_systems`."""
+    """Opens folders with a manifest as bundles, and other paths as checkpoints; raises like :func:`open_systems`."""
     return _with_unique_names(
         [open_bundle(p) if (Path(p) / MANIFEST).is_file() else _open_checkpoint(p, None) for p in paths]
     )
@@ -68,7 +68,7 @@ def path_list(paths: Paths) -> list[str]:
 
 
 def _with_unique_names(systems: list[System]) -> list[System]:
-    """Renames systems of the same name: with more of the path, and with a number if that is not enough."""
+    """Renames systems with the same name: adds more of the path, and a number if that is not enough."""
     names = [system.name for system in systems]
     longer = [_longer_name(system) if names.count(system.name) > 1 else system.name for system in systems]
     numbered = [
@@ -111,7 +111,7 @@ def _open_checkpoint(path: str, average: int | None) -> System:
 
 
 def with_ensemble(members: list[System], options: Evaluate) -> list[System]:
-    """The ensemble of the members and a language model, if one is asked for, with or without the members."""
+    """Returns the ensemble of members and language model, with or without the members; else only the members."""
     if options.ensemble is None:
         return members
     assert not isinstance(options.weights, Path)  # with_tuned has read it
@@ -123,7 +123,7 @@ def with_ensemble(members: list[System], options: Evaluate) -> list[System]:
 
 
 def with_shortlist(system: System, options: Evaluate) -> System:
-    """The system with a shortlist, if one is asked for: a bundle's own, or one of a checkpoint's training text."""
+    """Adds a shortlist to a system, if asked for: that of a bundle, or one from a checkpoint's training text."""
     frequent = options.shortlist.frequent
     if frequent is None:
         return system

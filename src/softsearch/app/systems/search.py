@@ -27,10 +27,10 @@ def mbr(
     ``tokenizers`` are those of the searching model.
 
     Raises:
-        ConfigError: the command has no texts to compare, or an option is wrong.
+        ConfigError: the command does not translate text with it, or an option is wrong.
     """
     if tokenizers is None:
-        raise ConfigError("search=mbr is for evaluate.py and the test after training; use search=beam here")
+        raise ConfigError("search=mbr works only in evaluate.py and the test after training; use search=beam here")
     return MinimumBayesRisk(candidates, PairwiseCHRF(utility, tokenizers[1]), references=references, n_best=n_best)
 
 
@@ -56,11 +56,13 @@ def rerank(
     ``tokenizers`` are those of the searching model.
 
     Raises:
-        ConfigError: the command cannot rerank, or an option is wrong.
+        ConfigError: the command does not support reranking, or an option is wrong.
         SoftsearchError: a model cannot be opened.
     """
     if tokenizers is None:
-        raise ConfigError("search=rerank is for evaluate.py, tune.py and the test after training; use search=beam here")
+        raise ConfigError(
+            "search=rerank works only in evaluate.py, tune and the test after training; use search=beam here"
+        )
     if not models:
         raise ConfigError("search.models is empty, expected checkpoints or bundles to rerank with; set search.models")
     paths = list(dict.fromkeys([*models, *(proposers or [])]))

@@ -1,4 +1,4 @@
-"""Test sets named by the options of a command, and the training text of checkpoints."""
+"""Reads the test sets named by options, and the training text of checkpoints."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,12 +25,12 @@ from softsearch.text.vocabulary import SOURCE_SEPARATOR
 def read_test_set(
     options: Systems, files: tuple[Path, ...] | None, systems: Sequence[System], named: str = "test='[x.en,x.de]'"
 ) -> HeldOutText:
-    """Reads ``files`` (sources, references), or else a split of the options' data or the first checkpoint's.
+    """Reads ``files`` (sources, references), or else a split of the data in the options or of the first checkpoint.
 
     ``named`` is the option that names the files, for messages.
 
     Raises:
-        ConfigError: neither the options nor a checkpoint name a text, or files are missing.
+        ConfigError: neither the options nor a checkpoint name any text, or files are missing.
         CorpusError: the text cannot be read, or the data has no such split.
     """
     source: ParallelSource | None = build(options.data)
@@ -45,26 +45,28 @@ def read_test_set(
 
 
 def read_files(files: tuple[Path, ...], described: ParallelSource | System, named: str) -> HeldOutText:
-    """Reads files of sources and references, of the form of ``described``.
+    """Reads files of sources and references in the text form of ``described``.
 
     Several files of sources are joined line by line, as in :mod:`softsearch.text.joint_sources`. The languages are
-    those in the names of ``files``, or else those of ``described``.
+    those in the file names, or else those of ``described``.
 
     Raises:
-        ConfigError: files are missing, or they cannot be what a model of feature vectors reads.
+        ConfigError: files are missing, or do not suit a model that reads feature vectors.
         CorpusError: a file cannot be read.
     """
     option, features = named.partition("=")[0], None
     if len(files) < 2:
-        raise ConfigError(f"{option} has {len(files)} files, expected sources and references, as in {named}")
+        raise ConfigError(
+            f"{option} has {len(files)} files, expected one of sources and one of references, as in {named}"
+        )
     if not isinstance(described, ParallelSource) or not described.has_features:
         corpora = [read_parallel(path, files[-1], keep_empty=True) for path in files[:-1]]
         sources = [join_sources(lines) for lines in zip(*(corpus.src for corpus in corpora), strict=True)]
         references = corpora[0].tgt
     elif SOURCE_SEPARATOR in described.tags or len(files) > 2:
         raise ConfigError(
-            f"the model reads feature vectors, and {option}=... is several files of text or one of vectors alone; give "
-            "vectors and text as data.sources with split=test"
+            f"the model reads feature vectors, and {option}=... has only text files or only vectors; give vectors "
+            "and text as data.sources with split=test"
         )
     else:
         features = read_features(files[0])
@@ -72,7 +74,7 @@ def read_files(files: tuple[Path, ...], described: ParallelSource | System, name
         if len(references) != len(features):
             raise CorpusError(
                 f"{files[0]} has {len(features)} examples and {files[1]} has {len(references)} lines, expected one "
-                "line for each example; give files that go together"
+                "line for each example; give files that match"
             )
     *src_langs, tgt_lang = map(language_of, files)
     languages = "+".join(src_langs) if all(src_langs) else described.src_lang, tgt_lang or described.tgt_lang
@@ -82,7 +84,7 @@ def read_files(files: tuple[Path, ...], described: ParallelSource | System, name
 
 
 def read_training_text(source: ParallelSource, cache_dir: Path) -> list[tuple[str, str]]:
-    """Reads the sentence pairs of a run's data as they are now.
+    """Reads the sentence pairs of a run's data, as the files are now.
 
     Raises:
         CorpusError: a file cannot be read.
@@ -94,10 +96,10 @@ def read_training_text(source: ParallelSource, cache_dir: Path) -> list[tuple[st
 def training_shortlist(
     source: ParallelSource, tokenizers: Tokenizers, cache_dir: Path, frequent: int, translations: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Computes a shortlist from the training text, see :func:`softsearch.data.lexicon.shortlist_tables`.
+    """Computes a shortlist from the training text (:func:`softsearch.data.lexicon.shortlist_tables`).
 
     Raises:
-        ConfigError: a number is of the wrong type or below 1.
+        ConfigError: a number has the wrong type or is below 1.
         CorpusError: a file cannot be read.
     """
     sides = zip(*read_training_text(source, cache_dir), strict=True)

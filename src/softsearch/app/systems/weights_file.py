@@ -1,4 +1,4 @@
-"""Options that ``softsearch tune`` has found, in a file that other commands take with ``weights=FILE``."""
+"""Options found by ``softsearch tune``, in a file for ``weights=FILE`` of other commands."""
 
 import json
 import re
@@ -22,8 +22,8 @@ class TunedWeights:
     """A combination of models and a search, as options of ``evaluate``."""
 
     search: str  # its _target_
-    options: dict[str, Any]  # by key
-    validation: dict[str, Any]  # information: the text, BLEU at the start and at the end, its signature
+    options: dict[str, Any]  # key -> value
+    validation: dict[str, Any]  # for information: the text, BLEU before and after tuning, its signature
 
     def save(self, path: Path) -> None:
         """Writes the file."""
@@ -32,23 +32,23 @@ class TunedWeights:
 
 
 def read_tuned(path: Path) -> TunedWeights:
-    """Reads the file, whose options are numbers, texts and lists of them; commands check their types as if typed.
+    """Reads the file, whose options are numbers, strings and lists of them; commands check them like typed ones.
 
     Raises:
-        ConfigError: it is missing or not such a file, or one of its values is a section or an interpolation.
+        ConfigError: the file is missing or of another kind, or one of its values is a section or an interpolation.
     """
     try:
         values = read_json(path)
     except (OSError, ValueError) as error:
         raise ConfigError(
-            f"weights={path} cannot be read as JSON ({error}); expected a file of softsearch tune"
+            f"weights={path} cannot be read as JSON ({error}); expected a file written by softsearch tune"
         ) from error
     if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
         raise ConfigError(
-            f"weights={path} is not a file of softsearch tune of format {FORMAT}; write it again with softsearch tune"
+            f"weights={path} is not a softsearch tune file of format {FORMAT}; write it again with softsearch tune"
         )
     if "${" in json.dumps(values):
-        raise ConfigError(f"weights={path} has a value with ${{, which is not allowed in this file; rename the path")
+        raise ConfigError(f"weights={path} has a value with ${{, which is not allowed in this file; rename that path")
     try:
         tuned: TunedWeights = parse(values, TunedWeights)
     except ValueError as error:
@@ -58,16 +58,16 @@ def read_tuned(path: Path) -> TunedWeights:
         each = value if isinstance(value, list) else [value]
         if not re.fullmatch(_KEYS, key) or names_a_file or any(isinstance(item, dict | list) for item in each):
             raise ConfigError(
-                f"weights={path}: {key} is {str(value)[:80]}, expected only tuned options, which are numbers, texts or "
-                "lists of them; write it again with softsearch tune"
+                f"weights={path}: {key} is {str(value)[:80]}, expected only tuned options, which are numbers, strings "
+                "or lists of them; write it again with softsearch tune"
             )
     return tuned
 
 
 def with_tuned(config: DictConfig, typed: Sequence[str]) -> DictConfig:
-    """Returns a command's config with the options of the file that ``weights=FILE`` names, or else unchanged.
+    """Returns a command's config with the options of the file in ``weights=FILE``, or unchanged without one.
 
-    The file replaces the options that are not ``typed`` (see :func:`typed_options`), because they are defaults.
+    The file replaces options that are not ``typed`` (:func:`typed_options`), because those are defaults.
 
     Raises:
         ConfigError: the file cannot be read, or the user gave one of its options with another value.
@@ -88,8 +88,8 @@ def with_tuned(config: DictConfig, typed: Sequence[str]) -> DictConfig:
         listed = [current] if key in ("ckpt", "bundle") and isinstance(current, str) else current
         if key in given and listed != value:
             raise ConfigError(
-                f"{key}={current}, but weights={path} was tuned with {key}={value}; leave {key} out, or give the "
-                "options of the file one by one in its place"
+                f"{key}={current}, but weights={path} was tuned with {key}={value}; remove {key}, or type the "
+                "options of the file one by one instead of the file"
             )
         OmegaConf.update(merged, key, value)
     return merged

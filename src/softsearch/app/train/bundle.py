@@ -1,4 +1,4 @@
-"""Bundle that a run exports at its end (``callbacks.dashboard.bundle``), checked before training."""
+"""The bundle exported at the end of a run (``callbacks.dashboard.bundle``), checked before training."""
 
 import logging
 from pathlib import Path
@@ -32,10 +32,10 @@ _OPTION = "callbacks.dashboard.bundle is true, but"
 
 
 def check_bundle(options: Train) -> None:
-    """Checks what needs no data: the search that the bundle recommends and its folder.
+    """Checks everything that needs no data: the recommended search and the folder.
 
     Raises:
-        ConfigError: a bundle cannot recommend the search, or the folder holds something else or is not writable.
+        ConfigError: a bundle cannot recommend the search, or the folder contains something else or is not writable.
     """
     try:
         recommended_search(options.search)
@@ -48,7 +48,7 @@ def check_bundle(options: Train) -> None:
 def rehearse_export(
     options: Train, config: dict[str, Any], model: Seq2Seq, source: ParallelSource, tokenizers: Tokenizers
 ) -> None:
-    """Exports the untrained model to a temporary folder, so that what cannot be exported fails before training.
+    """Exports the untrained model to a temporary folder, so that problems show before training.
 
     Raises:
         ConfigError: the model cannot be exported.
@@ -57,7 +57,7 @@ def rehearse_export(
     with evaluating(model), torch.random.fork_rng(devices=[]), TemporaryDirectory() as scratch:
         try:
             _write(untrained, model, source, _export(options, untrained.path, Path(scratch, "bundle")))
-        except Exception as error:  # a class of the user's own may raise anything
+        except Exception as error:  # a user's class may raise anything
             raise ConfigError(
                 f"{_OPTION} this model cannot be exported ({summarize(error)}); set callbacks.dashboard.bundle=false, "
                 "or change the model"
@@ -68,12 +68,12 @@ def rehearse_export(
 def log_bundle(options: Train, source: ParallelSource, loggers: list[Logger]) -> None:
     """Exports the trained model to the run's folder and the loggers.
 
-    The config describes the model, because the checkpoint may not name classes of the user's own.
+    The model is built from the config, because a checkpoint may not name the user's classes.
     """
     checkpoints = [options.run_dir / "checkpoints" / name for name in (BEST, LAST)]
     ckpt = next((path for path in checkpoints if path.is_file()), None)
     if ckpt is None:
-        log.warning("no bundle: the run ended before its first validation, and so without a checkpoint")
+        log.warning("no bundle was exported: the run ended before its first validation, so it has no checkpoint")
         return
     contents = read_contents(ckpt)
     model = with_weights(build_model(options.model, contents.tokenizers), contents)
@@ -92,5 +92,5 @@ def _folder(options: Train) -> Path:
 
 
 def _export(options: Train, ckpt: Path, out: Path) -> Export:
-    form = OmegaConf.create()  # which is built already
+    form = OmegaConf.create()  # already built
     return Export(search=options.search, format=form, ckpt=ckpt, out=out, cache_dir=options.cache_dir)

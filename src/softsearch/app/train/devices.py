@@ -1,4 +1,4 @@
-"""The trainer with its devices, and its processes on one or more machines: their start, their folder, and lost ones."""
+"""The trainer and its processes: devices, checks at the start, the shared folder, and lost processes."""
 
 import logging
 import os
@@ -27,20 +27,20 @@ from softsearch.training.lightning_internals import cluster_environment
 
 log = logging.getLogger(__name__)
 _VARIABLES = ("NODE_RANK", "MASTER_ADDR", "MASTER_PORT")
-_DELAY = 60.0  # seconds after which network file systems show what another node has written
+_DELAY = 60.0  # seconds until network file systems show what another node has written
 
 
 def build_trainer(options: Train, callbacks: list[Callback]) -> lightning.Trainer:
-    """The trainer, without loggers.
+    """Builds the trainer, without loggers.
 
     Raises:
         ConfigError: an option is wrong, a job of a sweep (-m) would have several processes, or the device cannot
-            compute what is asked for.
+            compute in this precision.
     """
     accelerator = options.trainer.accelerator
     if accelerator in ("gpu", "cuda", "mps") and not (CUDAAccelerator.is_available() or MPSAccelerator.is_available()):
         raise ConfigError(
-            f"trainer.accelerator is {accelerator!r}, but PyTorch finds no GPU here; set trainer=cpu (softsearch "
+            f"trainer.accelerator is {accelerator!r}, but PyTorch finds no GPU; set trainer=cpu (softsearch "
             "doctor prints the devices)"
         )
     trainer: lightning.Trainer = build(
@@ -51,8 +51,8 @@ def build_trainer(options: Train, callbacks: list[Callback]) -> lightning.Traine
     )
     if trainer.world_size > 1 and HydraConfig.get().mode == RunMode.MULTIRUN:
         raise ConfigError(
-            f"a sweep (-m) with {trainer.world_size} processes for each job: Lightning's processes would each run the "
-            "whole sweep; use softsearch sweep, whose trials are commands of their own, or sweep with trainer.devices=1"
+            f"-m with {trainer.world_size} processes per job: each of them would run the whole sweep; use softsearch "
+            "sweep, which starts each trial as a separate command, or set trainer.devices=1"
         )
     check_start(trainer)
     device = trainer.strategy.root_device.type
@@ -62,7 +62,9 @@ def build_trainer(options: Train, callbacks: list[Callback]) -> lightning.Traine
             "a lower precision"
         )
     if device == "cpu" and str(trainer.precision).startswith("bf16") and not fast_bfloat16("cpu"):
-        log.warning("this processor has no bfloat16 and emulates it slowly; leave trainer.precision out for float32")
+        log.warning(
+            "this processor has no bfloat16 and emulates it slowly; remove trainer.precision to train in float32"
+        )
     if device == "cuda":
         torch.set_float32_matmul_precision("high")  # TF32, for products in float32
     return trainer
@@ -72,7 +74,7 @@ def check_start(trainer: lightning.Trainer) -> None:
     """Checks that the processes were started as ``trainer.devices`` and ``trainer.num_nodes`` say.
 
     Raises:
-        ConfigError: they were not, and would wait for each other or train for themselves.
+        ConfigError: they were not, and would wait for each other or train separately.
     """
     environment, nodes = cluster_environment(trainer), trainer.num_nodes
     if isinstance(environment, LightningEnvironment):
@@ -93,19 +95,19 @@ def check_start(trainer: lightning.Trainer) -> None:
             environment.validate_settings(trainer.num_devices, nodes)
         except ValueError as error:
             raise ConfigError(
-                f"trainer.devices={trainer.num_devices} and trainer.num_nodes={nodes} are not how the processes were "
-                f"started ({summarize(error)}); set them to the processes of a node and to the number of nodes"
+                f"trainer.devices={trainer.num_devices} and trainer.num_nodes={nodes} do not match the processes "
+                f"that were started ({summarize(error)}); set them to the processes per node and the number of nodes"
             ) from error
 
 
 class OneFolder(Callback):
-    """Ends a training whose processes do not see one folder, before its first step."""
+    """Ends a training before its first step if its processes do not share a folder."""
 
     def __init__(self, run_dir: Path) -> None:
         self.run_dir = run_dir
 
     def setup(self, trainer: lightning.Trainer, *_: Any, **__: Any) -> None:
-        """Looks for the config that the first process has written.
+        """Looks for the config written by the first process.
 
         Raises:
             ConfigError: there is none.
@@ -116,15 +118,15 @@ class OneFolder(Callback):
         while not (self.run_dir / "config.yaml").is_file():
             if time.monotonic() > deadline:
                 raise ConfigError(
-                    f"the run's folder of process {trainer.global_rank} is {own}, where the config.yaml that the first "
-                    f"process wrote to {first} is not found; set hydra.run.dir=FOLDER to one folder that all nodes see"
+                    f"the run's folder of process {trainer.global_rank} is {own}, but the config.yaml that the first "
+                    f"process wrote to {first} is not there; set hydra.run.dir=FOLDER to a folder that all nodes share"
                 )
             time.sleep(1.0)
 
 
 @contextmanager
 def naming_lost_processes(trainer: lightning.Trainer, run_dir: Path) -> Iterator[None]:
-    """Around a training: says in one line that another process has ended.
+    """Context of a training that reports in one line if another process has ended.
 
     Raises:
         SoftsearchError: the connection to another process is lost.
@@ -134,8 +136,10 @@ def naming_lost_processes(trainer: lightning.Trainer, run_dir: Path) -> Iterator
     except RuntimeError as error:
         if trainer.world_size == 1 or not (isinstance(error, DistError) or "gloo" in str(error)):
             raise
-        reason = re.sub(r"^\[\S+\] ", "", str(error)).partition(". ")[0].splitlines()[0]  # after gloo's own file
+        reason = (
+            re.sub(r"^\[\S+\] ", "", str(error)).partition(". ")[0].splitlines()[0]
+        )  # without the file name that gloo puts first
         raise SoftsearchError(
-            f"process {trainer.global_rank} lost the connection to another one, whose output has the cause ({reason}); "
-            f"continue with resume=auto hydra.run.dir={run_dir}"
+            f"process {trainer.global_rank} lost the connection to another process; see that one's output for the "
+            f"cause ({reason}); continue with resume=auto hydra.run.dir={run_dir}"
         ) from error

@@ -1,4 +1,4 @@
-"""Starting weights of a new run from another one: ``init=RUN`` and its options."""
+"""``init=RUN`` and its options: new runs that start from the weights of another run."""
 
 import inspect
 import logging
@@ -25,12 +25,12 @@ from softsearch.text.vocabulary import SPECIALS
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents
 
 log = logging.getLogger(__name__)
-_TRAINING_ONLY = {"init", "dropout", "sparse"}  # words in names of a model's options that its weights do not need
-Describe = Callable[[int, int], Seq2Seq]  # the model on the meta device, by sizes of both vocabularies
+_TRAINING_ONLY = {"init", "dropout", "sparse"}  # words in names of model options that do not affect the weights
+Describe = Callable[[int, int], Seq2Seq]  # (source, target vocabulary size) -> the model on the meta device
 
 
 class Adapted(Fresh):
-    """A new run that starts from the weights of another one, ``init``."""
+    """A new run that starts from the weights of another run, ``init``."""
 
     def __init__(self, options: Train) -> None:
         super().__init__(options)
@@ -38,7 +38,7 @@ class Adapted(Fresh):
         self.contents = contents_of_init(options.init.ckpt)
 
     def tokenizers(self) -> TokenizerMaker:
-        """Those of the other run, grown or not, or own ones."""
+        """Returns those of the other run, grown or not, or a trainer of new ones."""
         return tokenizer_maker(self.options, self.contents)
 
     def _fill(self, model: Seq2Seq, data: ParallelDataModule, node: Mapping[str, Any]) -> None:
@@ -50,27 +50,27 @@ def check_init(options: Train) -> None:
     """Checks that weights may come from ``init``.
 
     Raises:
-        ConfigError: the run continues another, or its embeddings come from elsewhere.
+        ConfigError: the run resumes another, or its embeddings come from other files.
     """
     if isinstance(options.resume, Path):
         raise ConfigError(
-            f"init={options.init.ckpt} starts a new run, but resume={options.resume} continues one with that one's "
-            "weights; leave one of them out (resume=auto continues the new run)"
+            f"init={options.init.ckpt} starts a new run, but resume={options.resume} continues one with its own "
+            "weights; remove one of them (resume=auto continues the new run)"
         )
     for side in ("src", "tgt"):
         if (vectors := getattr(options.vectors, side)) is not None:
             raise ConfigError(
-                f"init={options.init.ckpt} has embeddings, but vectors.{side}={vectors} would replace them; leave one "
-                "out"
+                f"init={options.init.ckpt} has embeddings, but vectors.{side}={vectors} would replace them; remove "
+                "one of them"
             )
 
 
 def tokenizer_maker(
     options: Train, init: CheckpointContents | None = None, resumed: Path | None = None
 ) -> TokenizerMaker:
-    """What the run's tokenizers come from: a trainer, or the checkpoint that it starts from.
+    """Returns where the run's tokenizers come from: a trainer, or the checkpoint that the run starts from.
 
-    A run that goes on from ``resumed`` has those to keep there; to grow again it needs the first checkpoint.
+    A run that continues from ``resumed`` keeps the tokenizers in it; to grow them again it needs ``init``.
 
     Raises:
         CheckpointError: a checkpoint cannot be read.
@@ -81,8 +81,8 @@ def tokenizer_maker(
         return from_files(trainer)
     if (file := trainer.model or trainer.vocabulary) is not None:
         raise ConfigError(
-            f"init={path} brings its tokenizers, but tokenizer.model or tokenizer.vocabulary is {file}; leave it "
-            "out, or set init.vocabulary=own"
+            f"init={path} has tokenizers, but tokenizer.model or tokenizer.vocabulary is {file}; remove that "
+            "option, or set init.vocabulary=own"
         )
     contents = init or (read_contents(resumed) if resumed and vocabulary == "keep" else contents_of_init(path))
     src, tgt = contents.tokenizers
@@ -101,39 +101,37 @@ def start_from(
     options: Init,
     describe: Describe,
 ) -> None:
-    """Loads weights of ``init``, without the state of its training, into a new model.
+    """Loads the weights of ``init``, without its training state, into a new model.
 
-    A piece that the checkpoint's vocabulary lacks starts as the mean of those that spelled it (``grow``), or as it was
-    drawn (``own``).
+    A piece that is not in the checkpoint's vocabulary starts as the mean of the pieces that spelled it (``grow``) or at
+    random (``own``).
 
     Args:
-        init: the checkpoint.
+        init: the checkpoint to start from.
         model: the new model, in training mode.
         node: the resolved config of the new model.
-        tokenizers: of the new run's data.
-        options: what is taken.
-        describe: makes the model without memory, to see which weights depend on a vocabulary.
+        tokenizers: the tokenizers of the new run's data.
+        options: what to take from the checkpoint.
+        describe: makes the model without allocating weights, to see which of them depend on a vocabulary.
 
     Raises:
-        CheckpointError: the checkpoint's vocabularies, model or weights are not those of this run.
+        CheckpointError: the checkpoint's vocabularies, model or weights do not match this run.
         ConfigError: there is no such part.
     """
     for side, there, here in zip(("source", "target"), init.tokenizers, tokenizers, strict=True):
         is_other = there.fingerprint != here.fingerprint if options.vocabulary == "keep" else False
         if is_other or there.reverse != here.reverse:
             raise CheckpointError(
-                f"init={init.path} has another {side} vocabulary: {_describe(there)} there, {_describe(here)} in this "
-                "run's data; set data.reverse_source and data.target_direction as in that run, or init.vocabulary=own"
+                f"init={init.path} has another {side} vocabulary: {_describe(there)} there, but {_describe(here)} in "
+                "this run's data; set data.reverse_source and data.target_direction as in that run, or "
+                "init.vocabulary=own"
             )
     if options.parts is None and (different := list(differences(init.config["model"], node, "model"))):
         lines = [f"init={init.path} is another model:", *(f"  {line}" for line in different)]
-        lines += ["set the same options, as in that run's config.yaml, or type, in place of model= and experiment=:"]
+        lines += ["set the same options as in that run's config.yaml, or replace model= and experiment= with:"]
         lines += [f"  init={init.path}    (for that run's model)"]
         if same := ",".join(_same_parts(init, model)):
-            lines += [
-                "or, with them:",
-                f"  init={init.path} init.parts='[{same}]'    (for the parts that are the same)",
-            ]
+            lines += ["or, with them:", f"  init={init.path} init.parts='[{same}]'    (for the parts that match)"]
         raise CheckpointError("\n".join(lines))
     log.info("starting from the weights of %s", init.describe())
     if options.parts is None and options.vocabulary == "keep":
@@ -143,7 +141,7 @@ def start_from(
 
 
 def _same_parts(init: CheckpointContents, model: Seq2Seq) -> list[str]:
-    """The parts of a model whose weights the checkpoint has in the same shapes."""
+    """Returns the parts of a model whose weights have the same shapes in the checkpoint."""
     names = {parameter: name for name, parameter in model.named_parameters()}
     shapes = {name: weight.shape for name, weight in init.weights.items()}
     parts = model.parts().items()
@@ -152,7 +150,7 @@ def _same_parts(init: CheckpointContents, model: Seq2Seq) -> list[str]:
 
 @torch.no_grad()
 def _take(init: CheckpointContents, model: Seq2Seq, tokenizers: Tokenizers, options: Init, describe: Describe) -> None:
-    """Copies weights of the chosen parts, those by word row by row, and logs what was taken and what was not."""
+    """Copies weights of the chosen parts, those per word row by row, and logs what was and what was not taken."""
     rows = []
     for side, old, new in zip(("source", "target"), init.tokenizers, tokenizers, strict=True):
         rows.append(sources_of_rows(old, new, spell=options.vocabulary == "grow", name=f"init={init.path}"))
@@ -184,8 +182,8 @@ def _take(init: CheckpointContents, model: Seq2Seq, tokenizers: Tokenizers, opti
         if saved is None or list(saved.shape) != expected:
             there = "missing" if saved is None else tuple(saved.shape)
             raise CheckpointError(
-                f"init={init.path}: {name} is {there} there, {tuple(expected)} expected; leave its part out of "
-                "init.parts, or set the options of the model as in that run's config.yaml"
+                f"init={init.path}: {name} is {there} there, expected {tuple(expected)}; remove its part from "
+                "init.parts, or set the model's options as in that run's config.yaml"
             )
         if side_of is None:
             weight.copy_(saved)
@@ -203,14 +201,18 @@ def _take(init: CheckpointContents, model: Seq2Seq, tokenizers: Tokenizers, opti
         "%s parameters in the checkpoint, %s now", f"{before:,}", f"{sum(p.numel() for p in model.parameters()):,}"
     )
     if left:
-        log.info("%d of %d weights are as drawn, because init.parts leaves them out", left, len(model.state_dict()))
+        log.info(
+            "%d of %d weights start at random, because init.parts does not include them", left, len(model.state_dict())
+        )
 
 
 def _sides(describe: Describe, tokenizers: Tokenizers) -> dict[str, int]:
-    """The weights with a row for each entry of a vocabulary by name: 0 for that of the source, 1 of the target."""
+    """Returns the names of weights with a row per vocabulary entry: 0 means the source's vocabulary, 1 the target's."""
     src, tgt = (tokenizer.vocab_size for tokenizer in tokenizers)
     is_joint = tokenizers[0].model == tokenizers[1].model
-    more = [(src + 64, tgt + 64)] if is_joint else [(src + 64, tgt), (src, tgt + 64)]  # classes are of several words
+    more = (
+        [(src + 64, tgt + 64)] if is_joint else [(src + 64, tgt), (src, tgt + 64)]
+    )  # 64 more, because a class has several words
     shapes = _shapes(describe(src, tgt))
     changed = (_shapes(describe(*sizes)) for sizes in more)
     return {name: side for side, others in enumerate(changed) for name in shapes if others[name] != shapes[name]}
@@ -221,7 +223,7 @@ def _shapes(model: Seq2Seq) -> dict[str, torch.Size]:
 
 
 def differences(there: Any, here: Any, path: str) -> Iterator[str]:
-    """Yields the options of two nodes that differ; one that a side lacks, as an older checkpoint, has its default."""
+    """Yields the options that differ between two nodes; an option missing on one side has its default there."""
     if not isinstance(there, Mapping) or not isinstance(here, Mapping):
         if there != here:
             yield f"{path} is {there!r:.80} there, {here!r:.80} here"
@@ -230,7 +232,7 @@ def differences(there: Any, here: Any, path: str) -> Iterator[str]:
         yield f"{path} is {there.get('_target_')!r:.80} there, {here.get('_target_')!r:.80} here"
         return
     defaults: dict[str, Any] = {}
-    if "_target_" in here:  # this run's own config names it, so it may be imported
+    if "_target_" in here:  # named by this run's own config, so it may be imported
         parameters = inspect.signature(target_of(here, path)).parameters.values()
         defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
     for key in sorted({*there, *here}):

@@ -1,4 +1,4 @@
-"""Parts of a training that need no data: checked and built once, with all mistakes reported together."""
+"""Parts of a training that need no data: checked and built once, so that all mistakes are reported together."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ from softsearch.training.module import TranslationModule, make_optimizer
 log = logging.getLogger(__name__)
 RUNTIME_ARGUMENTS = {"model": ("src_vocab_size", "tgt_vocab_size")}  # arguments that come from the data, not from YAML
 _TRAINING = ("loss", "method", "optimizer", "scheduler")
-_METRICS = ("val/loss", "val/perplexity")  # of every validation
+_METRICS = ("val/loss", "val/perplexity")  # available at every validation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,18 +39,18 @@ class TrainParts:
     """The parts of a training."""
 
     options: Train
-    record: dict[str, Any]  # the resolved config that the run's files keep
-    training: Mapping[str, Any]  # arguments of TranslationModule other than the model
+    record: dict[str, Any]  # the resolved config to write to the run's files
+    training: Mapping[str, Any]  # arguments of TranslationModule, except the model
     metrics: Mapping[str, Metric]
     callbacks: list[Callback]
     trainer: lightning.Trainer
-    loggers: list[DictConfig]  # built when the run begins
+    loggers: list[DictConfig]  # built when the run starts
     make_data: partial[ParallelDataModule]
     make_search: SearchMaker
     exports_bundle: bool
 
     def module(self, model: Seq2Seq, data: ParallelDataModule) -> TranslationModule:
-        """What Lightning trains; a method that scores translations learns the data's languages and tokenizers."""
+        """Returns the module for Lightning; gives the data's languages and tokenizers to methods that need them."""
         method = self.training["method"]
         if hasattr(method, "for_data"):
             method = method.for_data(data.source, data.tokenizers)
@@ -59,7 +59,7 @@ class TrainParts:
         return TranslationModule(model=model, **{**self.training, "method": method})
 
     def monitoring(self, data: ParallelDataModule, config: DictConfig) -> "TrainParts":
-        """The parts for these data: they monitor another metric if theirs is the same for any translations of them."""
+        """Returns the parts with another monitored metric if theirs cannot change on these data."""
         monitor = self.options.monitor
         for callback in self.callbacks:
             if hasattr(callback, "monitor_for"):
@@ -74,13 +74,13 @@ class TrainParts:
         return replace(self, options=options, record=record, callbacks=callbacks, trainer=trainer)
 
     def rehearse_export(self, model: Seq2Seq, data: ParallelDataModule) -> None:
-        """Exports the untrained model, so that what cannot be exported fails before training; raises ConfigError."""
+        """Exports the untrained model, so that problems show before training; raises ConfigError."""
         from softsearch.app.train.bundle import rehearse_export
 
         rehearse_export(self.options, self.record, model, data.source, data.tokenizers)
 
     def log_bundle(self, data: ParallelDataModule) -> None:
-        """Exports the trained model to the run's folder and the loggers."""
+        """Exports the trained model to the run's folder and to loggers."""
         from softsearch.app.train.bundle import log_bundle
 
         log_bundle(self.options, data.source, self.trainer.loggers)
@@ -128,12 +128,12 @@ def build_parts(config: DictConfig) -> TrainParts:
 
 
 def recorded(config: DictConfig) -> dict[str, Any]:
-    """The resolved config that the run's files keep: without ``trust``, which is given for one call."""
+    """Returns the resolved config to write to the run's files: without ``trust``, which is given for one call."""
     return {key: value for key, value in plain(config).items() if key != "trust"}
 
 
 def check_trained(options: Train) -> None:
-    """Refuses a model that is counted.
+    """Refuses a model that is counted, not trained.
 
     Raises:
         ConfigError: with the line to type instead.
@@ -145,9 +145,9 @@ def check_trained(options: Train) -> None:
 
 
 def build_training(options: Train, model: Seq2Seq) -> dict[str, Any]:
-    """The arguments of the TranslationModule other than its model, which they fit.
+    """Builds the arguments of the TranslationModule, except the model, and checks that they fit the model.
 
-    ``model`` is that of :func:`describe_model`.
+    ``model`` comes from :func:`describe_model`.
 
     Raises:
         ConfigError: an option is out of range, or the parts do not fit together.
@@ -156,13 +156,13 @@ def build_training(options: Train, model: Seq2Seq) -> dict[str, Any]:
 
 
 def is_counted(model: DictConfig) -> bool:
-    """Whether ``softsearch count`` makes the model of a config, because its decoder is counted, not trained."""
+    """Tells whether the model of a config is for ``softsearch count``: its decoder is counted, not trained."""
     decoder = target_of(model.decoder, "model.decoder") if "decoder" in model else None
     return isinstance(decoder, type) and issubclass(decoder, CountedDecoder)
 
 
 def fit_together(options: Train, training: dict[str, Any], model: Seq2Seq) -> dict[str, Any]:
-    """Checks that loss, optimizer and schedule are for the model; raises as :func:`build_training`."""
+    """Checks that loss, optimizer and schedule suit the model; raises like :func:`build_training`."""
     if isinstance(training["loss"], SampledSoftmax | NoiseContrastive):
         training["loss"].check(model.decoder.output_projection)
     training["scheduler"](make_optimizer(training["optimizer"], model, nn.Linear(1, 1).parameters()))
@@ -170,7 +170,7 @@ def fit_together(options: Train, training: dict[str, Any], model: Seq2Seq) -> di
 
 
 def describe_model(options: Train, src_size: int = 0, tgt_size: int = 0) -> Seq2Seq:
-    """The model, without memory for its weights, with vocabularies of these sizes or as large as is asked for."""
+    """Returns the model on the meta device, with vocabularies of these sizes or those in the options."""
     tgt_size = tgt_size or options.tokenizer.vocab_size
     with torch.device("meta"):
         src_size = src_size or options.tokenizer.get("src_vocab_size") or tgt_size
@@ -180,7 +180,7 @@ def describe_model(options: Train, src_size: int = 0, tgt_size: int = 0) -> Seq2
 
 
 def build_callbacks(options: Train) -> list[Callback]:
-    """The callbacks; the metrics that they and the schedule monitor exist.
+    """Builds the callbacks, and checks that the metrics monitored by them and by the schedule exist.
 
     Raises:
         ConfigError: an option is out of range, or no validation has such a metric.
@@ -196,7 +196,7 @@ def build_callbacks(options: Train) -> list[Callback]:
 
 
 def _checked_loggers(options: Train) -> list[DictConfig]:
-    """The loggers to build; W&B's, which alone has ``offline``, only if it begins a run."""
+    """Returns the loggers to build; that of W&B, recognised by ``offline``, only if it begins a run."""
     nodes = {name: node for name, node in options.logger.items() if node is not None}
     for name, node in nodes.items():
         check(OmegaConf.to_container(node, resolve=True), f"logger.{name}")
@@ -214,17 +214,17 @@ def freeze(model: Seq2Seq, what: Sequence[str]) -> None:
 
     Args:
         model: the model.
-        what: names of its parts, and patterns of names of its weights, as ``encoder.layers.0.*``.
+        what: names of parts, and patterns of names of weights such as ``encoder.layers.0.*``.
 
     Raises:
-        ConfigError: one fits nothing, or nothing is left to train.
+        ConfigError: one matches nothing, or nothing is left to train.
     """
     parts, names = model.parts(), dict(model.named_parameters(remove_duplicate=False))
     for pattern in what:
         chosen: list[Tensor] = [*parts.get(pattern, ())] or [p for n, p in names.items() if fnmatchcase(n, pattern)]
         if not chosen:
             raise ConfigError(
-                f"freeze has {pattern!r}, which is not a part of this model and fits no name of a weight; "
+                f"freeze has {pattern!r}, which is not a part of this model and matches no weight; "
                 f"{nearest(pattern, [*parts, *names])}"
             )
         for parameter in chosen:
@@ -232,13 +232,13 @@ def freeze(model: Seq2Seq, what: Sequence[str]) -> None:
     every = list(model.parameters())
     trained = sum(p.numel() for p in every if p.requires_grad)
     if what and not trained:
-        raise ConfigError(f"freeze={list(what)} leaves nothing to train; leave a part out")
+        raise ConfigError(f"freeze={list(what)} leaves nothing to train; remove a part")
     if what and not every[0].is_meta:
         log.info("%s of %s parameters are trained", f"{trained:,}", f"{sum(p.numel() for p in every):,}")
 
 
 def adapt(options: Train, model: Seq2Seq) -> None:
-    """Puts the adapters of ``adapter`` into a model, if there are any.
+    """Adds the adapters of ``adapter`` to a model, if there are any.
 
     Raises:
         ConfigError: an option is wrong, a package is missing, or there is nothing to adapt.
@@ -246,26 +246,26 @@ def adapt(options: Train, model: Seq2Seq) -> None:
     if options.adapter is None:
         return
     if options.init.ckpt is None:
-        raise ConfigError("adapter trains changes of a trained model, and init is null; set init=RUN, or adapter=null")
+        raise ConfigError("adapter trains updates of a trained model, but init is null; set init=RUN, or adapter=null")
     build(options.adapter).adapt(model)
 
 
 def check_limits(config: Mapping[str, Any]) -> None:
-    """Checks the limits of a resolved config that need no data.
+    """Checks those limits of a resolved config that need no data.
 
     Raises:
-        ConfigError: there is nothing to train, the schedule has no end, or Lightning's overfit_batches is set.
+        ConfigError: no step is to be trained, the schedule has no end, or Lightning's overfit_batches is set.
     """
     trainer, steps = config["trainer"], config["trainer"].get("max_steps")
     if trainer.get("overfit_batches"):
         raise ConfigError(
-            f"trainer.overfit_batches={trainer['overfit_batches']} would not take our batches; set debug=overfit "
+            f"trainer.overfit_batches={trainer['overfit_batches']} does not work with our batches; set debug=overfit "
             "batching.batches=N, which trains on the same N batches again and again"
         )
     if steps == 0:
-        raise ConfigError("trainer.max_steps is 0, so that nothing is trained; set trainer.max_steps=N, at least 1")
+        raise ConfigError("trainer.max_steps is 0, so nothing is trained; set trainer.max_steps=N, at least 1")
     if steps == -1 and (config["scheduler"] or {}).get("total_steps") == -1:
         raise ConfigError(
-            "trainer.max_steps is -1, but the learning rate's schedule ends at the last step; set trainer.max_steps=N, "
-            "or scheduler=inverse_sqrt, plateau or constant, which have no end"
+            "trainer.max_steps is -1, but the schedule of the learning rate ends at the last step; set "
+            "trainer.max_steps=N, or use scheduler=inverse_sqrt, plateau or constant, which have no end"
         )

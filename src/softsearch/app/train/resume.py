@@ -1,4 +1,4 @@
-"""Resuming: the checkpoint, what has changed since it was saved, and checkpoints that do not fit."""
+"""Resuming: finds the checkpoint, logs what has changed since, and refuses checkpoints that do not fit."""
 
 import logging
 import traceback
@@ -24,12 +24,12 @@ from softsearch.training.lightning_internals import RESTORING_FILE
 from softsearch.training.module import TranslationModule
 
 log = logging.getLogger(__name__)
-# What does not change training.
+# Options that do not affect training.
 _PATHS = ("resume", "init", "overwrite", "test", "run_dir", "cache_dir", "callbacks", "logger", "metric")
 
 
 class Resumed(Fresh):
-    """A run that continues from a checkpoint, whose weights come with the state of its training."""
+    """A run that continues from a checkpoint with its training state."""
 
     checkpoint: Path
 
@@ -38,7 +38,7 @@ class Resumed(Fresh):
         self.checkpoint = checkpoint
 
     def tokenizers(self) -> TokenizerMaker:
-        """Those of the checkpoint, if the run has begun with those of ``init``."""
+        """Returns those of the checkpoint, if the run began with those of ``init``."""
         if self.options.init.ckpt is None:
             return super().tokenizers()
         from softsearch.app.train.init import tokenizer_maker
@@ -46,22 +46,22 @@ class Resumed(Fresh):
         return tokenizer_maker(self.options, resumed=self.checkpoint)
 
     def _fill(self, *_: object) -> None:
-        """Leaves the weights as they are drawn, because the trainer restores them."""
+        """Does nothing: the trainer restores the weights."""
 
     @contextmanager
     def fitting(self, module: TranslationModule, parts: TrainParts) -> Iterator[None]:
-        """Compares the checkpoint with this run, and blames the file for what Lightning raises while it restores it."""
+        """Compares the checkpoint with this run, and reports errors of Lightning's restoring as errors of the file."""
         sharded = isinstance(parts.trainer.strategy, FSDPStrategy)
         check_unchanged(self.checkpoint, parts.record, partial(state_mismatch, module=module, sharded=sharded))
         with restoring(self.checkpoint):
             yield
 
     def clear(self) -> None:
-        """Leaves the folder as it is."""
+        """Does nothing: the folder is kept."""
 
 
 def checkpoint_to_resume(resume: Path | Literal["auto"], run_dir: Path) -> Path | None:
-    """The checkpoint that ``resume`` asks for; None if the folder of ``auto`` has none yet.
+    """Returns the checkpoint for ``resume``; None for ``auto`` in a folder without checkpoints.
 
     Raises:
         CheckpointError: it does not exist, or none can be read.
@@ -71,10 +71,12 @@ def checkpoint_to_resume(resume: Path | Literal["auto"], run_dir: Path) -> Path 
     if resume.is_dir():
         found = next(filter(None, (newest_resumable(folder) for folder in (resume / "checkpoints", resume))), None)
         if found is None:
-            raise CheckpointError(f"resume={resume} is a folder without checkpoints; name the folder of a run")
+            raise CheckpointError(f"resume={resume} is a folder without checkpoints; set resume to the folder of a run")
         return found
     if not resume.is_file():
-        raise CheckpointError(f"resume={resume}: no such file; give a run's folder, a checkpoint's path, auto or null")
+        raise CheckpointError(
+            f"resume={resume}: no such file; set resume to the folder of a run, the path of a checkpoint, auto or null"
+        )
     load_resumable(resume)
     return resume
 
@@ -83,12 +85,12 @@ def check_unchanged(path: Path, config: Mapping[str, Any], mismatch: Callable[[d
     """Logs the options of the resolved ``config`` that differ from the checkpoint's.
 
     Args:
-        path: of the checkpoint.
-        config: of this run.
-        mismatch: describes what of a checkpoint does not fit this run, as :func:`state_mismatch` does.
+        path: the checkpoint.
+        config: the config of this run.
+        mismatch: describes what does not fit in a checkpoint, like :func:`state_mismatch`.
 
     Raises:
-        CheckpointError: the checkpoint does not fit; it lists the options that differ.
+        CheckpointError: the checkpoint does not fit; the message lists the options that differ.
     """
     log.info("continuing from %s", path)
     checkpoint = load_checkpoint(path)
@@ -116,10 +118,10 @@ def check_unchanged(path: Path, config: Mapping[str, Any], mismatch: Callable[[d
 
 @contextmanager
 def restoring(path: Path) -> Iterator[None]:
-    """Around ``trainer.fit``: blames the file for what Lightning raises while it restores the state of training.
+    """Context of ``trainer.fit`` that reports errors while Lightning restores training as errors of the file.
 
     Raises:
-        CheckpointError: the optimizer, loops, callbacks or data of the checkpoint ``path`` are not as they were saved.
+        CheckpointError: the optimizer, loops, callbacks or data in the checkpoint ``path`` cannot be restored.
     """
     try:
         yield
@@ -132,8 +134,8 @@ def restoring(path: Path) -> Iterator[None]:
 
 def _damaged(path: Path, error: Exception) -> CheckpointError:
     return CheckpointError(
-        f"training cannot continue from {path} ({summarize(error)}); its state of training is "
-        "damaged or of another run: take another file, or start a new run with resume=null"
+        f"training cannot continue from {path} ({summarize(error)}); its training state is "
+        "damaged or belongs to another run: use another file, or start a new run with resume=null"
     )
 
 

@@ -1,4 +1,4 @@
-"""Start of a training: from new weights, from those of another run, or from a checkpoint of its own."""
+"""Start of a training: new weights, those of another run, or a checkpoint of the run."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -29,26 +29,26 @@ _CHECKPOINTS = "checkpoints/*.ckpt"
 
 
 class Fresh:
-    """A new run, whose weights are drawn or pretrained embeddings."""
+    """A new run with random weights, or with pretrained embeddings."""
 
-    checkpoint: Path | None = None  # to continue from
+    checkpoint: Path | None = None  # the checkpoint to continue from
 
     def __init__(self, options: Train) -> None:
         self.options = options
 
     def tokenizers(self) -> TokenizerMaker:
-        """What the run's tokenizers come from.
+        """Returns where the run's tokenizers come from.
 
         Raises:
-            SoftsearchError: a file is missing, or has no tokenizers for this run.
+            SoftsearchError: a file is missing, or has no suitable tokenizers.
         """
         return from_files(build(self.options.tokenizer))
 
     def model(self, data: ParallelDataModule, node: Mapping[str, Any]) -> Seq2Seq:
-        """The model before its first step; ``node`` is its resolved config.
+        """Returns the model before its first step; ``node`` is its resolved config.
 
         Raises:
-            SoftsearchError: it does not fit the data, or what it starts from.
+            SoftsearchError: the model does not fit the data, or the weights to start from.
         """
         model = build_model(self.options.model, data.tokenizers)
         self._fill(model, data, node)
@@ -56,17 +56,17 @@ class Fresh:
         return model
 
     def _fill(self, model: Seq2Seq, data: ParallelDataModule, node: Mapping[str, Any]) -> None:
-        """Gives a model the weights to start from."""
+        """Loads the weights to start from."""
         del node
         load_vectors(self.options.vectors, model, data.tokenizers)
 
     def fitting(self, module: TranslationModule, parts: TrainParts) -> AbstractContextManager[None]:
-        """Around ``trainer.fit``: what a run that continues checks before, and says of errors."""
+        """Returns the context of ``trainer.fit``: a run that continues checks its checkpoint there."""
         del module, parts
         return nullcontext()
 
     def clear(self) -> None:
-        """Removes from the run's folder what an earlier run has written, and nothing else."""
+        """Removes the files of an earlier run from the run's folder, and nothing else."""
         folder = self.options.run_dir
         for path in (path for pattern in (_CHECKPOINTS, *_RESULTS.split()) for path in folder.glob(pattern)):
             if path.is_file():
@@ -74,10 +74,10 @@ class Fresh:
 
 
 def prepare_data(data: ParallelDataModule, node: dict[str, Any], world_size: int = 1) -> ParallelDataModule:
-    """Prepares the data, writes the languages that it has into its config ``node``, and warns of its text.
+    """Prepares the data, writes its languages to its config ``node``, and warns of problems in the text.
 
     Raises:
-        SoftsearchError: the data cannot be read, or are too few for all processes.
+        SoftsearchError: the data cannot be read, or are not enough for all processes.
     """
     data.prepare_data()
     data.check(world_size)
@@ -91,16 +91,14 @@ def prepare_data(data: ParallelDataModule, node: dict[str, Any], world_size: int
 
 
 def check_folder(options: Train) -> None:
-    """Refuses a folder that has another run, unless this run resumes or overwrites it.
+    """Refuses a folder with another run, unless this run resumes or overwrites it.
 
     Raises:
-        ConfigError: there is such a run, or the options to continue and to replace it contradict each other.
+        ConfigError: there is such a run, or the options ask to continue it and to replace it.
     """
     folder = options.run_dir
     if options.overwrite and options.resume is not None:
-        raise ConfigError(
-            f"overwrite=true removes the run that resume={options.resume} continues; leave one of them out"
-        )
+        raise ConfigError(f"overwrite=true removes the run that resume={options.resume} continues; remove one of them")
     needed = [path for path in (options.resume, options.init.ckpt) if isinstance(path, Path)]
     is_inside = any(path.resolve().is_relative_to(folder.resolve()) for path in needed)
     if options.overwrite and is_inside:
@@ -111,14 +109,14 @@ def check_folder(options: Train) -> None:
     left = [path for pattern in (_CHECKPOINTS, METRICS) for path in sorted(folder.glob(pattern))]
     if left and not options.overwrite and not continues:
         raise ConfigError(
-            f"{folder} has a run already ({left[0].relative_to(folder)}); set hydra.run.dir=FOLDER to a new folder, "
+            f"{folder} already has a run ({left[0].relative_to(folder)}); set hydra.run.dir=FOLDER to a new folder, "
             "resume=auto to continue that run, or overwrite=true to remove it"
         )
 
 
 @contextmanager
 def only_run(folder: Path) -> Iterator[None]:
-    """Keeps other trainings out of a run's folder until this one ends; without locks nothing does.
+    """Keeps other trainings out of a run's folder until this one ends, on file systems that have locks.
 
     Raises:
         ConfigError: another training writes there.

@@ -1,4 +1,4 @@
-"""Reports of a training: in the log before it begins, the test that ends it, and what the terminal shows then."""
+"""Reports of a training: the log at its start, the test at its end, and what the terminal shows then."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ _ORDER = ("embeddings", "encoder", "attention", "decoder", "output")
 
 
 def log_start(options: Train, trainer: lightning.Trainer, model: Seq2Seq) -> None:
-    """Logs the parameters by part, the devices, the size of steps, their number, and the run's folder."""
+    """Logs the parameters by part, the devices, the size and number of steps, and the run's folder."""
     parts = {part: sum(p.numel() for p in parameters) for part, parameters in model.parts().items()}
     by_part = ", ".join(f"{part} {parts[part]:,}" for part in sorted(parts, key=_ORDER.index))
     frozen = sum(p.numel() for p in model.parameters() if not p.requires_grad)
@@ -60,16 +60,16 @@ def log_start(options: Train, trainer: lightning.Trainer, model: Seq2Seq) -> Non
 
 
 def best_saver(trainer: lightning.Trainer) -> Any:
-    """The callback that keeps the best checkpoint by a metric, if there is one."""
+    """Returns the callback that keeps the best checkpoint by a metric, if there is one."""
     return next((saver for saver in trainer.checkpoint_callbacks if getattr(saver, "monitor", None)), None)
 
 
 def final_test(
     parts: TrainParts, data: ParallelDataModule, model: Seq2Seq, search: SearchStrategy
 ) -> Callable[[], None]:
-    """Tests a model with its search on all processes, and writes scores and translations to the run's folder.
+    """Tests a model on all processes, and writes scores and translations to the run's folder.
 
-    Returns a function that prints them, for the end: W&B prints a summary before.
+    Returns a function that prints them at the end, after W&B has printed its summary.
     """
     options, trainer = parts.options, parts.trainer
     if not options.test:
@@ -84,13 +84,13 @@ def final_test(
         if hasattr(callback, "summary"):
             counted |= callback.summary()
     if trainer.is_global_zero:
-        write_hypotheses(options.run_dir, split, hypotheses)  # before what says that the run has ended
+        write_hypotheses(options.run_dir, split, hypotheses)  # before metrics.json, which marks the end of the run
         write_metrics(options.run_dir, scores.prefixed(split), counted, model=options.name, text=text)
     return partial(print_test, options.run_dir, split, scores, counted)
 
 
 def test_text(data: ParallelDataModule, count: bool | int) -> tuple[str, HeldOutText]:
-    """The test set, or the validation set of data that have none: the split and its first ``count`` sentences."""
+    """Returns the test split, or "val" for data without one, and its first ``count`` sentences (True: all)."""
     split = "test" if "test" in data.prepared.splits else "val"
     text = read_split(data.source, split, data.cache_dir, f"set data.{split}")
     text = text if count is True else text.select(range(min(count, len(text.sources))))
@@ -98,7 +98,7 @@ def test_text(data: ParallelDataModule, count: bool | int) -> tuple[str, HeldOut
 
 
 def print_end(options: Train, config: Mapping[str, Any], model: Seq2Seq, trainer: lightning.Trainer) -> None:
-    """Prints the best checkpoint and, unless this is a ``debug`` run, the commands that a model is for."""
+    """Prints the best checkpoint and, unless this is a ``debug`` run, the commands to use it with."""
     best, last = (options.run_dir / "checkpoints" / name for name in (BEST, LAST))
     if best.is_file():
         saver = best_saver(trainer)

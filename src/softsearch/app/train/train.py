@@ -1,4 +1,4 @@
-"""``train``: a model from a config, trained and tested."""
+"""``train``: trains and tests a model from a config."""
 
 import logging
 import os
@@ -32,9 +32,9 @@ log = logging.getLogger(__name__)
 
 
 def train(config: DictConfig) -> None:
-    """Trains a model and tests its best checkpoint; everything ends up in the run's folder.
+    """Trains a model and tests its best checkpoint; writes everything to the run's folder.
 
-    What needs no data is built first, so that mistakes in the config cost no time.
+    Parts that need no data are built first, so that mistakes in the config are found at once.
 
     Raises:
         SoftsearchError: something is wrong with the config, the data or the checkpoint to resume from.
@@ -59,7 +59,7 @@ def train(config: DictConfig) -> None:
         show = final_test(parts, data, model, search)
         if parts.exports_bundle:
             parts.log_bundle(data)
-        finish_run()  # before the tables, as W&B prints its own
+        finish_run()  # before our tables, because W&B prints its own
         if trainer.is_global_zero:
             show()
             print_end(parts.options, parts.record, model, trainer)
@@ -67,7 +67,7 @@ def train(config: DictConfig) -> None:
 
 
 def choose_start(options: Train) -> Fresh:
-    """How the run of these options starts: Fresh, Adapted or Resumed.
+    """Chooses how the run starts: Fresh, Adapted or Resumed.
 
     Raises:
         ConfigError: the options contradict each other, or the folder has another run.
@@ -79,7 +79,9 @@ def choose_start(options: Train) -> Fresh:
 
         check_init(options)
     elif options.init.vocabulary != "keep" or options.init.parts is not None:
-        raise ConfigError("init.vocabulary and init.parts say what is taken of a run; set init=RUN, too")
+        raise ConfigError(
+            "init.vocabulary and init.parts select what to take from a run, but there is none; set init=RUN"
+        )
     if options.resume is not None:
         from softsearch.app.train.resume import Resumed, checkpoint_to_resume
 
@@ -90,12 +92,12 @@ def choose_start(options: Train) -> Fresh:
 
 @contextmanager
 def _run(parts: TrainParts, start: Fresh, data: ParallelDataModule) -> Iterator[lightning.Trainer]:
-    """The one training in its folder, with config, loggers and the state of the code; gives the trainer."""
+    """Locks the run's folder, and writes config, loggers and the state of the code; yields the trainer."""
     options, trainer = parts.options, parts.trainer
     trainer.callbacks.append(SaveOrigin(parts.record, data.tokenizers, data.source))  # type: ignore[attr-defined]  # set by a connector
     lock = only_run(options.run_dir) if trainer.is_global_zero else nullcontext()
     with lock, closing_run(), naming_lost_processes(trainer, options.run_dir):
-        if options.resume is None:  # else the run goes on with what the folder's first start began
+        if options.resume is None:  # else the run continues with the files in its folder
             forget_id(options.run_dir)
         trainer.loggers = [build(node) for node in parts.loggers]
         if trainer.is_global_zero:
@@ -105,7 +107,7 @@ def _run(parts: TrainParts, start: Fresh, data: ParallelDataModule) -> Iterator[
 
 
 def _describe(parts: TrainParts, loggers: list[Logger]) -> None:
-    """Writes the config and the state of the code to the run's folder, the loggers and the log."""
+    """Writes the config and the state of the code to the run's folder, to loggers and to the log."""
     OmegaConf.save(OmegaConf.create(parts.record), parts.options.run_dir / "config.yaml")
     git = git_state(CONFIGS.parent)
     if git["commit"]:
@@ -115,9 +117,9 @@ def _describe(parts: TrainParts, loggers: list[Logger]) -> None:
 
 
 def _best_model(parts: TrainParts) -> Seq2Seq | None:
-    """A new model with the weights of the best checkpoint, if there is one: FSDP has taken the trained model apart.
+    """Returns a new model with the weights of the best checkpoint, if there is one: FSDP has split the trained model.
 
-    It is the one that the config names, because the checkpoint may not name classes of the user's own.
+    It is built from the config, because a checkpoint may not name the user's classes.
     """
     saver: Any = best_saver(parts.trainer)
     if saver is None or not saver.best_model_path:
@@ -127,10 +129,10 @@ def _best_model(parts: TrainParts) -> Seq2Seq | None:
 
 
 def _quieten_lightning() -> None:
-    """Silences messages that our own log repeats, and the logs of all processes except the first."""
+    """Silences messages that our log repeats, and the logs of all processes except the first."""
     for name in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    logging.getLogger("lightning.pytorch.profilers").setLevel(logging.INFO)  # what trainer.profiler measured
-    warnings.filterwarnings("ignore", "The number of training batches")  # of an epoch; the log counts steps
-    if int(os.environ.get("LOCAL_RANK", "0")) or launched_rank(os.environ):  # the first is Lightning's variable
+    logging.getLogger("lightning.pytorch.profilers").setLevel(logging.INFO)  # results of trainer.profiler
+    warnings.filterwarnings("ignore", "The number of training batches")  # per epoch, but the log counts steps
+    if int(os.environ.get("LOCAL_RANK", "0")) or launched_rank(os.environ):  # LOCAL_RANK is set by Lightning
         logging.getLogger("softsearch").setLevel(logging.WARNING)

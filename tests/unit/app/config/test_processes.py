@@ -58,7 +58,7 @@ def test_the_number_of_a_process(environment: dict[str, str], rank: int) -> None
             {**JOB, "SLURM_NTASKS": "2", "SLURM_NTASKS_PER_NODE": "1", "SLURM_NNODES": "2", "SLURM_PROCID": "0"}
             | {"SLURM_NODEID": "0", "SLURM_LOCALID": "0"},
             3,
-            r"trainer.num_nodes=3 are not how the processes were started .*--nodes=2",
+            r"trainer.num_nodes=3 do not match the processes that were started .*--nodes=2",
         ),
     ],
 )

@@ -57,8 +57,8 @@ def test_words_are_read_as_they_are_meant(typed: str, read: str) -> None:
 @pytest.mark.parametrize(
     ("typed", "message"),
     [
-        ("export RUN OUT MORE", "'MORE' is one word too many; write softsearch export ckpt=... out=..."),
-        ("compare RUN runs=OTHER", "RUN and runs=OTHER both set runs; leave one of them out"),
+        ("export RUN OUT MORE", "'MORE' is one word too many; expected softsearch export ckpt=... out=..."),
+        ("compare RUN runs=OTHER", "RUN and runs=OTHER both set runs; remove one of them"),
     ],
 )
 def test_too_many_words(typed: str, message: str) -> None:

@@ -161,7 +161,7 @@ def test_a_target_that_is_no_class_is_named(target: str, message: str) -> None:
 
 def test_a_missing_argument_is_named() -> None:
     node = {"_target_": "softsearch.training.callbacks.exact_resume.ExactResume"}
-    with pytest.raises(ConfigError, match=r"x\.seed is missing: ExactResume needs it"):
+    with pytest.raises(ConfigError, match=r"x\.seed is missing, but ExactResume needs it"):
         check(node, "x")
     check(node, "x", given=["seed"])
 
@@ -235,4 +235,4 @@ def test_a_class_that_is_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(ConfigError) as error:
         build(OmegaConf.create({"_target_": "no_such_package.Thing"}))
     assert str(error.value).endswith("pip install -e . in the folder of no_such_package, or set PYTHONPATH to the "
-                                     "folder that has it")  # fmt: skip
+                                     "folder that contains it")  # fmt: skip

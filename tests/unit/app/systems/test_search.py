@@ -48,7 +48,7 @@ def test_candidates_and_references_are_any_searches() -> None:
 def test_without_a_system_they_are_refused(name: str) -> None:
     node = search(f"search={name}")
     assert needs_tokenizers(node)
-    with pytest.raises(ConfigError, match=rf"search={name} is for evaluate\.py"):
+    with pytest.raises(ConfigError, match=rf"search={name} works only in evaluate\.py"):
         build(node)
     with pytest.raises(ConfigError, match=f"a bundle cannot recommend search={name}"):
         recommended_search(node)

@@ -205,7 +205,7 @@ def test_a_run_is_named_by_its_folder(run: Path, tmp_path: Path) -> None:
     last = run / "run" / "checkpoints" / "last.ckpt"
     for folder in (run / "run", last.parent):
         assert checkpoint_to_resume(folder, tmp_path) == last
-    with pytest.raises(CheckpointError, match="is a folder without checkpoints; name the folder of a run"):
+    with pytest.raises(CheckpointError, match="is a folder without checkpoints; set resume to the folder of a run"):
         checkpoint_to_resume(tmp_path, tmp_path)
 
 
@@ -215,9 +215,9 @@ def test_a_run_is_named_by_its_folder(run: Path, tmp_path: Path) -> None:
         (
             "checkpoints/step-4.ckpt",
             "",
-            r"has a run already \(checkpoints/step-4.ckpt\); .*resume=auto .* overwrite=true",
+            r"already has a run \(checkpoints/step-4.ckpt\); .*resume=auto .* overwrite=true",
         ),
-        ("metrics.json", "resume=OTHER/last.ckpt", r"has a run already \(metrics.json\)"),
+        ("metrics.json", "resume=OTHER/last.ckpt", r"already has a run \(metrics.json\)"),
         ("metrics.csv", "", None),  # a run that was killed before it had a checkpoint
         ("evaluate/report.json", "", None),
         ("metrics.json", "resume=auto", None),
