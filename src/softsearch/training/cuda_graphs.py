@@ -1,4 +1,4 @@
-"""Training steps as CUDA graphs: the GPU starts the kernels of a pass by itself, instead of Python one by one."""
+"""Training steps as CUDA graphs: the kernels of a pass are launched together instead of one by one from Python."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -19,33 +19,33 @@ from softsearch.training.objectives.teacher_forcing import teacher_forcing
 
 log = logging.getLogger(__name__)
 Shape = tuple[int, int, int]  # sentences, src_len, tgt_len
-_WARM_UPS = 2  # passes before the recorded one, in which libraries allocate and choose what they need
+_WARM_UPS = 2  # passes before the recorded one, in which libraries allocate memory and choose kernels
 
 
 class CudaGraphs:
-    """Teacher forcing, a :data:`TrainingMethod`, whose forward and backward pass are recorded once for each shape.
+    """Teacher forcing, a :data:`TrainingMethod`, with the forward and backward pass recorded once per shape.
 
     A batch is copied into tensors of its static shape, padded with PAD and with empty sentences, which do not count.
-    The recorded kernels read these tensors and the parameters where they are, and write the gradients of the summed
-    loss; the loss that is returned multiplies them by its own gradient. So accumulation of gradients, clipping, the
-    optimizer and checkpoints are those of plain training. The backward pass of a loss must precede the next call.
+    The recorded kernels read these tensors and the parameters in place, and write the gradients of the summed loss; the
+    returned loss multiplies them by its own gradient. So gradient accumulation, clipping, the optimizer and checkpoints
+    work as in plain training. The backward pass of a loss must precede the next call.
 
-    Random numbers are drawn as the generator's seed says when the kernels are replayed, and recording draws none. A
-    step is replayed also where its shape is new, so that a resumed run, which records again, has the same results.
+    Replaying draws random numbers by the generator's current seed, and recording draws none. A step with a new shape is
+    also replayed, so that a resumed run, which records again, has the same results.
 
     Args:
-        shape: the static shape of a batch of some shape; that it depends on nothing else makes runs repeatable.
+        shape: returns the static shape for a batch's shape; it depends on nothing else, so runs are repeatable.
     """
 
     def __init__(self, shape: Callable[[int, int, int], Shape]) -> None:
         self.shape = shape
         self.recorded: dict[Shape, _Pass] = {}
-        self.gradients: Tensor | None = None  # of all parameters one after the other; all passes write it
+        self.gradients: Tensor | None = None  # of all parameters, concatenated; all passes write to it
         self.stream: torch.cuda.Stream | None = None
-        self.pool: Any = None  # memory of the passes, of which only one runs at a time
+        self.pool: Any = None  # memory shared by the passes, which run one at a time
 
     def __call__(self, model: Seq2Seq, loss: CrossEntropy, batch: Batch, step: int = 0) -> tuple[Loss, Tensor]:
-        """The loss summed over the target tokens, and their number.
+        """Returns the loss summed over the target tokens, and their number.
 
         Raises:
             ConfigError: the model's pass cannot be recorded.
@@ -67,7 +67,7 @@ class CudaGraphs:
         return Loss(smoothed, recorded.sums[1].clone()), recorded.tokens.clone()
 
     def _record(self, run: Callable[[], None], device: torch.device) -> Callable[[], None]:
-        """Returns what replays ``run``; on a device without graphs that is ``run`` itself."""
+        """Returns a function that replays ``run``; on a device without graphs, ``run`` itself."""
         if device.type != "cuda":
             return run
         self.stream = self.stream or torch.cuda.Stream(device)
@@ -80,20 +80,20 @@ class CudaGraphs:
                     run()
             current.wait_stream(self.stream)
             try:
-                # Not "global", in which a thread that prepares batches must not allocate pinned memory meanwhile.
+                # With "global", a thread that prepares batches could not allocate pinned memory meanwhile.
                 with torch.cuda.graph(graph, pool=self.pool, stream=self.stream, capture_error_mode="thread_local"):
                     run()
             except RuntimeError as error:
                 if isinstance(error, torch.OutOfMemoryError):
                     raise
                 raise ConfigError(
-                    f"cuda_graphs=true cannot record this model's pass ({summarize(error)}); leave it out"
+                    f"cuda_graphs=true cannot record this model's pass ({summarize(error)}); remove it"
                 ) from error
         return graph.replay
 
 
 class _Pass:
-    """Forward and backward pass of batches of one shape, from and to tensors that stay where they are."""
+    """Forward and backward pass for batches of one shape, with tensors at fixed addresses."""
 
     replay: Callable[[], None]
 
@@ -112,7 +112,7 @@ class _Pass:
         self.tokens = torch.zeros((), dtype=torch.int64, device=device)
 
     def read(self, batch: Batch) -> None:
-        """Copies a batch; the sentences that it lacks have one token to attend to, and none to predict."""
+        """Copies a batch; missing sentences have one token to attend to, and none to predict."""
         for space, tokens, first in ((self.src, batch.src_tokens, EOS), (self.tgt, batch.tgt_tokens, BOS)):
             sentences, length = tokens.shape
             space.fill_(PAD)
@@ -120,9 +120,9 @@ class _Pass:
             space[:sentences, :length].copy_(tokens, non_blocking=True)
 
     def run(self) -> None:
-        """Computes the sums of the loss, the number of tokens and the gradients."""
+        """Computes the summed loss, the number of tokens and the gradients."""
         device = self.src.device.type
-        # Without the cache, because what it holds was cast before the pass is recorded, or in another one.
+        # Without the cache, because it holds weights cast before the pass was recorded, or in another pass.
         with torch.autocast(device, enabled=torch.is_autocast_enabled(device), cache_enabled=False):
             features = self.model.features(self.src, self.tgt[:, :-1]).flatten(0, 1)
             targets, output = self.tgt[:, 1:].flatten(), self.model.decoder.output_projection
@@ -141,7 +141,7 @@ class _Pass:
 
 
 class _Precomputed(torch.autograd.Function):
-    """A loss whose gradients were computed with it."""
+    """A loss whose gradients have already been computed."""
 
     @staticmethod
     def forward(
@@ -159,16 +159,16 @@ class _Precomputed(torch.autograd.Function):
 
 
 def obstacle(trainer: lightning.Trainer, module: Any) -> str | None:
-    """Says why a run cannot have CUDA graphs; None if it can."""
+    """Returns why a run cannot use CUDA graphs; None if it can."""
     model, precision = module.model, trainer.precision_plugin
     batching = getattr(getattr(trainer, "datamodule", None), "batching", None)
     reasons = {
-        f"they are for a GPU of NVIDIA, the run is on {module.device.type}": module.device.type != "cuda",
-        "they are for one process": trainer.world_size > 1,
+        f"CUDA graphs need an NVIDIA GPU, but the run is on {module.device.type}": module.device.type != "cuda",
+        "they work only with one process": trainer.world_size > 1,
         f"trainer.precision={trainer.precision} scales the loss": getattr(precision, "scaler", None) is not None,
-        "they are for method=teacher_forcing": getattr(module.method, "func", module.method) is not teacher_forcing,
-        "they are for loss=cross_entropy": type(module.loss) is not CrossEntropy,
-        "they are for a linear output layer": isinstance(model.decoder.output_projection, OutputLayer),
+        "they need method=teacher_forcing": getattr(module.method, "func", module.method) is not teacher_forcing,
+        "they need loss=cross_entropy": type(module.loss) is not CrossEntropy,
+        "they need a linear output layer": isinstance(model.decoder.output_projection, OutputLayer),
         "the model reads feature vectors": model.encoder.description.feature_dim is not None,
         "embeddings have sparse gradients": any(getattr(part, "sparse", False) for part in model.modules()),
         "trainer.checkpoint_activations draws random numbers again, which cannot be recorded": any(

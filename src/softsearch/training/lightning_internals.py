@@ -1,6 +1,6 @@
-"""What softsearch needs of Lightning beyond its public interface: no other file uses its private names.
+"""Everything that uses private names of Lightning; no other file may.
 
-tests/architecture/test_internals.py looks for each of them, so that a release without one is named there.
+tests/architecture/test_internals.py looks for each of them, so that it shows if a release lacks one.
 """
 
 from collections.abc import Callable
@@ -13,32 +13,32 @@ from lightning.pytorch.loggers import WandbLogger
 from lightning.pytorch.trainer.connectors import checkpoint_connector
 from torch.optim.swa_utils import AveragedModel
 
-RESTORING_FILE = checkpoint_connector.__file__  # whose functions restore_... read a checkpoint's state of training
+RESTORING_FILE = checkpoint_connector.__file__  # its functions restore_... read the training state of a checkpoint
 
 
 def cluster_environment(trainer: lightning.Trainer) -> ClusterEnvironment | None:
-    """Returns the launcher of the processes; also of a single process, where the strategy has none."""
+    """Returns the launcher of the processes, also for a single process, where the strategy has none."""
     return trainer._accelerator_connector.cluster_environment
 
 
 def is_accumulating(trainer: lightning.Trainer) -> bool:
-    """Whether the batch does not end with an optimizer step, so that a checkpoint would lose its gradients."""
+    """Tells whether the batch ends without an optimizer step, so that a checkpoint would lose its gradients."""
     return trainer.fit_loop.epoch_loop._should_accumulate()
 
 
 def is_last_batch(trainer: lightning.Trainer) -> bool:
-    """Whether the batch is the last of its epoch."""
+    """Tells whether the batch is the last of its epoch."""
     return trainer.fit_loop.epoch_loop._num_ready_batches_reached()
 
 
 def validates_next(trainer: lightning.Trainer) -> bool:
-    """Whether a validation follows the batch."""
+    """Tells whether a validation follows the batch."""
     fetcher = trainer.fit_loop._data_fetcher
     return fetcher is not None and trainer.fit_loop.epoch_loop._should_check_val_fx(fetcher)
 
 
 def logged_step(trainer: lightning.Trainer) -> int:
-    """Returns the step under which scalars, figures and tables are logged; the first one is 1."""
+    """Returns the step under which scalars, figures and tables are logged; the first is 1."""
     return trainer.fit_loop.epoch_loop._batches_that_stepped + 1
 
 
@@ -56,7 +56,7 @@ def count_from_one(trainer: lightning.Trainer) -> None:
 
 
 def log_step_metrics(trainer: lightning.Trainer) -> None:
-    """Logs the metrics of a step, which Lightning does after the hook that may end the run."""
+    """Logs the metrics of a step, because Lightning would log them after the hook that may end the run."""
     trainer._logger_connector.on_batch_end()
     trainer._logger_connector.update_train_step_metrics()
 

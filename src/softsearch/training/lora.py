@@ -1,4 +1,4 @@
-"""Low-rank adapters (Hu et al. 2021, arXiv:2106.09685): trained by peft; whoever reads a checkpoint gets W + BA."""
+"""Low-rank adapters (Hu et al. 2021, arXiv:2106.09685): trained by peft; reading a checkpoint gives W + BA."""
 
 import logging
 import re
@@ -16,15 +16,15 @@ from softsearch.ranges import Rate, Size
 log = logging.getLogger(__name__)
 _BASE = ".base_layer."  # peft's names of weights
 _A, _B = ".lora_A.default.weight", ".lora_B.default.weight"
-_NAMED = 3  # of the weights that are left as they are, in the log
+_NAMED = 3  # number of unchanged weights to name in the log
 
 
 class LoRA:
-    """Gives linear layers W x + b a trained change, W + (alpha / rank) B A, and freezes all other weights.
+    """Gives linear layers W x + b a trained update, W + (alpha / rank) B A, and freezes all other weights.
 
-    A is drawn, B is 0, so that the model computes at first what it did before. ``targets`` are names of layers, as
-    ``query_projection``, or patterns of whole names; without them every layer changes that is not frozen, except the
-    output layer, whose weight the losses read. What a layer normalises, recurrent matrices and filters stay.
+    A starts at random and B at 0, so the model is unchanged at first. ``targets`` are names of layers such as
+    ``query_projection``, or patterns of full names; by default, all layers that are not frozen are adapted, except the
+    output layer, whose weight the losses read. Normalised layers, recurrent matrices and filters are not adapted.
     """
 
     def __init__(
@@ -33,13 +33,13 @@ class LoRA:
         self.rank, self.alpha, self.dropout, self.targets = rank, alpha, dropout, targets
 
     def adapt(self, model: Seq2Seq) -> None:
-        """Puts adapters into a model, in place.
+        """Adds adapters to a model, in place.
 
         Raises:
             ConfigError: peft is not installed, or there is no such layer.
         """
         try:
-            from peft import LoraConfig, inject_adapter_in_model  # takes seconds
+            from peft import LoraConfig, inject_adapter_in_model  # importing takes seconds
         except ModuleNotFoundError as error:
             raise ConfigError(
                 f"adapter=lora needs {error.name}, which is not installed: {how_to_install('lora')}"
@@ -53,7 +53,7 @@ class LoRA:
         if every[0].is_meta:
             return
         log.info(
-            "adapter=lora: %s of %s parameters are trained, in %d linear layers; %d other matrices stay as they are%s",
+            "adapter=lora: %s of %s parameters are trained, in %d linear layers; %d other matrices are not changed%s",
             *(f"{sum(p.numel() for p in group):,}" for group in ([p for p in every if p.requires_grad], every)),
             len(names),
             len(other),
@@ -62,7 +62,7 @@ class LoRA:
 
     def _chosen(self, model: Seq2Seq) -> list[str]:
         output = {*model.decoder.output_projection.modules()}
-        layers = {  # subclasses compute more than the product
+        layers = {  # exact types, because subclasses compute more than the product
             name: layer for name, layer in model.named_modules() if type(layer) is nn.Linear and layer not in output
         }
         names = {name for name, layer in layers.items() if layer.weight.requires_grad}
@@ -70,8 +70,8 @@ class LoRA:
             if not any(_fits(name, target) for name in names):
                 kinds = ", ".join(sorted({name.rpartition(".")[2] for name in names}))
                 raise ConfigError(
-                    f"adapter.targets has {target!r}, which fits no linear layer that is trained, except the output "
-                    f"layer; peft cannot adapt other matrices here. There are: {kinds or 'none'}"
+                    f"adapter.targets has {target!r}, which matches no trainable linear layer, except possibly the "
+                    f"output layer; peft cannot adapt other matrices here. There are: {kinds or 'none'}"
                 )
         if not names:
             raise ConfigError("adapter=lora finds no linear layer to adapt in this model; set adapter=null")
@@ -87,9 +87,9 @@ def _fits(name: str, target: str) -> bool:
 
 
 def merged(state: Mapping[str, Tensor], options: Mapping[str, Any] | None) -> dict[str, Tensor]:
-    """The weights of an adapted model without its adapters: W + (alpha / rank) B A; others as they are.
+    """Merges the adapters into the weights of an adapted model: W + (alpha / rank) B A; others are unchanged.
 
-    ``options`` are those of ``adapter``. It raises any error if they, or the weights, are something else.
+    ``options`` are those of ``adapter``. Raises any error if they, or the weights, are of another kind.
     """
     weights: dict[str, Tensor] = {}
     for name, weight in state.items():

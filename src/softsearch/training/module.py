@@ -1,4 +1,4 @@
-"""LightningModule of every architecture: steps, validation, optimizer and gradient clipping."""
+"""The LightningModule of all architectures: steps, validation, optimizer and gradient clipping."""
 
 import logging
 import math
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from softsearch.training.cuda_graphs import CudaGraphs
 
 log = logging.getLogger(__name__)
-_HIGHEST_RATE = 10_000  # a number that every precision has
+_HIGHEST_RATE = 10_000  # representable in every precision
 Optimize = Callable[[Iterable[nn.Parameter]], Optimizer]
 
 
@@ -48,11 +48,11 @@ class TranslationModule(lightning.LightningModule):
     optimizer gets no gradients and changes neither weights nor its own state.
 
     Args:
-        optimizer: called with the parameters.
-        scheduler: called with the optimizer; its schedule advances after every optimizer step.
+        optimizer: a function of the parameters.
+        scheduler: a function of the optimizer; its schedule advances after every optimizer step.
         method: computes the training loss; validation is teacher forcing.
         compiles: whether ``torch.compile`` compiles :meth:`Seq2Seq.features` while training.
-        cuda_graphs: whether steps are recorded as CUDA graphs, where they can be.
+        cuda_graphs: whether steps are recorded as CUDA graphs if possible.
     """
 
     def __init__(
@@ -72,16 +72,16 @@ class TranslationModule(lightning.LightningModule):
         self.cuda_graphs = cuda_graphs
         self.graphs: CudaGraphs | None = None  # while training
         self.val_nll = MeanMetric()
-        self.step_rate = 0.0  # of the optimizer's first group in its last step
+        self.step_rate = 0.0  # learning rate of the optimizer's first group in its last step
         self.step_started = 0.0  # seconds, when the last forward pass began
-        self.last_loss = torch.zeros(())  # of the last training step; NaN where memory ran out
+        self.last_loss = torch.zeros(())  # of the last training step; NaN if memory ran out
         self.guard = StepGuard()
-        self.options: list[dict[str, Any]] = []  # of the optimizer's groups, as this run's config has them
+        self.options: list[dict[str, Any]] = []  # of the optimizer's groups, from this run's config
 
     def on_fit_start(self) -> None:
-        """Compiles the model's method in place, so that its weights keep their names; all lengths share one graph.
+        """Compiles the model's method in place, so that weights keep their names, or prepares CUDA graphs.
 
-        CUDA graphs are recorded from then on.
+        All lengths share one compiled graph.
         """
         count_from_one(self.trainer)
         if self.compiles:
@@ -95,29 +95,29 @@ class TranslationModule(lightning.LightningModule):
                 self.graphs = CudaGraphs(self.trainer.datamodule.batching.shape)  # type: ignore[attr-defined]
 
     def on_fit_end(self) -> None:
-        """Leaves the model as it was, because a copy of it would compute with its weights."""
+        """Restores the model's method, because that of a copy would compute with this model's weights."""
         vars(self.model).pop("features", None)
         self.graphs = None
 
     def training_step(self, batch: Batch, _: int) -> Tensor:
-        """The mean loss of a target token or a sentence (``loss.per``) over the batches of all processes."""
+        """Returns the mean loss per target token or sentence (``loss.per``) over the batches of all processes."""
         self.step_started = perf_counter()
         smoothed, units, exhausted = self._forward(batch)
         flags = torch.stack(((~smoothed.detach().isfinite()).float(), torch.full_like(units, exhausted).float()))
         mean_units = units
-        if self.trainer.world_size > 1:  # gradients are averaged over processes, whose units differ in number
+        if self.trainer.world_size > 1:  # gradients are averaged over processes, which have different numbers of units
             reduced = self.trainer.strategy.reduce(torch.cat((units.float()[None], flags)), reduce_op="mean")
             assert isinstance(reduced, Tensor)
             mean_units, flags = reduced[0], reduced[1:]
         value = smoothed / mean_units
-        # A callback logs it now and then, so that a step costs no synchronisation.
+        # A callback logs it at some steps, so that a step needs no synchronisation.
         self.last_loss = torch.full_like(value, torch.nan) if exhausted else value.detach()
         # A clone, because a reduction writes into its argument.
         self.guard.note(StepRecord(batch, self.last_loss.clone(), flags))
         return value
 
     def backward(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
-        """Lightning's backward pass; if memory runs out in it, the step will be skipped.
+        """Runs Lightning's backward pass; if memory runs out, the step is skipped.
 
         Raises:
             SoftsearchError: memory runs out while other processes wait for this one's gradients.
@@ -135,7 +135,7 @@ class TranslationModule(lightning.LightningModule):
         self.last_loss = self.guard.records[-1].loss
         self.model.zero_grad(set_to_none=True)
         free_memory()
-        for parameter in self.model.parameters():  # a gradient scaler needs gradients
+        for parameter in self.model.parameters():  # because a gradient scaler needs gradients
             parameter.grad = torch.zeros_like(parameter) if parameter.requires_grad else None
 
     def validation_step(self, batch: Batch, _: int) -> None:
@@ -154,10 +154,10 @@ class TranslationModule(lightning.LightningModule):
                     config.scheduler.observe(self.trainer.callback_metrics)
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
-        """The optimizer and its schedule.
+        """Builds the optimizer and its schedule.
 
         Raises:
-            ConfigError: the optimizer refuses an option or the model's sparse gradients, or Muon FSDP's shares.
+            ConfigError: the optimizer refuses an option or the model's sparse gradients, or Muon is used with FSDP.
         """
         optimizer = make_optimizer(self.optimizer, self.model)
         if isinstance(optimizer, Muon) and isinstance(self.trainer.strategy, FSDPStrategy):
@@ -169,7 +169,7 @@ class TranslationModule(lightning.LightningModule):
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": self.scheduler(optimizer), "interval": "step"}}
 
     def on_train_start(self) -> None:
-        """Gives the optimizer the options of this run, which may differ from the checkpoint's."""
+        """Sets the optimizer's options to those of this run, which may differ from the checkpoint's."""
         for optimizer, config in zip(self.trainer.optimizers, self.trainer.lr_scheduler_configs, strict=True):
             config.scheduler.base_lrs = [options["lr"] for options in self.options]
             for group, options in zip(optimizer.param_groups, self.options, strict=True):
@@ -178,13 +178,13 @@ class TranslationModule(lightning.LightningModule):
                 group |= options | {"lr": group["lr"], "initial_lr": options["lr"]}
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Sorts the numbers of the optimizer's parameters, which FSDP gives in any order."""
+        """Sorts the numbers of the optimizer's parameters, because FSDP saves them in any order."""
         for optimizer in checkpoint.get("optimizer_states", ()):
             for group in optimizer.get("param_groups", ()):
                 group["params"].sort()
 
     def on_before_optimizer_step(self, optimizer: Optimizer) -> None:
-        """Notes the rate of the step, which a callback may have set, before the schedule goes on."""
+        """Records the rate of the step, which a callback may have set, before the schedule advances."""
         self.step_rate = float(optimizer.param_groups[0]["lr"])
 
     def configure_gradient_clipping(
@@ -192,15 +192,15 @@ class TranslationModule(lightning.LightningModule):
     ) -> None:
         """Clips, or removes the gradients if the step is to be skipped.
 
-        Lightning's own clipping does not return the norm, and refuses fused optimizers because of scaled gradients,
-        which only float16 has.
+        Lightning's own clipping does not return the norm, and refuses fused optimizers because gradients might be
+        scaled, which is so only in float16.
         """
         scaler = getattr(self.trainer.precision_plugin, "scaler", None)
         if scaler is not None and optimizer.defaults.get("fused"):
-            scaler.unscale_(optimizer)  # which Lightning leaves to such an optimizer
+            scaler.unscale_(optimizer)  # Lightning leaves this to such an optimizer
         norm = self._clip(gradient_clip_val, gradient_clip_algorithm)
         if scaler is not None and scaler.get_scale() > 1:
-            norm = torch.zeros_like(norm)  # infinite gradients tell it to lower its scale; it skips these steps itself
+            norm = torch.zeros_like(norm)  # infinite gradients make the scaler lower its scale and skip the step
         if not self.guard.may_step(norm):
             optimizer.zero_grad(set_to_none=True)
 
@@ -217,9 +217,9 @@ class TranslationModule(lightning.LightningModule):
         return norm
 
     def _forward(self, batch: Batch) -> tuple[Tensor, Tensor, bool]:
-        """The loss summed over the target tokens, the number of its units, and whether memory ran out.
+        """Returns the loss summed over the target tokens, the number of its units, and whether memory ran out.
 
-        If it did, a pass with the beginning of the batch replaces the failed one, with a loss of zero, because all
+        If it did, a pass with the beginning of the batch and a loss of zero replaces the failed one, because all
         processes must take part in the reduction of gradients.
 
         Raises:
@@ -234,7 +234,7 @@ class TranslationModule(lightning.LightningModule):
             if isinstance(self.trainer.strategy, FSDPStrategy):
                 raise self._ends_all("forward", batch) from error
             exhausted = True
-        if exhausted:  # outside of the handler, because the error keeps what the failed pass has computed
+        if exhausted:  # outside the handler, because the error keeps the tensors of the failed pass alive
             free_memory()
             batch = placeholder_batch(batch)
             loss, tokens = self.method(self.model, self.loss, batch, step)
@@ -242,23 +242,23 @@ class TranslationModule(lightning.LightningModule):
         return 0 * loss.smoothed if exhausted else loss.smoothed, units, exhausted
 
     def _ends_all(self, which: str, batch: Batch) -> SoftsearchError:
-        """The error if other processes wait for this one and cannot be notified."""
+        """Returns the error if other processes wait for this one and cannot be notified."""
         trainer = self.trainer
         return SoftsearchError(
             f"memory ran out in the {which} pass of step {trainer.global_step + 1} on process {trainer.global_rank}, "
-            f"with {describe(batch)}; the other processes wait for it there, so the run must end. Set "
-            "batching.tokens to less; resume=auto continues from the last checkpoint"
+            f"with {describe(batch)}; other processes wait for it there, so the run must end. Lower "
+            "batching.tokens; resume=auto continues from the last checkpoint"
         )
 
 
 def make_optimizer(make: Optimize, model: Seq2Seq, parameters: Any = None) -> Optimizer:
-    """The optimizer of a model, or of ``parameters`` in place of those of a model on the meta device.
+    """Returns the optimizer of a model, or of ``parameters`` instead of those of a model on the meta device.
 
     Raises:
         ConfigError: it refuses an option or the model's sparse gradients, or a rate is too high.
     """
     if parameters is None:
-        is_muon = getattr(make, "func", make) is Muon  # which treats matrices by their place in the model
+        is_muon = getattr(make, "func", make) is Muon  # treats matrices by their place in the model
         parameters = parameter_groups(model) if is_muon else [p for p in model.parameters() if p.requires_grad]
     try:
         optimizer = make(parameters)
@@ -272,7 +272,7 @@ def make_optimizer(make: Optimize, model: Seq2Seq, parameters: Any = None) -> Op
     if sparse and (fused or decay or not isinstance(optimizer, LazyAdam | SGD | Adagrad)):
         name = "fused " * fused + type(optimizer).__name__ + " with weight_decay" * decay
         raise ConfigError(
-            f"model.embeddings.sparse=true, but {name} takes no sparse gradients; "
+            f"model.embeddings.sparse=true, but {name} does not support sparse gradients; "
             "set optimizer=lazy_adam, or optimizer=sgd with optimizer.fused=false and no weight_decay, or "
             "model.embeddings.sparse=false"
         )

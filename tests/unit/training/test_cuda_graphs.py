@@ -185,4 +185,4 @@ def test_a_run_that_cannot_have_graphs_says_why(caplog: pytest.LogCaptureFixture
     module.cuda_graphs = True
     with caplog.at_level(logging.WARNING):
         make_trainer(max_steps=1, num_sanity_val_steps=0).fit(module, loader(PAIRS), loader(PAIRS))
-    assert "cuda_graphs=true has no effect: they are for a GPU of NVIDIA, the run is on cpu" in caplog.text
+    assert "cuda_graphs=true has no effect: CUDA graphs need an NVIDIA GPU, but the run is on cpu" in caplog.text

@@ -155,7 +155,9 @@ def test_an_optimizer_that_takes_no_sparse_gradients_is_refused_before_training(
         make_optimizer(taken, net)
     decays = partial(SGD, weight_decay=0.1)
     for refused, name in ((Adam, "Adam"), (partial(SGD, fused=True), "fused SGD"), (decays, "SGD with weight_decay")):
-        with pytest.raises(ConfigError, match=rf"but {name} takes no sparse gradients; set optimizer=lazy_adam"):
+        with pytest.raises(
+            ConfigError, match=rf"but {name} does not support sparse gradients; set optimizer=lazy_adam"
+        ):
             make_optimizer(refused, sparse)
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints of a run: the best, the last and the newest few, the validation of its last step, and its early end."""
+"""Checkpoints of a run (best, last and newest), validation of its last step, and early stopping."""
 
 import logging
 import math
@@ -22,24 +22,24 @@ log = logging.getLogger(__name__)
 class FinalValidation(Checkpoint):
     """Validates after the last step, whichever limit ends the run: ``max_steps``, ``max_epochs`` or ``max_time``.
 
-    Lightning validates when it is asked to stop, so this callback asks after the last step. If a time limit or early
+    Lightning validates when it is asked to stop, so this callback asks it after the last step. If a time limit or early
     stopping asks in the middle of an accumulation window, the request waits for the optimizer's step, because a
-    checkpoint holds no gradients. This is a :class:`Checkpoint`, so that Lightning puts it after its timer; it comes
-    before the other checkpoints, which act on its decision.
+    checkpoint holds no gradients. This is a :class:`Checkpoint`, so that Lightning puts it after its timer; it must
+    precede the other checkpoints, which act on its decision.
     """
 
     def __init__(self) -> None:
         self.put_off = False
 
     def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
-        """Asks Lightning to stop after the last step; all processes decide alike."""
+        """Asks Lightning to stop after the last step; all processes make the same decision."""
         if is_accumulating(trainer):
             self._postpone(trainer)
         elif self.put_off or _at_limit(trainer):
             trainer.should_stop = True
 
     def on_validation_end(self, trainer: lightning.Trainer, *_: Any) -> None:
-        """Puts off the end that early stopping has asked for."""
+        """Postpones the end that early stopping has asked for."""
         if is_accumulating(trainer):
             self._postpone(trainer)
 
@@ -49,9 +49,9 @@ class FinalValidation(Checkpoint):
 
 
 class EarlyStopping(lightning.pytorch.callbacks.EarlyStopping):
-    """Ends a run whose monitored metric no longer improves; one that has not moved in any validation ends nothing."""
+    """Ends a run whose monitored metric no longer improves, unless it has never changed."""
 
-    unmoved, has_moved = 0, False  # validations with the first one's value
+    unmoved, has_moved = 0, False  # validations with the value of the first one
 
     def on_validation_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
         """Counts a validation, unless the metric still has its first value."""
@@ -66,31 +66,30 @@ class EarlyStopping(lightning.pytorch.callbacks.EarlyStopping):
             super().on_validation_end(trainer, pl_module)
         elif self.unmoved == self.patience + 1:
             log.warning(
-                "%s was %.4g at all %d validations, so that it cannot end the run; set monitor=val/loss, or another "
-                "metric",
+                "%s was %.4g at all %d validations, so it cannot end the run; set monitor=val/loss, or another metric",
                 self.monitor,
                 value,
                 self.unmoved,
             )
 
     def state_dict(self) -> dict[str, Any]:
-        """The counts."""
+        """Returns the counts."""
         return super().state_dict() | {"unmoved": self.unmoved, "has_moved": self.has_moved}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continues counting; older checkpoints have no count of validations without a movement."""
+        """Continues counting; older checkpoints have no count of unchanged validations."""
         super().load_state_dict(state_dict)
         self.unmoved, self.has_moved = state_dict.get("unmoved", 0), state_dict.get("has_moved", True)
 
 
 class BestCheckpoint(ModelCheckpoint):
-    """Keeps ``best.ckpt``; a resumed run finds it in its folder of checkpoints, which may have been moved.
+    """Keeps ``best.ckpt``; a resumed run finds it in its folder of checkpoints, even after the folder was moved.
 
-    Of validations with the same best score it is the one with the lowest loss.
+    Among validations with the same best score, the one with the lowest loss wins.
     """
 
     best_loss = math.inf
-    scores: tuple[float, float, int] = (math.inf, -math.inf, 0)  # the lowest, the highest, and their number
+    scores: tuple[float, float, int] = (math.inf, -math.inf, 0)  # lowest, highest, number of scores
 
     def __init__(self, *, dirpath: str | Path, monitor: str, mode: Literal["min", "max"]) -> None:
         super().__init__(
@@ -98,12 +97,12 @@ class BestCheckpoint(ModelCheckpoint):
             filename=Path(BEST).stem,
             monitor=monitor,
             mode=mode,
-            save_on_train_epoch_end=False,  # at validations only: a run resumes there
+            save_on_train_epoch_end=False,  # only at validations, where a run can resume
             enable_version_counter=False,
         )
 
     def check_monitor_top_k(self, trainer: lightning.Trainer, current: Tensor | None = None) -> bool:
-        """Whether a validation is the best so far."""
+        """Tells whether a validation is the best so far."""
         if current is None:
             return False
         is_best = super().check_monitor_top_k(trainer, current)
@@ -117,12 +116,12 @@ class BestCheckpoint(ModelCheckpoint):
         return is_best
 
     def on_train_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
-        """Warns of a score that decided nothing."""
+        """Warns if the score was the same at all validations."""
         super().on_train_end(trainer, pl_module)
         lowest, highest, number = self.scores
         if lowest == highest and number > 1 and trainer.is_global_zero:
             log.warning(
-                "%s was %.4g at all %d validations, so that best.ckpt is that of the lowest val/loss, %.4g; set "
+                "%s was %.4g at all %d validations, so best.ckpt is the one with the lowest val/loss, %.4g; set "
                 "monitor=val/loss, or another metric",
                 self.monitor,
                 lowest,
@@ -131,7 +130,7 @@ class BestCheckpoint(ModelCheckpoint):
             )
 
     def state_dict(self) -> dict[str, Any]:
-        """The best score so far; its checkpoint is in the folder of this one."""
+        """Returns the best score so far; its checkpoint is in the same folder."""
         return {
             "best_model_path": self.best_model_path,
             "best_model_score": self.best_model_score,
@@ -140,7 +139,7 @@ class BestCheckpoint(ModelCheckpoint):
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continues with the best score so far if its checkpoint is here and undamaged."""
+        """Continues with the best score so far if its checkpoint exists and is undamaged."""
         score = state_dict["best_model_score"]
         self.scores = tuple(state_dict.get("scores", self.scores))
         if not state_dict["best_model_path"] or score is None:
@@ -149,7 +148,7 @@ class BestCheckpoint(ModelCheckpoint):
         try:
             check_hash(best)
         except CheckpointError as error:
-            log.warning("the best checkpoint so far is lost, and the next one replaces it: %s", error)
+            log.warning("the best checkpoint so far cannot be read, so the next validation replaces it: %s", error)
             return
         self.best_model_path = self.kth_best_model_path = str(best)
         self.best_model_score = self.kth_value = score
@@ -160,15 +159,15 @@ class BestCheckpoint(ModelCheckpoint):
 class LastCheckpoint(Checkpoint):
     """Saves ``last.ckpt`` after every validation, and keeps the newest few as ``step-N.ckpt``.
 
-    In the middle of an accumulation window it waits for the optimizer's step, because gradients are not saved.
+    In an accumulation window it waits for the optimizer's step, because gradients are not saved.
 
     Args:
-        keep: number of the newest, to average and to fall back to if one is damaged.
+        keep: number of newest checkpoints to keep, for averaging and as a fallback if one is damaged.
     """
 
     def __init__(self, *, dirpath: str | Path, keep: AtLeastOne = 5) -> None:
         self.folder, self.keep = Path(dirpath), keep
-        self.steps: list[int] = []  # of this run; its folder may hold another's
+        self.steps: list[int] = []  # of this run; the folder may contain those of another
         self.due = False
 
     def on_validation_end(self, trainer: lightning.Trainer, *_: Any) -> None:
@@ -178,7 +177,7 @@ class LastCheckpoint(Checkpoint):
         self.on_train_batch_end(trainer)
 
     def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
-        """Saves if it is due, and at the end of a run without validations."""
+        """Saves a checkpoint that is due, also at the end of a run without validations."""
         self.due |= trainer.should_stop and not trainer.enable_validation
         if not self.due or is_accumulating(trainer):
             return
@@ -190,16 +189,16 @@ class LastCheckpoint(Checkpoint):
             keep_steps(self.folder, self.steps)
 
     def state_dict(self) -> dict[str, Any]:
-        """The steps of the kept checkpoints."""
+        """Returns the steps of the kept checkpoints."""
         return {"steps": self.steps}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continues the list."""
+        """Continues the list of steps."""
         self.steps = list(state_dict["steps"])
 
 
 def _at_limit(trainer: lightning.Trainer) -> bool:
-    """Whether the step just taken is the last of ``max_steps`` or ``max_epochs``."""
+    """Tells whether the step just taken is the last of ``max_steps`` or ``max_epochs``."""
     if 0 <= trainer.max_steps <= trainer.global_step:
         return True
     last_epoch = trainer.max_epochs is not None and 0 <= trainer.max_epochs <= trainer.current_epoch + 1

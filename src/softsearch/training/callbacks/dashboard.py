@@ -27,13 +27,13 @@ _MAX_PIECES = 60  # pieces on a side of a readable heatmap
 
 
 class Dashboard(Callback):
-    """Logs the norms of unclipped gradients at logging steps, and the rest at validations.
+    """Logs the norms of gradients before clipping at logging steps, and everything else at validations.
 
-    Tables and images go to W&B and TensorBoard. This callback comes after :class:`TranslateValidation`, whose
-    translations it shows.
+    Tables and images go to W&B and TensorBoard. This callback must follow :class:`TranslateValidation`,
+    whose translations it shows.
 
     Args:
-        heatmaps: number of sample translations drawn with their alignments.
+        heatmaps: number of sample translations to draw with their alignments.
         bundle: after training, export the best checkpoint to the run's folder, and to W&B as an artifact.
     """
 
@@ -41,7 +41,7 @@ class Dashboard(Callback):
         self.heatmaps, self.bundle = heatmaps, bundle
 
     def on_train_start(self, trainer: lightning.Trainer, *_: Any) -> None:
-        """Shows the config."""
+        """Logs the config."""
         if trainer.is_global_zero:
             log_config(trainer.loggers)
 
@@ -84,7 +84,7 @@ class Dashboard(Callback):
             log_heatmaps(loggers, "samples/alignments", drawn, step)
 
     def _draw(self, trainer: lightning.Trainer, model: Seq2Seq, validation: TranslateValidation) -> list[Heatmap]:
-        """Heatmaps of the first samples that are short enough, drawn by the first process."""
+        """Draws heatmaps of the first samples that are short enough, on the first process."""
         data: Any = trainer.datamodule  # type: ignore[attr-defined]  # missing from Lightning's annotations
         tokenizers = (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)
         tgt = encode_sentences(tokenizers[1], validation.spaced(validation.written))
@@ -105,7 +105,7 @@ class Dashboard(Callback):
 
 
 def _score_lengths(metric: Metric, validation: TranslateValidation) -> tuple[dict[str, float], dict[str, int]]:
-    """The score and the number of sentences by range of source lengths."""
+    """Returns the score and the number of sentences in each range of source lengths."""
     lines = validation.translated
     by_range, counts = {}, {}
     for name, indices in length_ranges([line[0] for line in lines]).items():
@@ -115,12 +115,12 @@ def _score_lengths(metric: Metric, validation: TranslateValidation) -> tuple[dic
 
 
 def gradient_norms(model: Seq2Seq, strategy: Strategy) -> dict[str, Tensor]:
-    """L2 norms of the gradients of all :meth:`Seq2Seq.parts`, and of the whole model.
+    """Returns the L2 norms of the gradients of all :meth:`Seq2Seq.parts`, and of the whole model.
 
-    FSDP splits gradients among processes: all must call this, and their squares are added.
+    FSDP splits gradients among processes, so all must call this; their squares are added.
     """
     gradients = {part: gradient_values(parameters) for part, parameters in model.parts().items()}
-    if not isinstance(strategy, FSDPStrategy):  # whose processes must add the same parts, even those they have none of
+    if not isinstance(strategy, FSDPStrategy):  # with FSDP all processes must add the same parts, even empty ones
         gradients = {part: group for part, group in gradients.items() if group}
     if not gradients:
         return {}

@@ -14,11 +14,11 @@ from softsearch.training.lightning_internals import average_model, swap_weights
 
 
 class Ema(WeightAveraging):
-    """Validates, tests and saves the average in place of the trained weights; training is the same as without it.
+    """Validates, tests and saves the average instead of the trained weights; does not affect training.
 
     After step t, the average is d * average + (1 - d) * weight, with d = min(decay, (t + 1) / (t + 10)), so that the
     random initial weights are soon forgotten. Lightning's callback would restore the trained weights before the
-    translations at the end of a validation, and average word ids in buffers.
+    validation set is translated, and would average word ids in buffers.
 
     Args:
         decay: 0.999 averages about the last thousand steps.
@@ -36,7 +36,7 @@ class Ema(WeightAveraging):
             ConfigError: the strategy is FSDP.
         """
         if isinstance(trainer.strategy, FSDPStrategy):
-            raise ConfigError("callbacks=ema averages whole models, trainer=fsdp splits them; leave out one of the two")
+            raise ConfigError("callbacks=ema averages whole models, but trainer=fsdp splits them; remove one of them")
         super().setup(trainer, pl_module, stage)
 
     def on_fit_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
@@ -44,26 +44,26 @@ class Ema(WeightAveraging):
         average = average_model(self)
         assert average is not None
         average.to(pl_module.device)
-        # PyTorch compares the number of steps with 0 in each step, and a GPU would have to be waited for.
+        # PyTorch compares the number of steps with 0 in each step; on a GPU, it would wait for the device.
         average.n_averaged = average.n_averaged.cpu()
 
     def on_validation_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
-        """Puts the average into the model."""
+        """Loads the average into the model."""
         self._swap(pl_module, to_average=True)
 
     def on_validation_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
-        """Puts the trained weights back."""
+        """Restores the trained weights."""
         self._swap(pl_module, to_average=False)
 
     def on_exception(self, trainer: Any, pl_module: lightning.LightningModule, *_: Any) -> None:
-        """Puts them back if a validation is interrupted, before a checkpoint is saved."""
+        """Restores them if a validation is interrupted, before a checkpoint is saved."""
         self._swap(pl_module, to_average=False)
 
     def on_validation_epoch_start(self, *_: Any) -> None:
-        """Does nothing, unlike Lightning's."""
+        """Does nothing, unlike the hook in Lightning's class."""
 
     def on_validation_epoch_end(self, *_: Any) -> None:
-        """Does nothing, unlike Lightning's."""
+        """Does nothing, unlike the hook in Lightning's class."""
 
     def _swap(self, pl_module: lightning.LightningModule, *, to_average: bool) -> None:
         if average_model(self) is not None and self.swapped != to_average:

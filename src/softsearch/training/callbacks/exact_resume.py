@@ -1,4 +1,4 @@
-"""Exact resume: a resumed run equals one that was never interrupted."""
+"""Exact resume: a resumed run has the same results as one that was never interrupted."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from softsearch.ranges import Seed
 class ExactResume(Callback):
     """Counts trained batches in the datamodule, and seeds every step with the seed, that count and the rank.
 
-    The order of batches depends on the count alone, which the datamodule saves in checkpoints.
+    The order of batches depends only on the count, which the datamodule saves in checkpoints.
     """
 
     def __init__(self, *, seed: Seed) -> None:
@@ -29,21 +29,21 @@ class ExactResume(Callback):
     def on_load_checkpoint(self, trainer: lightning.Trainer, _: Any, checkpoint: dict[str, Any]) -> None:
         """Makes Lightning resume at the end of a batch, from which it continues correctly at every step.
 
-        In a checkpoint saved at a validation, it would expect a validation to be due at that step of this run too.
-        That is wrong if the earlier run ended there or this one has another interval: rows of metrics and accumulation
-        windows would be off by one. A run that early stopping has ended takes no further step.
+        From a checkpoint saved at a validation, Lightning would expect a validation at that step in this run too. If
+        the earlier run ended there, or this one has another interval, rows of metrics and accumulation windows would
+        be off by one. A run ended by early stopping takes no further step.
         """
         progress = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]
         for counts in (progress["total"], progress["current"]):
             counts["completed"] = counts["processed"] - 1
         for callback in trainer.callbacks:  # type: ignore[attr-defined]  # set by a connector
             if isinstance(callback, EarlyStopping) and (state := checkpoint["callbacks"].get(callback.state_key)):
-                state["patience"] = callback.patience  # this run's, which may be larger in order to train on
+                state["patience"] = callback.patience  # that of this run, which may be larger to train longer
                 has_ended = state.get("stopping_reason_message") is not None
                 trainer.should_stop |= has_ended and state["wait_count"] >= max(1, callback.patience)
 
 
 def seed_step(seed: int, step: int, rank: int) -> None:
-    """Seeds PyTorch for one training step, so that dropout depends on these three numbers alone."""
+    """Seeds PyTorch for one training step, so that dropout depends only on these three numbers."""
     mixed = (seed * 0x9E3779B97F4A7C15 + step * 0xBF58476D1CE4E5B9 + rank * 0x94D049BB133111EB) % 2**63
     torch.manual_seed(mixed)

@@ -1,6 +1,6 @@
-"""Search for a learning rate: the losses of a short run whose rate rises (Smith 2017, arXiv:1506.01186, section 3.3).
+"""Learning-rate range test: a short run in which the rate rises (Smith 2017, arXiv:1506.01186, section 3.3).
 
-Lightning's own finder saves and restores the run, gives one rate to all groups of an optimizer and takes no schedule.
+Lightning's finder saves and restores the run, sets one rate for all parameter groups and does not support schedules.
 """
 
 import logging
@@ -19,18 +19,18 @@ from softsearch.ranges import Positive
 from softsearch.training.lightning_internals import is_accumulating
 
 log = logging.getLogger(__name__)
-_MEMORY = 0.9  # of the running mean of losses that ends the run
-_DIVERGED = 2.0  # times the lowest loss
-_MIN_STEPS = 20  # steps
+_MEMORY = 0.9  # decay of the running mean of losses
+_DIVERGED = 2.0  # times the lowest loss: ends the run
+_MIN_STEPS = 20  # before the run may end
 
 
 class RateRange(Callback):
-    """Sets the rates, ends training when the loss diverges, draws losses over rates, and logs a suggestion.
+    """Raises the rate, ends training when the loss diverges, plots the loss against the rate, and logs a suggestion.
 
     Args:
-        path: the picture.
-        lowest: rate of the first step; it rises exponentially, in place of the schedule.
-        highest: rate at ``trainer.max_steps``. Groups of the optimizer keep their ratios.
+        path: the figure.
+        lowest: rate of the first step; it rises exponentially and replaces the schedule.
+        highest: rate at ``trainer.max_steps``; the ratios between parameter groups are kept.
     """
 
     def __init__(self, *, path: str | Path, lowest: Positive = 1e-6, highest: Positive = 1.0) -> None:
@@ -43,19 +43,19 @@ class RateRange(Callback):
         done, groups = trainer.global_step / max(1, trainer.max_steps - 1), optimizer.param_groups
         self.rates.append(self.lowest * (self.highest / self.lowest) ** done)
         for group in groups:
-            group["lr"] = self.rates[-1] * group["initial_lr"] / groups[0]["initial_lr"]  # of the schedule's beginning
+            group["lr"] = self.rates[-1] * group["initial_lr"] / groups[0]["initial_lr"]  # ratios at the start
 
     def on_train_batch_end(self, trainer: lightning.Trainer, pl_module: Any, *_: Any) -> None:
-        """Notes the loss of a step's last batch; all processes decide alike when to stop."""
+        """Records the loss of a step's last batch; all processes stop at the same step."""
         if is_accumulating(trainer):
             return
         self.losses.append(float(trainer.strategy.reduce(pl_module.last_loss, reduce_op="mean")))
         mean = running_mean(self.losses)
-        if len(mean) >= _MIN_STEPS and not mean[-1] < _DIVERGED * mean.min():  # or NaN
+        if len(mean) >= _MIN_STEPS and not mean[-1] < _DIVERGED * mean.min():  # also true for NaN
             trainer.should_stop = True
 
     def on_train_end(self, trainer: lightning.Trainer, *_: Any) -> None:
-        """Draws, and logs the suggestion."""
+        """Draws the figure, and logs the suggestion."""
         if not trainer.is_global_zero:
             return
         from softsearch.report.curves import draw_rates
@@ -70,7 +70,7 @@ class RateRange(Callback):
 
 
 def running_mean(losses: Sequence[float]) -> NDArray[np.float64]:
-    """The running mean of losses, without bias towards 0 at the beginning; it lags behind them."""
+    """Returns the running mean of losses, without bias towards 0 at the beginning; it lags behind the losses."""
     mean, found = 0.0, []
     for step, loss in enumerate(losses, 1):
         mean = _MEMORY * mean + (1 - _MEMORY) * loss
@@ -79,15 +79,15 @@ def running_mean(losses: Sequence[float]) -> NDArray[np.float64]:
 
 
 def before_explosion(losses: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The losses up to the last one that is not far above the lowest before it."""
+    """Returns the losses up to the last one that is not far above the lowest before it."""
     lowest = np.fmin.accumulate(losses)
     return losses[: np.flatnonzero(losses <= _DIVERGED * lowest).max(initial=-1) + 1]
 
 
 def fitted_lines(losses: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Heights and slopes at each step of the line through the losses around it, ``[2, steps]``: it does not lag.
+    """Fits a line to the losses around each step; returns heights and slopes ``[2, steps]``, without lag.
 
-    The lines are those of medians of five losses: the fall behind the peak of a single batch is not of the rate.
+    Lines are fitted to medians of five losses, so that a peak from a single batch is not mistaken for a fall.
     """
     half = max(2, len(losses) // 20)
     losses = np.array([np.median(losses[max(0, step - 2) : step + 3]) for step in range(len(losses))])
@@ -101,12 +101,12 @@ def fitted_lines(losses: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def suggestion(rates: NDArray[np.float64], losses: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-    """The rate where the loss falls fastest before it is lowest, and the :func:`fitted_lines` before it explodes.
+    """Returns the rate where the loss falls fastest before its minimum, and :func:`fitted_lines` before it explodes.
 
-    Rates rise exponentially, so that a step is a step of their logarithm.
+    Rates rise exponentially, so steps are equidistant in the logarithm of the rate.
 
     Raises:
-        ConfigError: there are too few steps, or the loss never fell.
+        ConfigError: there are not enough steps, or the loss never fell.
     """
     usable = before_explosion(losses)
     lines = fitted_lines(usable) if len(usable) > 2 else np.zeros((2, 1))

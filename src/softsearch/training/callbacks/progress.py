@@ -1,4 +1,4 @@
-"""Training progress: a bar on a terminal, else a line in the log every 30 seconds."""
+"""Training progress: a bar on a terminal, otherwise a line in the log every 30 seconds."""
 
 import logging
 import sys
@@ -13,8 +13,8 @@ from rich import progress
 from softsearch.evaluation.schema import three_digits
 
 log = logging.getLogger(__name__)
-_SECONDS = 30.0  # between lines in a log
-_FORMATS = {  # by metric
+_SECONDS = 30.0  # between lines in the log
+_FORMATS = {  # metric -> format
     "train/loss": "loss {:.3f}",
     "tokens/s": "{} tokens/s",
     "lr": "lr {:.2e}",
@@ -29,7 +29,7 @@ class Progress(Callback):
         self.formats = {metric: metric.removeprefix("val/") + " {:.3g}"} | _FORMATS
         self.bar: progress.Progress | None = None
         self.last_line = self.began = 0.0  # seconds
-        self.first = self.total = 0  # steps: where this process began, and the last one; 0 if that is unknown
+        self.first = self.total = 0  # step where this process began, and last step or 0 if it is unknown
 
     def on_train_start(self, trainer: lightning.Trainer, *_: Any) -> None:
         """Opens the bar."""
@@ -65,7 +65,7 @@ class Progress(Callback):
             self.bar = None
 
     def _time_left(self, step: int) -> str:
-        """The time to the last step, at the rate of this process, validations included."""
+        """Estimates the time to the last step from the speed of this process, validations included."""
         if not self.total or step <= self.first:
             return ""
         seconds = (monotonic() - self.began) / (step - self.first) * max(0, self.total - step)

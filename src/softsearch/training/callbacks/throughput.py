@@ -1,4 +1,4 @@
-"""Throughput of training, its padding and its memory."""
+"""Throughput, padding and memory of training."""
 
 from time import perf_counter
 from typing import Any
@@ -13,18 +13,18 @@ from softsearch.training.lightning_internals import is_accumulating
 
 
 class Throughput(Callback):
-    """Logs loss, rate, real target tokens per second, padding and memory, which :meth:`summary` has of the whole run.
+    """Logs loss, learning rate, target tokens per second, padding and memory; :meth:`summary` is for the whole run.
 
-    Validation counts as elapsed time, not as training time. The outside share is the part of training outside of the
-    forward pass, the backward pass and the optimizer's step. This callback comes first, so that it times no other.
+    Validation counts as elapsed time, not as training time. The outside share is the part of training outside the
+    forward pass, the backward pass and the optimizer's step. This callback comes first, so it does not time others.
     """
 
     def __init__(self) -> None:
         self.totals: dict[str, float] = {}
-        # Of the first process, in the whole run; "busy" is seconds too.
+        # Counts of the first process in the whole run; "busy" is also in seconds.
         self.counts: dict[str, float] = dict.fromkeys(("tokens", "padded", "steps", "seconds", "busy", "elapsed"), 0.0)
-        self.logged = dict(self.counts)  # the counts when metrics were logged last
-        self.mark = self.last = 0.0  # when training went on, and when the last batch ended
+        self.logged = dict(self.counts)  # the counts when metrics were last logged
+        self.mark = self.last = 0.0  # when training started or continued, and when the last batch ended
         self.stepping = False
 
     def on_train_start(self, *_: Any) -> None:
@@ -32,7 +32,7 @@ class Throughput(Callback):
         self.mark = self.last = perf_counter()
 
     def on_validation_end(self, trainer: lightning.Trainer, *_: Any) -> None:
-        """Restarts the clock of training."""
+        """Restarts the clock."""
         self.mark = perf_counter()
         if not trainer.sanity_checking:
             self.counts["elapsed"] += self.mark - self.last
@@ -67,7 +67,7 @@ class Throughput(Callback):
             self._log(trainer, pl_module)
 
     def state_dict(self) -> dict[str, Any]:
-        """The counts."""
+        """Returns the counts."""
         return {"counts": dict(self.counts), "logged": dict(self.logged)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -76,8 +76,8 @@ class Throughput(Callback):
         self.logged |= state_dict["logged"]
 
     def on_fit_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:
-        """Sums up over all processes, also if a resumed run had no step left to take."""
-        device = trainer.strategy.root_device  # where NCCL works
+        """Sums the counts over all processes, also if a resumed run had no step left to take."""
+        device = trainer.strategy.root_device  # NCCL needs tensors there
         totals = torch.tensor([self.counts["tokens"], self.counts["padded"]], dtype=torch.int64, device=device)
         tokens, padded = trainer.strategy.reduce(totals, reduce_op="sum").tolist()
         if not self.counts["steps"]:
@@ -94,13 +94,13 @@ class Throughput(Callback):
         }
 
     def summary(self) -> dict[str, float]:
-        """Rate, padding, memory and times of the whole run."""
+        """Returns speed, padding, memory and times of the whole run."""
         return self.totals
 
     def _log(self, trainer: lightning.Trainer, pl_module: Any) -> None:
         tokens, padded, seconds = (self.counts[name] - self.logged[name] for name in ("tokens", "padded", "seconds"))
         self.logged = dict(self.counts)
-        loss = float(trainer.strategy.reduce(pl_module.last_loss, reduce_op="mean"))  # of the batches of all processes
+        loss = float(trainer.strategy.reduce(pl_module.last_loss, reduce_op="mean"))  # over all processes
         shown = {"train/loss": loss, "tokens/s": tokens / seconds * trainer.world_size, "lr": pl_module.step_rate}
         pl_module.log_dict(shown, prog_bar=True, rank_zero_only=True)
         used = {
@@ -112,7 +112,7 @@ class Throughput(Callback):
 
 
 def peak_memory_mb() -> float:
-    """The peak memory of this process: the GPU's if it uses one, else resident memory."""
+    """Returns the peak memory of this process: that of the GPU if it uses one, otherwise resident memory."""
     if torch.cuda.is_available() and torch.cuda.max_memory_allocated():
         return torch.cuda.max_memory_allocated() / 2**20
     return peak_memory() / 2**20

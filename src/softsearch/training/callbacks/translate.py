@@ -1,4 +1,4 @@
-"""Translation of the validation set: metrics and sample translations at every validation."""
+"""Metrics and sample translations of the validation set at every validation."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,10 +27,10 @@ class TranslateValidation(Callback):
     """Translates the validation set at every validation, logs its scores, and writes sample translations.
 
     Args:
-        metrics: by name; as ``val/NAME`` they can be monitored.
-        sentences: of the validation set, the first ones; None for all.
+        metrics: metrics by name; they can be monitored as ``val/NAME``.
+        sentences: number of sentences to translate, from the start of the set; None for all.
         skip: names of metrics that are too slow for every validation.
-        search: greedy search is fast and ranks checkpoints as well as beam search does.
+        search: the search; greedy search is fast and ranks checkpoints as well as beam search does.
         samples_dir: folder for ``step-N.txt``, the samples' sources, references and translations.
     """
 
@@ -50,7 +50,7 @@ class TranslateValidation(Callback):
         self.sentences = sentences
         self.translated: list[tuple[str, str, str]] = []  # sources, references and translations
         self.src: list[Sequence[int]] = []  # the sources' token ids
-        self.written: list[str] = []  # the translations as the model writes them, split where its text is
+        self.written: list[str] = []  # the translations as the model generates them, tokenised if its text is
 
     def on_validation_epoch_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:
         """Translates the validation set on all processes together."""
@@ -70,23 +70,23 @@ class TranslateValidation(Callback):
         self.translated = list(zip(sources, references, hypotheses, strict=True))
 
     def metrics_for(self, data: ParallelDataModule) -> tuple[dict[str, Metric], list[str]]:
-        """The metrics, made for the data's text, and the references of the validation set as translations are."""
+        """Returns the metrics for the data's text, and the validation references in the form of translations."""
         references = [*map(data.prepared.tgt_tokenizer.normalize_like_decode, data.lines("val")[1][: self.sentences])]
         return for_text(self.metrics, data.source.text_form, data.source.tgt_lang), references
 
     def monitor_for(self, monitor: str, data: ParallelDataModule) -> str:
-        """The metric to monitor: another one, with a warning, if this one is the same for any translations."""
+        """Returns the metric to monitor: another one, with a warning, if this one cannot change on the data."""
         metrics, references = self.metrics_for(data)
         problems = without_scores(metrics, references)
         able = [f"val/{n}" for n, m in metrics.items() if m.can_score(references) and m.higher_is_better is not None]
         if not problems or monitor not in {f"val/{name}" for name in metrics} - {*able}:
             return monitor
         other = next(iter(able), "val/loss")
-        log.warning("%s; %s is monitored in place of %s", problems[0], other, monitor)
+        log.warning("%s; %s is monitored instead of %s", problems[0], other, monitor)
         return other
 
     def on_validation_end(self, trainer: lightning.Trainer, *_: Any) -> None:
-        """Writes the samples and reports the metrics, now that all are computed."""
+        """Writes the samples and reports the metrics after all have been computed."""
         if not self.translated or not trainer.is_global_zero:
             return
         form = "source       {}\nreference    {}\ntranslation  {}\n"
@@ -101,11 +101,11 @@ class TranslateValidation(Callback):
         log.info("    source       %s\n    reference    %s\n    translation  %s", *self.translated[0])
 
     def sample_lines(self) -> list[tuple[str, str, str]]:
-        """Sources, references and translations of evenly spaced samples of the last validation."""
+        """Returns sources, references and translations of evenly spaced samples of the last validation."""
         return self.spaced(self.translated)
 
     def spaced(self, values: Sequence[T]) -> list[T]:
-        """The samples among values of all sentences."""
+        """Selects the samples from values of all sentences."""
         return list(values[:: max(1, len(values) // self.samples)][: self.samples])
 
 

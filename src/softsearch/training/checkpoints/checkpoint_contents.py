@@ -1,4 +1,4 @@
-"""Contents of a checkpoint besides Lightning's state: all that is needed to rebuild the model and translate."""
+"""Contents of a checkpoint in addition to Lightning's state: everything needed to rebuild the model and translate."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,8 +18,8 @@ from softsearch.training.lora import merged
 
 FORMAT = 1
 ORIGIN = "softsearch"
-WEIGHTS = "model."  # begins the names of the Seq2Seq's, inside the LightningModule
-_CONFIG: dict[str, type] = {"name": str, "model": dict, "data": dict, "tokenizer": dict}  # in every run's config
+WEIGHTS = "model."  # prefix of the Seq2Seq's weights in the LightningModule
+_CONFIG: dict[str, type] = {"name": str, "model": dict, "data": dict, "tokenizer": dict}  # keys of every run's config
 _SOURCE = {"src_lang": str, "tgt_lang": str, "text_form": str, "has_features": bool, "tags": list}
 _MAX_VALUES = 100_000  # in a config
 
@@ -27,7 +27,7 @@ _MAX_VALUES = 100_000  # in a config
 class SaveOrigin(Callback):
     """Adds the run's resolved config and tokenizers to every checkpoint, as plain values and tensors.
 
-    A data source that cannot be built again, because its class is not trusted, is known by ``source``.
+    ``source`` describes a data source that cannot be rebuilt because its class is not trusted.
     """
 
     def __init__(self, config: dict[str, Any], tokenizers: Tokenizers, source: ParallelSource | None = None) -> None:
@@ -45,10 +45,10 @@ class SaveOrigin(Callback):
         checkpoint[ORIGIN] = self.origin
 
     def on_load_checkpoint(self, trainer: Any, _: Any, checkpoint: dict[str, Any]) -> None:
-        """Checks that an average is not resumed as if it were the trained weights.
+        """Refuses to resume from an average as if it were the trained weights.
 
         Raises:
-            CheckpointError: the checkpoint has a moving average, and this run has none.
+            CheckpointError: the checkpoint has a moving average, but this run has none.
         """
         averaging = any(isinstance(callback, WeightAveraging) for callback in trainer.callbacks)
         if "current_model_state" in checkpoint and not averaging:
@@ -63,39 +63,39 @@ class CheckpointContents(NamedTuple):
     path: Path
     config: dict[str, Any]
     tokenizers: Tokenizers
-    weights: dict[str, Tensor]  # of the Seq2Seq
+    weights: dict[str, Tensor]  # those of the Seq2Seq
     step: int
     averaged: int  # number of checkpoints averaged
-    source: Mapping[str, Any] | None = None  # what is known of the data source without its class
+    source: Mapping[str, Any] | None = None  # describes the data source without its class
 
     def describe(self) -> str:
-        """The file, its step and its averaging."""
+        """Describes the file, its step and its averaging."""
         mean = f", the mean of {self.averaged} checkpoints" if self.averaged > 1 else ""
         return f"{self.path}, step {self.step}{mean}"
 
 
 def read_contents(path: str | Path) -> CheckpointContents:
-    """Reads a checkpoint of this lab.
+    """Reads a softsearch checkpoint.
 
     Raises:
-        CheckpointError: it is missing, damaged, or of another program or format.
+        CheckpointError: it is missing, damaged, or from another program or in another format.
     """
     return to_contents(Path(path), load_checkpoint(Path(path)))
 
 
 def to_contents(path: Path, checkpoint: dict[str, Any]) -> CheckpointContents:
-    """The contents of a checkpoint that was read from ``path``; raises as :func:`read_contents`."""
+    """Returns the contents of a checkpoint read from ``path``; raises like :func:`read_contents`."""
     origin = checkpoint.get(ORIGIN)
     if not isinstance(origin, dict):
-        raise CheckpointError(f"{path} is not a softsearch checkpoint; expected one that softsearch train wrote")
+        raise CheckpointError(f"{path} is not a softsearch checkpoint; expected one written by softsearch train")
     if not _is_count(origin.get("format")) or origin["format"] != FORMAT:
         raise CheckpointError(
             f"{path}: its checkpoint format is {shorten(origin.get('format'))}, expected {FORMAT}; use the version of "
-            "softsearch that wrote it, or take another file"
+            "softsearch that wrote it, or another file"
         )
     problem = next(_problems(origin, checkpoint), None)
     if problem is not None:
-        raise CheckpointError(f"{path} is not a checkpoint as softsearch train writes it: {problem}; take another file")
+        raise CheckpointError(f"{path} is not a checkpoint as written by softsearch train: {problem}; use another file")
     try:
         src, tgt = (
             SentencePieceTokenizer(with_folding(bytes(model.numpy())), reverse=reverse)
@@ -109,7 +109,7 @@ def to_contents(path: Path, checkpoint: dict[str, Any]) -> CheckpointContents:
 
 
 def merged_state(path: Path, checkpoint: dict[str, Any]) -> dict[str, Tensor]:
-    """The weights of a checkpoint, those of adapters (``adapter=lora``) in the matrices that they change.
+    """Returns the weights of a checkpoint, with adapters (``adapter=lora``) merged into their matrices.
 
     Raises:
         CheckpointError: an adapter does not fit its matrix.
@@ -118,12 +118,12 @@ def merged_state(path: Path, checkpoint: dict[str, Any]) -> dict[str, Tensor]:
         return merged(checkpoint["state_dict"], checkpoint[ORIGIN]["config"].get("adapter"))
     except Exception as error:  # a file may hold anything
         raise CheckpointError(
-            f"{path}: its adapter does not fit its weights ({summarize(error)}); take another file"
+            f"{path}: its adapter does not fit its weights ({summarize(error)}); use another file"
         ) from error
 
 
 def describe_mismatch(saved: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> str | None:
-    """Describes the first weight of another shape or without a counterpart; None if all fit."""
+    """Describes the first weight with another shape or without a counterpart; None if all fit."""
     for name in sorted({*saved, *expected}):
         there, here = (
             str(tuple(weights[name].shape)) if name in weights else "missing" for weights in (saved, expected)
@@ -134,21 +134,21 @@ def describe_mismatch(saved: Mapping[str, Tensor], expected: Mapping[str, Tensor
 
 
 def _problems(origin: dict[Any, Any], checkpoint: dict[str, Any]) -> Iterator[str]:
-    """What differs from what :class:`SaveOrigin` and Lightning write."""
+    """Yields differences from the format that :class:`SaveOrigin` and Lightning write."""
     config, tokenizers, reverse = (origin.get(key) for key in ("config", "tokenizers", "reversed"))
     if not isinstance(config, dict) or not _is_plain(config):
         yield f"config is {shorten(config)}, expected plain values by name"
         return
     for name, kind in _CONFIG.items():
         if not isinstance(config.get(name), kind) or (kind is str and not _is_name(config[name])):
-            yield f"config.{name} is {shorten(config.get(name))}, expected {'text' if kind is str else 'options'}"
+            yield f"config.{name} is {shorten(config.get(name))}, expected {'a string' if kind is str else 'options'}"
     source = origin.get("source")
     if source is not None and not _describes_source(source):
         yield f"source is {shorten(source)}, expected its languages, the form of its text and its tags"
     if not isinstance(tokenizers, list) or len(tokenizers) != 2 or not all(map(_is_bytes, tokenizers)):
         yield f"tokenizers is {shorten(tokenizers)}, expected two tensors of bytes"
     if not isinstance(reverse, list) or len(reverse) != 2 or not all(isinstance(side, bool) for side in reverse):
-        yield f"reversed is {shorten(reverse)}, expected two of true and false"
+        yield f"reversed is {shorten(reverse)}, expected two values, true or false"
     for key in ("global_step", "averaged"):
         if not _is_count(checkpoint.get(key, 1 if key == "averaged" else None)):
             yield f"{key} is {shorten(checkpoint.get(key))}, expected a whole number"
@@ -166,7 +166,7 @@ def _is_count(value: object) -> TypeGuard[int]:
 
 
 def _is_name(value: object) -> bool:
-    """Whether a value is text without control characters."""
+    """Tells whether a value is a string without control characters."""
     return isinstance(value, str) and value.isprintable()
 
 
@@ -181,7 +181,7 @@ def _describes_source(value: object) -> bool:
 
 
 def _is_plain(value: object) -> bool:
-    """Whether a value is one that YAML can hold, of a limited size and depth; parts that are shared count each time."""
+    """Tells whether YAML can hold a value, of limited size and depth; shared parts count each time."""
     try:
         return all(
             all(map(_is_name, node)) if isinstance(node, dict) else isinstance(node, list | str | int | float | None)
@@ -196,14 +196,14 @@ def _is_bytes(value: object) -> bool:
 
 
 def is_weight(value: object) -> TypeGuard[Tensor]:
-    """Whether a tensor stores all its elements: a view can repeat a few bytes to any size."""
+    """Tells whether a tensor stores all its elements: a view can repeat a few bytes to any size."""
     if not isinstance(value, Tensor) or value.layout != torch.strided or value.is_quantized or value.is_meta:
         return False
     return value.numel() * value.element_size() <= value.untyped_storage().nbytes()
 
 
 def shorten(value: object) -> str:
-    """A value in a message: short, and without control characters."""
+    """Formats a value for a message: short, and without control characters."""
     if value is None:
         return "missing"
     return repr(value)[:60] if isinstance(value, str | int | float) else f"a {type(value).__name__}"

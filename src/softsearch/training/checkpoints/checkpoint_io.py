@@ -1,4 +1,4 @@
-"""Checkpoint files: written atomically, with a hash, with finite weights, and read without running code."""
+"""Checkpoint files: written atomically with a hash and only with finite weights, read without running code."""
 
 import hashlib
 import os
@@ -23,19 +23,19 @@ _MAGIC, _HEX = b"softsearch sha256 ", 64
 _START = struct.pack("<H", len(_MAGIC) + _HEX) + _MAGIC  # the comment's length is the last field of an archive
 _NO_COMMENT = b"\0\0"
 _CHUNK = 2**20  # bytes
-# Readers of archives differ in where they look for the directory, and allocate what it says. So it must stand where all
-# of them look, nothing may be compressed, and the parts together may be no larger than the file.
+# Archive readers look for the directory in different places, and allocate the sizes in it. So it must be where all of
+# them look, nothing may be compressed, and the entries together may not be larger than the file.
 _FIRST = b"PK\3\4"
 _END = struct.Struct("<4s4H2LH")  # signature, disks, entries; size and offset of the directory, length of the comment
 _END_64, _LOCATOR = struct.Struct("<4sQ2H2L4Q"), struct.Struct("<4sLQL")
 _MAX_COMMENT = 2**16
-_PICKLES = 5  # of files before PyTorch 1.6: a number, the format, the machine, the content, the names of the storages
-_PLAIN = re.compile(  # what a pickle may name: others of those that PyTorch allows take memory that the file lacks
+_PICKLES = 5  # in files before PyTorch 1.6: a number, the format, the machine, the content, the names of the storages
+_PLAIN = re.compile(  # what a pickle may name; other names that PyTorch allows can allocate more than the file holds
     r"(collections (OrderedDict|Counter)|_codecs encode|(builtins|__builtin__) (set|complex)|torch(\.cuda)? \w+"
     r"|torch\.storage \w+|torch\.nn\.parameter Parameter|torch\._utils _rebuild_(tensor|tensor_v2|parameter)"
-    r"|torch\._tensor _rebuild_from_type_v2)"  # tensors of FSDP
+    r"|torch\._tensor _rebuild_from_type_v2)"  # tensors from FSDP
 )
-_MAX_SHARING = 8  # names of a tensor; four have the embeddings of some models
+_MAX_SHARING = 8  # names of one tensor; the embeddings of some models have four
 
 
 class NotPlainError(ValueError):
@@ -46,7 +46,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
     """Writes to a temporary file in the same folder, flushes it to disk and renames it."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any | None = None) -> None:
-        """Replaces ``path`` atomically: it holds the old checkpoint or the new one at every moment.
+        """Replaces ``path`` atomically: it always holds either the old checkpoint or the new one.
 
         Raises:
             CheckpointError: a weight is not finite, or the file cannot be written; ``path`` is unchanged.
@@ -63,8 +63,8 @@ class AtomicCheckpointIO(TorchCheckpointIO):
                 hashed.add_comment()
         except OSError as error:
             raise CheckpointError(
-                f"{target} could not be written ({error.strerror or error}); what it held before is unchanged; "
-                "make room or choose another folder, then continue with resume=auto"
+                f"{target} could not be written ({error.strerror or error}); its previous content is unchanged; "
+                "free some space or choose another folder, then continue with resume=auto"
             ) from error
 
     def load_checkpoint(self, path: str | Path, map_location: Any = None, weights_only: Any = None) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
 
 
 class _HashedFile:
-    """Hashes what PyTorch writes; raises an error at the end only, because PyTorch's writer would replace it."""
+    """Hashes what PyTorch writes; raises errors only at the end, because PyTorch's writer would replace them."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file, self.digest = file, hashlib.sha256()
@@ -94,7 +94,7 @@ class _HashedFile:
         return data.nbytes
 
     def flush(self) -> None:
-        """Called by PyTorch; the file is flushed later."""
+        """Does nothing when PyTorch calls it; the file is flushed later."""
 
     def add_comment(self) -> None:
         if self.error is not None:
@@ -117,7 +117,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def load_plain(path: Path, what: str, unreadable: Callable[[Path, str], CheckpointError]) -> Any:
-    """Reads a file of ``torch.save`` that holds ``what`` alone, in main memory; ``unreadable`` makes the error."""
+    """Reads a file of ``torch.save`` that may hold only ``what``, into main memory; ``unreadable`` makes the error."""
     try:
         with open_file(path) as file:
             check_pickles(file)
@@ -125,8 +125,9 @@ def load_plain(path: Path, what: str, unreadable: Callable[[Path, str], Checkpoi
         check_tensors(loaded, path.stat().st_size)
         return loaded
     except Exception as error:  # torch.load fails in many ways
-        if isinstance(error, NotPlainError) or type(error).__name__ == "UnpicklingError":  # advises to switch that off
-            raise unreadable(path, f"it holds more than {what}; nothing of it was run") from error
+        # The message of the latter advises weights_only=False.
+        if isinstance(error, NotPlainError) or type(error).__name__ == "UnpicklingError":
+            raise unreadable(path, f"it holds more than {what}; none of its code was run") from error
         raise unreadable(path, summarize(error)) from error
 
 
@@ -134,16 +135,16 @@ def check_hash(path: Path) -> None:
     """Compares a checkpoint file with its hash.
 
     Raises:
-        CheckpointError: the file is missing, or is not what was written.
+        CheckpointError: the file is missing, or does not match its hash.
     """
     if not path.is_file():
-        raise CheckpointError(f"{path} does not exist; expected a checkpoint, as in RUN/checkpoints/last.ckpt")
+        raise CheckpointError(f"{path} does not exist; expected a checkpoint such as RUN/checkpoints/last.ckpt")
     with path.open("rb") as file:
         left = file.seek(0, os.SEEK_END) - len(_START) - _HEX
         file.seek(max(0, left))
         comment = file.read()
         if not comment.startswith(_START):
-            raise _unreadable(path, "it does not end with its SHA-256, as a checkpoint of softsearch train does")
+            raise _unreadable(path, "it does not end with its SHA-256, as checkpoints of softsearch train do")
         file.seek(0)
         digest = hashlib.sha256()
         while left > 0 and (chunk := file.read(min(left, _CHUNK))):
@@ -152,13 +153,13 @@ def check_hash(path: Path) -> None:
     digest.update(_NO_COMMENT)
     expected = comment[len(_START) :].decode(errors="replace")
     if digest.hexdigest() != expected:
-        raise _unreadable(path, f"its SHA-256 is {digest.hexdigest()}, it was written with {expected}")
+        raise _unreadable(path, f"its SHA-256 is {digest.hexdigest()}, expected {expected}, with which it was written")
 
 
 def _unreadable(path: Path, detail: str) -> CheckpointError:
     return CheckpointError(
-        f"{path} cannot be read as a checkpoint ({detail}); it is truncated, damaged or of another kind: "
-        "take another file of its folder"
+        f"{path} cannot be read as a checkpoint ({detail}); it is truncated, damaged or another kind of file: "
+        "use another file in its folder"
     )
 
 
@@ -166,7 +167,7 @@ def _refuse_non_finite(checkpoint: dict[str, Any], target: Path) -> None:
     """Keeps a run with non-finite weights from overwriting its checkpoint."""
     weights = {
         name: tensor
-        for part in ("state_dict", "current_model_state")  # the latter if the former are an average
+        for part in ("state_dict", "current_model_state")  # the latter: weights whose average is the former
         for name, tensor in checkpoint.get(part, {}).items()
         if isinstance(tensor, Tensor) and tensor.is_floating_point()
     }
@@ -174,13 +175,13 @@ def _refuse_non_finite(checkpoint: dict[str, Any], target: Path) -> None:
     if non_finite:
         raise CheckpointError(
             f"step {checkpoint.get('global_step')}: {len(non_finite)} of {len(weights)} weight tensors are not finite, "
-            f"the first is {non_finite[0]}; {target} was not written and stays as it was. Continue from it with "
+            f"the first is {non_finite[0]}; {target} was not replaced. Continue from it with "
             "resume=auto and a lower optimizer.lr or trainer.gradient_clip_val"
         )
 
 
 def is_archive(file: BinaryIO) -> bool:
-    """Whether PyTorch reads a file as an archive; those of PyTorch before 1.6, as many of OPUS-MT, are pickles."""
+    """Tells whether PyTorch reads a file as an archive; files before PyTorch 1.6, as in OPUS-MT, are pickles."""
     file.seek(0)
     return file.read(len(_FIRST)) == _FIRST
 
@@ -189,14 +190,14 @@ def check_archive(file: BinaryIO) -> list[ZipInfo]:
     """Returns the entries of an archive.
 
     Raises:
-        ValueError, BadZipFile: it is damaged, compressed, read in several ways, or has more in it than its size.
+        ValueError, BadZipFile: it is damaged, compressed or ambiguous, or its entries are larger than the file.
     """
     size = file.seek(0, os.SEEK_END)
     _check_end(file, size)
     with ZipFile(file) as archive:
         entries = archive.infolist()
     for entry in entries:
-        if entry.compress_type != ZIP_STORED:  # a few bytes would stand for any number
+        if entry.compress_type != ZIP_STORED:  # a few bytes could expand to any size
             raise ValueError(f"{entry.filename[:80]} in it is compressed")
     if sum(max(entry.file_size, entry.compress_size) for entry in entries) > size:
         raise ValueError("its entries overlap")
@@ -207,12 +208,12 @@ def check_pickles(file: BinaryIO) -> None:
     """Checks that the pickles of a file of ``torch.save`` name nothing but plain values and tensors.
 
     Raises:
-        NotPlainError: one does.
+        NotPlainError: a pickle names something else.
         ValueError: the file is damaged; see also :func:`check_archive`.
     """
     if is_archive(file):
         entries = check_archive(file)
-        with ZipFile(file) as archive:  # PyTorch looks for any case
+        with ZipFile(file) as archive:  # PyTorch ignores case
             streams = [archive.read(entry) for entry in entries if entry.filename.lower().endswith("data.pkl")]
         operations: Iterator[Any] = chain.from_iterable(map(pickletools.genops, streams))
     else:
@@ -227,7 +228,7 @@ def check_tensors(loaded: object, size: int) -> None:
     """Checks that the tensors in loaded values are no larger than their file, of ``size`` bytes.
 
     Raises:
-        ValueError: they are, because one tensor has many names.
+        ValueError: they are larger, because one tensor has many names.
     """
     nodes: list[Any] = [loaded]
     seen: set[int] = set()
@@ -236,37 +237,37 @@ def check_tensors(loaded: object, size: int) -> None:
     while nodes:
         node = nodes.pop()
         if isinstance(node, Tensor):
-            nodes.append(vars(node))  # tensors of FSDP have attributes, which may be tensors too
+            nodes.append(vars(node))  # tensors from FSDP have attributes, which may be tensors too
             if not node.is_meta and not node.is_sparse:
                 storage = node.untyped_storage()
                 storages[storage.data_ptr()] = storage.nbytes()
-                total += min(node.numel() * node.element_size(), storage.nbytes())  # a view repeats a few bytes
+                total += min(node.numel() * node.element_size(), storage.nbytes())  # a view may repeat a few bytes
         elif isinstance(node, dict | list | tuple | set) and id(node) not in seen:
             seen.add(id(node))
             nodes += [*node.keys(), *node.values()] if isinstance(node, dict) else node
     if sum(storages.values()) > size or total > _MAX_SHARING * size:
-        raise ValueError(f"its tensors have {max(total, sum(storages.values())):,} bytes, the file {size:,}")
+        raise ValueError(f"its tensors have {max(total, sum(storages.values())):,} bytes, but the file has {size:,}")
 
 
 def _check_end(file: BinaryIO, size: int) -> None:
-    """Checks that the last end record is that of the file, and that the directory ends where it begins."""
+    """Checks that the last end record belongs to the file, and that the directory ends where it begins."""
     tail_size = min(size, _END.size + _MAX_COMMENT)
     file.seek(size - tail_size)
     tail = file.read()
     at = tail.rfind(b"PK\5\6", 0, max(0, tail_size - _END.size) + 4)
     if at < 0:
-        raise ValueError("it has no end")
+        raise ValueError("it has no end record")
     *_, length, start, comment = _END.unpack_from(tail, at)
     end = size - tail_size + at
     if end + _END.size + comment != size:
         raise ValueError("its comment has another length")
     file.seek(max(0, end - _LOCATOR.size - _END_64.size))
     before = file.read(_LOCATOR.size + _END_64.size)
-    if before[-_LOCATOR.size :].startswith(b"PK\6\7"):  # larger archives have both, and PyTorch's have them always
+    if before[-_LOCATOR.size :].startswith(b"PK\6\7"):  # larger archives have both, and those of PyTorch always do
         end -= len(before)
         located = _LOCATOR.unpack(before[-_LOCATOR.size :])[2]
         *_, length, start = _END_64.unpack_from(before)
         if located != end or not before.startswith(b"PK\6\6"):
-            raise ValueError("its end is elsewhere")
+            raise ValueError("its end record is not where it should be")
     if start + length != end:
-        raise ValueError("its directory is elsewhere")
+        raise ValueError("its directory is not where it should be")

@@ -1,4 +1,4 @@
-"""Folder of a run's checkpoints: the best, the last and the newest, the one to resume from, and their mean."""
+"""The folder of a run's checkpoints: finds the best, the last, the newest and one to resume from; averages them."""
 
 import logging
 import os
@@ -31,16 +31,16 @@ log = logging.getLogger(__name__)
 
 
 def step_checkpoints(folder: Path) -> dict[int, Path]:
-    """The files ``step-N.ckpt`` of a folder by N, in ascending order."""
+    """Returns the files ``step-N.ckpt`` of a folder by N, in ascending order."""
     named = ((_STEP.fullmatch(path.name), path) for path in folder.glob("step-*.ckpt"))
     return dict(sorted((int(match[1]), path) for match, path in named if match))
 
 
 def checkpoint_file(path: Path) -> Path:
-    """The file that a path names: itself, or of a run's folder, or of its ``checkpoints``, the best, else the last.
+    """Returns the file for a path: the path itself, or the best, else the last checkpoint in a run's folder.
 
     Raises:
-        CheckpointError: the folder has neither.
+        CheckpointError: the folder has neither a best nor a last checkpoint.
     """
     if not path.is_dir():
         return path
@@ -48,7 +48,7 @@ def checkpoint_file(path: Path) -> Path:
     found = next((file for file in files if file.is_file()), None)
     if found is None:
         runs = sorted(str(file.parents[1]) for file in path.glob(f"*/checkpoints/{LAST}"))
-        inside = f"; runs in it are {', '.join(runs[:5])}" if runs else " (a bundle is named with bundle=FOLDER)"
+        inside = f"; it has the runs {', '.join(runs[:5])}" if runs else " (for a bundle, type bundle=FOLDER)"
         raise CheckpointError(
             f"{path} is a folder without checkpoints/{BEST} and {LAST}; expected a checkpoint, or the folder of a run"
             f"{inside}"
@@ -59,7 +59,8 @@ def checkpoint_file(path: Path) -> Path:
 def keep_steps(folder: Path, steps: Sequence[int]) -> None:
     """Links ``last.ckpt`` as ``step-N.ckpt`` and removes those of other steps.
 
-    The link takes no space: saving replaces ``last.ckpt`` and never writes into it. The last of ``steps`` is its step.
+    The link needs no space, because saving replaces ``last.ckpt`` and never modifies it. Its step is the last of
+    ``steps``.
     """
     last, newest = folder / LAST, folder / f"step-{steps[-1]}.ckpt"
     newest.unlink(missing_ok=True)
@@ -76,19 +77,19 @@ def load_resumable(path: Path) -> dict[str, Any]:
     """Reads a checkpoint that training can continue from.
 
     Raises:
-        CheckpointError: it is missing or damaged, or holds weights alone.
+        CheckpointError: it is missing or damaged, or has only weights.
     """
     checkpoint = load_checkpoint(path)
     to_contents(path, checkpoint)
     if not checkpoint.get("optimizer_states"):
         raise CheckpointError(
-            f"{path} holds no state of training, as an average does not; resume from last.ckpt or a step-N.ckpt"
+            f"{path} has no training state (it may be an average); resume from last.ckpt or a step-N.ckpt"
         )
     return checkpoint
 
 
 def newest_resumable(folder: Path) -> Path | None:
-    """The checkpoint to resume from: ``last.ckpt``, or else the newest readable one; None if there are none.
+    """Returns the checkpoint to resume from: ``last.ckpt``, or else the newest readable one; None if there are none.
 
     Raises:
         CheckpointError: none can be read.
@@ -112,37 +113,37 @@ def newest_resumable(folder: Path) -> Path | None:
             + "\n".join(problems)
         )
     newest = max(steps, key=steps.__getitem__)
-    log.warning("%s\nfalling back to %s, of step %d", "\n".join(problems), newest, steps[newest])
+    log.warning("%s\nfalling back to %s of step %d", "\n".join(problems), newest, steps[newest])
     return newest
 
 
 def newest_steps(folder: Path, count: int) -> list[Path]:
-    """The newest ``count`` step checkpoints of a run's folder of checkpoints, the oldest first.
+    """Returns the newest ``count`` step checkpoints in a folder of checkpoints, the oldest first.
 
     Raises:
-        CheckpointError: there are fewer.
+        CheckpointError: there are not enough.
     """
     paths = list(step_checkpoints(folder).values())
     if count > len(paths):
         names = ", ".join(path.name for path in paths) or "none"
         raise CheckpointError(
             f"the mean of the last {count} checkpoints of {folder}: found {names}; "
-            f"{f'ask for at most {len(paths)}, or ' if paths else ''}keep more of the next run with callbacks.last.keep"
+            f"{f'ask for at most {len(paths)}, or ' if paths else ''}keep more in the next run with callbacks.last.keep"
         )
     return paths[-count:]
 
 
 def average(paths: Sequence[Path], on_done: Callable[[int], object] = lambda _: None) -> dict[str, Any]:
-    """The mean of the weights (Vaswani et al. 2017, section 6.1), in a checkpoint without training state.
+    """Returns the mean of the weights (Vaswani et al. 2017, section 6.1) as a checkpoint without training state.
 
-    Its step is that of the newest one. They may be of several runs with the same model and tokenizers. ``on_done`` is
-    called with 1 after each.
+    Its step is that of the newest one. Checkpoints may come from several runs with the same model and tokenizers.
+    ``on_done`` is called with 1 after each.
 
     Raises:
-        CheckpointError: one is missing or damaged, or has other weights or tokenizers than the first.
+        CheckpointError: one is missing or damaged, or its weights or tokenizers do not match the first.
     """
     if not paths:
-        raise CheckpointError("there are no checkpoints to average; name some, as in ckpt='[a.ckpt,b.ckpt]'")
+        raise CheckpointError("there are no checkpoints to average; name some, for example ckpt='[a.ckpt,b.ckpt]'")
     total: dict[str, Tensor] = {}
     mean: dict[str, Any] = {}
     first: object = None
@@ -153,7 +154,7 @@ def average(paths: Sequence[Path], on_done: Callable[[int], object] = lambda _: 
         first = first or identity
         if identity != first:
             raise CheckpointError(
-                f"{path} has other weights or tokenizers than {paths[0]}; average checkpoints of one model only"
+                f"{path} has other weights or tokenizers than {paths[0]}; average only checkpoints of one model"
             )
         for name, tensor in state.items():
             total[name] = total[name] + tensor.double() if name in total else tensor.double()
@@ -161,7 +162,7 @@ def average(paths: Sequence[Path], on_done: Callable[[int], object] = lambda _: 
             mean = {key: checkpoint[key] for key in ("global_step", ORIGIN)} | {"state_dict": state}
         on_done(1)
     for name, tensor in mean["state_dict"].items():
-        if tensor.is_floating_point():  # the loss's buffer of word ids is the newest checkpoint's
+        if tensor.is_floating_point():  # the loss's buffer of word ids comes from the newest checkpoint
             mean["state_dict"][name] = (total[name] / len(paths)).to(tensor.dtype)
     return mean | {"averaged": len(paths)}
 
@@ -173,7 +174,7 @@ def save_weights(
     tokenizers: Tokenizers,
     source: ParallelSource | None = None,
 ) -> None:
-    """Writes the checkpoint of a model that no training made, as it is counted or imported.
+    """Writes the checkpoint of a model that was counted or imported, not trained.
 
     Raises:
         CheckpointError: it cannot be written.

@@ -1,6 +1,6 @@
-"""The weights and the optimizer's state in a checkpoint, compared with those of this run before they are restored.
+"""Checks weights and optimizer state in a checkpoint against those of this run before they are restored.
 
-Fused kernels read and write moments by the size of the weights, and ids of words are indices: a value of another shape,
+Fused kernels read and write moments by the size of the weights, and word ids are indices: a value with another shape,
 type or layout would make them read and write beyond its memory.
 """
 
@@ -19,21 +19,22 @@ _WORDS = "loss.recent_words"  # indices of weights
 
 
 def state_mismatch(checkpoint: Mapping[str, Any], module: TranslationModule, *, sharded: bool = False) -> str | None:
-    """Describes the first weight or moment of a checkpoint that this run cannot continue from; None if there is none.
+    """Describes the first weight or moment in a checkpoint that does not fit this run; None if all fit.
 
-    It raises any error if parts of the checkpoint are something else altogether.
+    Raises any error if parts of the checkpoint are of another kind.
 
     Args:
-        checkpoint: the file's content.
-        module: of this run.
-        sharded: whether FSDP trains it, which numbers all parameters, frozen ones too.
+        checkpoint: content of the file.
+        module: module of this run.
+        sharded: whether it is trained with FSDP, which also numbers frozen parameters.
     """
     return next(_problems(checkpoint, module, sharded), None)
 
 
 def _problems(checkpoint: Mapping[str, Any], module: TranslationModule, sharded: bool) -> Iterator[str]:
     weights = module.state_dict()
-    for part in ("state_dict", "current_model_state"):  # the latter has the trained weights, if the former average them
+    # current_model_state has the trained weights if state_dict is an average.
+    for part in ("state_dict", "current_model_state"):
         yield from _weight_problems(checkpoint.get(part, weights), weights, part)
     (saved,) = checkpoint["optimizer_states"]
     fresh, place = make_optimizer(module.optimizer, module.model).state_dict(), "optimizer_states.0"
@@ -48,7 +49,7 @@ def _problems(checkpoint: Mapping[str, Any], module: TranslationModule, sharded:
     for number in state.keys() | {numbers[number] for number in fresh["state"]}:
         found, like = state[number], stepped[number]
         if found.keys() != like.keys():
-            yield f"{place} has {_names(found)} of parameter {number}, this optimizer {_names(like)}"
+            yield f"{place} has {_names(found)} for parameter {number}, but this optimizer has {_names(like)}"
             return
         for name, value in found.items():
             if not _is_alike(value, like[name]):
@@ -67,13 +68,13 @@ def _weight_problems(saved: Mapping[str, Any], weights: Mapping[str, Tensor], pa
     if isinstance(ids := saved.get(_WORDS), Tensor):
         limit = max(weight.shape[0] for weight in weights.values() if weight.dim())
         if len(ids.unique()) < len(ids) or not bool(((ids >= 0) & (ids < limit)).all()):
-            yield f"{_WORDS} of {part} does not hold different words of the vocabulary"
+            yield f"{_WORDS} of {part} does not hold distinct words of the vocabulary"
 
 
 def _state_after_a_step(module: TranslationModule) -> dict[int, dict[str, Any]] | None:
-    """The optimizer's state by the number of the parameter, after a step that takes no memory and no time.
+    """Returns the optimizer's state by the number of the parameter, after a step on the meta device.
 
-    None for one of the user's own that looks at values, and so cannot take such a step.
+    None for a user's optimizer that reads values, and so cannot take such a step.
     """
     twins: dict[int, Any] = {
         id(p): nn.Parameter(torch.empty_like(p, device="meta"), p.requires_grad) for p in module.model.parameters()
@@ -99,7 +100,7 @@ def _names(state: Mapping[str, Any]) -> str:
 
 
 def _is_alike(found: Any, fresh: Any) -> bool:
-    """Whether a value has the type of another one, and a tensor its shape and layout; its precision is converted."""
+    """Tells whether two values have the same type, and tensors the same shape and layout; precision may differ."""
     if not isinstance(fresh, Tensor):
         return type(found) is type(fresh)
     if not is_weight(found) or found.is_complex() or found.is_floating_point() != fresh.is_floating_point():

@@ -1,1 +1,1 @@
-"""Fault tolerance: non-finite steps, lack of memory, SIGTERM."""
+"""Fault tolerance: non-finite steps, exhausted memory, SIGTERM."""

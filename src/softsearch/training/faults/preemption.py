@@ -31,11 +31,11 @@ log = logging.getLogger(__name__)
 class Preemption(Checkpoint):
     """On SIGTERM or SIGINT, all processes save a checkpoint at the next optimizer step and stop.
 
-    The exit code is 128 + the signal's number: 143 for SIGTERM, 130 for Ctrl-C. A validation that is due at that step
-    and the step's metrics come first, so that a resumed run repeats nothing. A second signal ends the process at once.
-    Under SLURM, the signal before the end of the job's time (``--signal=SIGUSR1@90``) does the same and requeues the
-    job; Lightning's own handler would save in the middle of a step. This callback comes last, so that it saves what
-    the others have done.
+    The exit code is 128 + the signal's number: 143 for SIGTERM, 130 for Ctrl-C. A validation due at that step, and
+    the step's metrics, come first, so that a resumed run repeats nothing. A second signal ends the process at once.
+    Under SLURM, the signal before the time limit (``--signal=SIGUSR1@90``) does the same and requeues the job;
+    Lightning's own handler would save in the middle of a step. This callback must come last, so that it saves the
+    changes made by the others.
     """
 
     def __init__(self, *, path: str | Path) -> None:
@@ -45,7 +45,7 @@ class Preemption(Checkpoint):
         self.requeue_signal = 0
 
     def setup(self, trainer: lightning.Trainer, *_: Any, **__: Any) -> None:
-        """Remembers the handlers of the signals from before Lightning's."""
+        """Remembers the signal handlers that were set before those of Lightning."""
         environment = cluster_environment(trainer)
         numbers: list[int] = [signal.SIGTERM, signal.SIGINT]
         if isinstance(environment, SLURMEnvironment) and environment.auto_requeue and environment.requeue_signal:
@@ -56,7 +56,7 @@ class Preemption(Checkpoint):
             threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
 
     def on_train_start(self, *_: Any) -> None:
-        """Takes over the signals; the handler only notes them, because a collective inside it would hang."""
+        """Installs handlers that only record the signal, because a collective inside a handler would hang."""
         for number in self.previous:
             signal.signal(number, self._note)
 
@@ -74,11 +74,11 @@ class Preemption(Checkpoint):
         if not fitting or is_accumulating(trainer):
             return
         if number := self._agreed(trainer):
-            trainer.training = True  # what Lightning closes now is the training's
+            trainer.training = True  # so that Lightning closes training, not validation
             self._stop(trainer, number)
 
     def on_train_end(self, trainer: lightning.Trainer, *_: Any) -> None:
-        """Stops before the test; the last checkpoint is there already."""
+        """Stops before the test; the last checkpoint already exists."""
         if number := self._agreed(trainer):
             self._stop(trainer, number, save=False)
 
@@ -94,7 +94,7 @@ class Preemption(Checkpoint):
         self.received = number
 
     def _agreed(self, trainer: lightning.Trainer) -> int:
-        """The signal that any process has received; 0 for none."""
+        """Returns the signal that any process has received; 0 for none."""
         if trainer.world_size == 1:
             return self.received
         received = torch.tensor(self.received, device=trainer.strategy.root_device)
@@ -106,18 +106,18 @@ class Preemption(Checkpoint):
             log.info("terminated: saved %s; continue with resume=auto", self.path)
         if number == self.requeue_signal and trainer.is_global_zero:
             _requeue()
-        # Lightning kills the process that started the others when one of them fails, before it has closed its logs.
+        # If another process failed, Lightning would kill the process that started it before its logs are closed.
         raise SystemExit(0 if _has_parent(trainer) else 128 + number)
 
 
 def _has_parent(trainer: lightning.Trainer) -> bool:
-    """Whether Lightning started this process from another one, which clusters do themselves."""
+    """Tells whether Lightning, not a cluster, started this process from another one."""
     environment = cluster_environment(trainer)
     return trainer.local_rank > 0 and isinstance(environment, LightningEnvironment)
 
 
 def _end_with_parent(parent: int) -> None:
-    """Ends this process when its parent is gone, because it may wait for it in a collective forever."""
+    """Ends this process when its parent has ended, because it might wait for it in a collective forever."""
     while os.getppid() == parent:
         time.sleep(2.0)
     os._exit(1)
@@ -129,10 +129,10 @@ def _requeue() -> None:
     job = f"{array}_{task}" if array else os.environ["SLURM_JOB_ID"]
     scontrol = shutil.which("scontrol")
     if scontrol is None:
-        log.warning("SLURM job %s is not requeued: there is no scontrol on PATH; start it again by hand", job)
+        log.warning("SLURM job %s is not requeued: scontrol is not on PATH; start the job again yourself", job)
         return
     done = subprocess.run([scontrol, "requeue", job], capture_output=True, text=True, check=False)
     if done.returncode:
-        log.warning("SLURM job %s is not requeued: %s; start it again by hand", job, done.stderr.strip())
+        log.warning("SLURM job %s is not requeued: %s; start the job again yourself", job, done.stderr.strip())
     else:
         log.info("requeued SLURM job %s", job)

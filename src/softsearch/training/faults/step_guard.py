@@ -1,4 +1,4 @@
-"""The check before an optimizer step: losses and gradients are finite, and memory did not run out."""
+"""Checks before an optimizer step that losses and gradients are finite, and that memory did not run out."""
 
 import gc
 from typing import NamedTuple
@@ -8,36 +8,36 @@ from torch import Tensor
 
 from softsearch.data.dataset import Batch
 
-_EXHAUSTED = ("DefaultCPUAllocator", "not enough memory")  # in the errors on the CPU, which have no class
+_EXHAUSTED = ("DefaultCPUAllocator", "not enough memory")  # in errors on the CPU, which have no class of their own
 _PLACEHOLDER_LENGTH = 8  # tokens
 
 
 class StepRecord(NamedTuple):
-    """A forward pass of the running step, on this process."""
+    """A forward pass of the current step, on this process."""
 
     batch: Batch
-    loss: Tensor  # of a target token; NaN where memory ran out
-    flags: Tensor  # [2], of all processes: more than 0 if a loss is not finite, if memory ran out
+    loss: Tensor  # per target token; NaN if memory ran out
+    flags: Tensor  # [2], over all processes: above 0 if a loss is not finite, if memory ran out
 
 
 class Fault(NamedTuple):
-    """Why a step is skipped; the same on all processes."""
+    """The reason why a step is skipped, the same on all processes."""
 
-    loss: bool  # one is NaN or infinite
-    gradient: bool  # its norm is
+    loss: bool  # a loss is NaN or infinite
+    gradient: bool  # the norm is NaN or infinite
     exhausted: bool  # memory ran out
 
     def __str__(self) -> str:
-        """The reasons, as text."""
+        """Returns the reasons as text."""
         reasons = ("the loss is not finite", "the gradient is not finite", "memory ran out")
         return " and ".join(reason for reason, holds in zip(reasons, self, strict=True) if holds)
 
 
 class StepGuard:
-    """Records the batches of one optimizer step, which are several with accumulated gradients.
+    """Records the batches of one optimizer step: several with gradient accumulation.
 
-    Flags are reduced over processes together with what the training step reduces anyway. Nothing waits for the device
-    until the step is due.
+    Flags are reduced over processes together with values that the training step reduces anyway. Nothing waits for the
+    device until the step is due.
     """
 
     def __init__(self) -> None:
@@ -52,24 +52,24 @@ class StepGuard:
         self.records.append(record)
 
     def note_exhausted(self) -> None:
-        """Notes that memory ran out in the backward pass of the last batch."""
+        """Records that memory ran out in the backward pass of the last batch."""
         batch, loss, _ = self.records[-1]
         self.records[-1] = StepRecord(batch, torch.full_like(loss, torch.nan), torch.tensor([0.0, 1.0]))
 
     def may_step(self, gradient_norm: Tensor) -> bool:
-        """Whether to take the step; one transfer from the device."""
+        """Tells whether to take the step; needs one transfer from the device."""
         self.stepped = True
         overflow = (~gradient_norm.detach().isfinite()).float().reshape(1)
         flags = torch.stack([record.flags.to(overflow.device) for record in self.records]).sum(0)  # [2]
         loss, exhausted, gradient = (torch.cat((flags, overflow)) > 0).tolist()
         if loss or exhausted or gradient:
-            # The gradients of a non-finite loss, or of half a backward pass, do not count as another fault.
+            # Gradients of a non-finite loss, or of an incomplete backward pass, do not count as another fault.
             self.fault = Fault(loss=loss, gradient=gradient and not (loss or exhausted), exhausted=exhausted)
         return self.fault is None
 
 
 def out_of_memory(error: RuntimeError) -> bool:
-    """Whether PyTorch failed to allocate memory."""
+    """Tells whether PyTorch failed to allocate memory."""
     return isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in _EXHAUSTED)
 
 
@@ -81,7 +81,7 @@ def free_memory() -> None:
 
 
 def placeholder_batch(batch: Batch) -> Batch:
-    """A small batch that reaches all parameters: the beginning of one sentence pair."""
+    """Returns a small batch that uses all parameters: the beginning of one sentence pair."""
     src, tgt, features, _, links = batch
     return Batch(
         src[:1, :_PLACEHOLDER_LENGTH],
@@ -92,6 +92,6 @@ def placeholder_batch(batch: Batch) -> Batch:
 
 
 def describe(batch: Batch) -> str:
-    """A description of a batch's shape."""
+    """Describes a batch's shape."""
     (pairs, src_len), tgt_len = batch.src_tokens.shape, batch.tgt_tokens.shape[1]
     return f"{pairs} pairs of up to {src_len} source and {tgt_len} target tokens"

@@ -1,1 +1,1 @@
-"""Metrics, tables and pictures as CSV and in W&B and TensorBoard."""
+"""Loggers of metrics, tables and images: CSV, W&B and TensorBoard."""

@@ -1,4 +1,4 @@
-"""metrics.csv: all logged metrics, complete after every line and continued by a resumed run."""
+"""metrics.csv: all logged metrics, complete after every row and continued by a resumed run."""
 
 import csv
 import io
@@ -12,7 +12,7 @@ from softsearch.files import new_file
 
 
 class MetricsFile(Logger):
-    """A row per step that logged something, a column per metric.
+    """A row per step that logged anything, a column per metric.
 
     Rows of earlier steps are kept; Lightning's own logger starts a new file in a resumed run.
     """
@@ -23,7 +23,7 @@ class MetricsFile(Logger):
         super().__init__()
         self.path = Path(path)
         self.columns: list[str] = ["step"]
-        self.rows: dict[int, dict[str, Any]] | None = None  # not read yet
+        self.rows: dict[int, dict[str, Any]] | None = None  # None until read
 
     @rank_zero_only
     def log_hyperparams(self, params: Any, *args: Any, **kwargs: Any) -> None:
@@ -31,7 +31,7 @@ class MetricsFile(Logger):
 
     @rank_zero_only
     def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
-        """Adds to the row of ``step``; a resumed run replaces what it logs again."""
+        """Adds to the row of ``step``; a resumed run replaces values that it logs again."""
         step = step or 0
         fits_below = self.rows is not None and step not in self.rows and set(metrics) <= set(self.columns)
         if self.rows is None:
@@ -45,7 +45,7 @@ class MetricsFile(Logger):
             self._rewrite(self.rows)
 
     def _read_before(self, step: int) -> dict[int, dict[str, Any]]:
-        """The rows of earlier steps in the file; a last line that was cut off by a full disk is left out."""
+        """Returns the rows of earlier steps in the file, without a last line that a full disk has cut off."""
         if not self.path.is_file():
             return {}
         with self.path.open(newline="") as file:
@@ -55,7 +55,7 @@ class MetricsFile(Logger):
         return {earlier: row for earlier, row in rows.items() if earlier < step}
 
     def _rewrite(self, rows: dict[int, dict[str, Any]]) -> None:
-        """Replaces the file atomically, for a new column or more metrics of a step, as at validations."""
+        """Replaces the file atomically, for a new column or further metrics of a step, as at validations."""
         text = io.StringIO(newline="")
         writer = csv.DictWriter(text, self.columns)
         writer.writeheader()

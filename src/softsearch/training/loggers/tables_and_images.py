@@ -1,4 +1,4 @@
-"""Tables (of sample translations), images and artifacts in W&B and TensorBoard; for the first process only."""
+"""Tables (of sample translations), images and artifacts in W&B and TensorBoard, only on the first process."""
 
 import html
 import json
@@ -17,12 +17,12 @@ Image = NDArray[np.uint8]  # [height, width, 3]
 
 
 def shows_images(loggers: Iterable[Logger]) -> bool:
-    """Whether one of the loggers shows tables and images."""
+    """Tells whether any of the loggers shows tables and images."""
     return any(isinstance(logger, WandbLogger | TensorBoardLogger) for logger in loggers)
 
 
 def log_config(loggers: Iterable[Logger]) -> None:
-    """Shows the run's config as text in TensorBoard; W&B has a page for it."""
+    """Logs the run's config as text in TensorBoard; W&B has its own page for it."""
     for logger in loggers:
         if isinstance(logger, TensorBoardLogger):
             text = json.dumps(logger.hparams, indent=2, default=str)
@@ -32,7 +32,7 @@ def log_config(loggers: Iterable[Logger]) -> None:
 def log_table(
     loggers: Iterable[Logger], key: str, columns: Sequence[str], rows: Sequence[Sequence[str]], step: int
 ) -> None:
-    """Shows text in rows, as Markdown in TensorBoard."""
+    """Logs rows of text, as Markdown in TensorBoard."""
     for logger in loggers:
         if isinstance(logger, WandbLogger):
             logger.log_table(key, columns=list(columns), data=[list(row) for row in rows], step=step)
@@ -41,7 +41,7 @@ def log_table(
 
 
 def log_image(loggers: Iterable[Logger], key: str, image: Image, caption: str, step: int) -> None:
-    """Shows an image, in TensorBoard without its caption."""
+    """Logs an image, in TensorBoard without its caption."""
     for logger in loggers:
         if isinstance(logger, WandbLogger):
             logger.log_image(key, [image], step=step, caption=[caption])
@@ -50,7 +50,7 @@ def log_image(loggers: Iterable[Logger], key: str, image: Image, caption: str, s
 
 
 def log_heatmaps(loggers: Iterable[Logger], key: str, heatmaps: Sequence[Heatmap], step: int) -> None:
-    """Shows heatmaps as HTML in W&B; in TensorBoard as images, each with a text that has its words and weights."""
+    """Logs heatmaps as HTML in W&B; in TensorBoard as images, each with a text of its words and weights."""
     from softsearch.report.heatmap import pixels_without_text
     from softsearch.report.page import heatmaps_page
 
@@ -77,7 +77,7 @@ def log_folder(loggers: Iterable[Logger], folder: Path, name: str, facts: dict[s
             import wandb
 
             artifact = wandb.Artifact(re.sub(r"[^A-Za-z0-9_.-]", "-", name), type="model", metadata=facts)
-            # A run's bundle does not change, so it needs no copy in the cache, where an offline run would leave it.
+            # A run's bundle does not change, so no copy is needed in the cache, where an offline run would leave it.
             artifact.add_dir(str(folder), policy="immutable", skip_cache=True)
             logger.experiment.log_artifact(artifact)
 

@@ -23,18 +23,18 @@ _MODES = {
     "shared": True,
     "offline": False,
     "dryrun": False,
-}  # whether they need an account
+}  # mode -> whether it needs an account
 log = logging.getLogger(__name__)
 
 
 class WandbRun(WandbLogger):
-    """Lightning's logger with an id that is kept in the run's folder.
+    """Lightning's logger with an id kept in the run's folder.
 
-    Offline, every start makes a new folder in ``wandb``; ``wandb sync`` joins those with the same id.
+    Offline, every start creates a new folder in ``wandb``; ``wandb sync`` joins those with the same id.
 
     Args:
         entity: the user or team; by default the account's own.
-        group: of runs, such as a sweep; by default ``WANDB_RUN_GROUP``.
+        group: a group of runs, such as a sweep; by default ``WANDB_RUN_GROUP``.
         job_type: the kind of run within the group.
         offline: write to ``run_dir/wandb``, without an account or a network.
         log_model: upload checkpoints.
@@ -73,16 +73,16 @@ class WandbRun(WandbLogger):
             job_type=job_type,
             tags=tags,
         )
-        wandb_arguments(self).pop("anonymous", None)  # wandb warns of it, and Lightning always passes it
-        if offline:  # else wandb reports its errors to its makers
+        wandb_arguments(self).pop("anonymous", None)  # wandb warns about it, but Lightning always passes it
+        if offline:  # otherwise wandb reports its errors to its developers
             os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
 
 
 def starts_run(*, offline: bool) -> bool:
-    """Whether W&B begins a run, which ``WANDB_MODE=disabled`` turns off, and ``WANDB_MODE=offline`` keeps offline.
+    """Tells whether W&B begins a run: not with ``WANDB_MODE=disabled``; ``WANDB_MODE=offline`` keeps it offline.
 
     Raises:
-        ConfigError: the run needs an account, and nobody is logged in; or there is no such mode.
+        ConfigError: the run needs an account, but nobody is logged in; or there is no such mode.
     """
     mode = os.environ.get("WANDB_MODE") or ("offline" if offline else "online")
     if mode == "disabled":
@@ -90,7 +90,7 @@ def starts_run(*, offline: bool) -> bool:
     if mode not in _MODES:
         raise ConfigError(f"WANDB_MODE is {mode!r}, expected online, offline or disabled; change or unset it")
     if offline and _MODES[mode]:
-        log.warning("WANDB_MODE=%s changes nothing: logger.wandb.offline=false sends the run to your account", mode)
+        log.warning("WANDB_MODE=%s has no effect: logger.wandb.offline=false sends the run to your account", mode)
     elif _MODES[mode] and not _is_logged_in():
         raise ConfigError(
             "logger.wandb.offline=false sends the run to your account, but W&B has no login; type: wandb login, or set "
@@ -105,7 +105,7 @@ def _is_logged_in() -> bool:
     if "prompt" not in inspect.signature(wandb.login).parameters:  # before 0.30
         return bool(wandb.api.api_key)
     settings = wandb.setup().settings
-    # Else login asks the server for the user's name, which takes minutes without a network.
+    # Otherwise login asks the server for the user's name, which takes minutes without a network.
     silent, settings.silent = settings.silent, True
     try:
         return bool(wandb.login(prompt=False, verify=False))
@@ -114,7 +114,7 @@ def _is_logged_in() -> bool:
 
 
 def kept_id(run_dir: Path) -> str:
-    """The W&B id in the folder, made at the first call."""
+    """Returns the W&B id in the folder, which is created at the first call."""
     path = run_dir / RUN_ID
     if path.is_file() and (run_id := path.read_text().strip()):
         return run_id
@@ -126,7 +126,7 @@ def kept_id(run_dir: Path) -> str:
 
 @rank_zero_only
 def forget_id(run_dir: Path) -> None:
-    """Makes the next start in the folder a new W&B run."""
+    """Forgets the id, so that the next start in the folder is a new W&B run."""
     (run_dir / RUN_ID).unlink(missing_ok=True)
 
 
@@ -145,7 +145,7 @@ def closing_run() -> Iterator[None]:
 
 
 def finish_run(code: int | None = 0) -> None:
-    """Closes the W&B run if one is open, which prints its summary; ``code`` is the exit code that it keeps."""
+    """Closes an open W&B run, which prints its summary; ``code`` is the exit code to record."""
     wandb = sys.modules.get("wandb")  # a run without W&B does not import it
     if wandb is not None and wandb.run is not None:
         wandb.finish(exit_code=code)

@@ -12,22 +12,22 @@ from softsearch.ranges import Count, NotNegative
 from softsearch.text.vocabulary import PAD
 from softsearch.training.objectives.teacher_forcing import loss_of_targets
 
-_LEAST = 1e-9  # weight whose logarithm is taken
+_LEAST = 1e-9  # lower bound of weights in the logarithm
 
 
 class GuidedAlignment:
-    """A :data:`TrainingMethod`: teacher forcing, and attention is made to agree with links of words.
+    """A :data:`TrainingMethod`: teacher forcing that also trains attention to agree with word alignments.
 
-    To the loss it adds ``weight`` times the cross-entropy -sum_ij a_ij log alpha_ij, where a_i shares out target token
-    i among the source tokens that it is linked to (Chen et al., section 3; Garg et al., equation 5). Tokens without a
-    link add nothing, EOS among them. alpha is what the decoder's steps return as alignments: the attention of a
-    recurrent decoder, and one head of a Transformer.
+    It adds ``weight`` times the cross-entropy -sum_ij a_ij log alpha_ij to the loss, where a_i distributes target token
+    i over the source tokens linked to it (Chen et al., section 3; Garg et al., equation 5). Tokens without a link, such
+    as EOS, add nothing. alpha are the alignments that the decoder's steps return: the attention of a recurrent
+    decoder, or one head of a Transformer.
 
     Args:
-        weight: of the cross-entropy; 0.05 in Garg et al.
-        layer: of a Transformer's decoder, from 0 or from the end; the configs of Transformers pass it on to the
-            decoder, which returns these alignments from then on. It is the penultimate in Garg et al.
-        head: in that layer, from 0.
+        weight: weight of the cross-entropy; 0.05 in Garg et al.
+        layer: layer of a Transformer's decoder, from 0, or negative from the end; the configs of Transformers pass it
+            to the decoder, which then returns these alignments. Garg et al. use the penultimate layer.
+        head: head in that layer, from 0.
     """
 
     def __init__(self, *, weight: NotNegative = 0.05, layer: int = -2, head: Count = 0) -> None:
@@ -37,13 +37,14 @@ class GuidedAlignment:
         """Checks that the model's attention can be trained, and that the data has links.
 
         Raises:
-            ConfigError: the model has none, or returns that of another head, or the data has no links.
+            ConfigError: the model has no attention or returns that of another head, or the data has no links.
             CorpusError: a file of links does not exist.
         """
         if given_links(source.links) is None:
             raise ConfigError(
                 "method=guided_alignment needs links between the words of the training text, but data.links names "
-                "none; set data.links=auto to make them, or data.links.train=FILE, lines as '0-0 1-2' for each pair"
+                "none; set data.links=auto to compute them, or data.links.train=FILE, with a line such as '0-0 1-2' "
+                "for each pair"
             )
         decoder = model.decoder
         if type(decoder).features_and_alignments is Decoder.features_and_alignments or not decoder.has_attention:
@@ -63,7 +64,7 @@ class GuidedAlignment:
             )
 
     def __call__(self, model: Seq2Seq, loss: CrossEntropy, batch: Batch, step: int) -> tuple[Loss, Tensor]:
-        """The loss of a batch."""
+        """Computes the loss of a batch."""
         del step
         assert batch.links is not None
         state = model.encode(batch.src_tokens, batch.src_features)

@@ -1,4 +1,4 @@
-"""The likelihood of the whole pair, for decoder-only models: source and target are one sequence of a language model."""
+"""Likelihood of the whole pair for decoder-only models: source and target are one sequence of a language model."""
 
 from torch import Tensor
 
@@ -17,16 +17,16 @@ def joint_likelihood(
 ) -> tuple[Loss, Tensor]:
     """A :data:`TrainingMethod`: -log p(y | x) - ``source_weight`` log p(x), where p(y | x) translates.
 
-    With weights of 1 it is the language model over the pair of Liu et al. 2018 (arXiv:1801.10198, section 4.2.3). p(x)
-    is that of the words x_2 .. x_S, EOS included, each after those before it: nothing precedes the first.
+    With a weight of 1 this is the language model over the pair of Liu et al. 2018 (arXiv:1801.10198, section 4.2.3).
+    p(x) is the product over the words x_2 .. x_S, EOS included, each given the words before it.
 
     Raises:
-        ConfigError: the model's source is not read by a language model.
+        ConfigError: the model does not read the source with a language model.
     """
     del step
     if not isinstance(model.decoder, DecoderOnly) or not isinstance(model.encoder, SourceEmbeddings):
         raise ConfigError(
-            "method=joint_likelihood needs a model that also predicts the source, found "
+            "method=joint_likelihood needs a model that also predicts the source, but found "
             f"{type(model.encoder).__name__} and {type(model.decoder).__name__}; set model=decoder_only or "
             "model=decoder_only_rnn, or method=teacher_forcing"
         )

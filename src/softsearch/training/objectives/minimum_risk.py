@@ -24,14 +24,14 @@ from softsearch.text.vocabulary import BOS, EOS, PAD
 from softsearch.training.objectives.teacher_forcing import TrainingMethod
 
 Tokens = tuple[int, ...]
-Utility = Callable[[Tokens, Tokens], float]  # of a translation and its reference, as token ids without EOS
+Utility = Callable[[Tokens, Tokens], float]  # (translation, reference) as token ids without EOS -> utility
 
 
 class Subset(NamedTuple):
-    """S(x), some translations of a sentence."""
+    """S(x): some translations of a sentence."""
 
-    translations: list[Tokens]  # all different, without EOS; the reference first
-    costs: list[float]  # Delta(y, reference) of each
+    translations: list[Tokens]  # distinct, without EOS; the reference is the first
+    costs: list[float]  # Delta(y, reference) of each translation
 
 
 def minimum_risk(
@@ -47,15 +47,15 @@ def minimum_risk(
     """A :data:`TrainingMethod`: minimises the expected cost of the model's own translations (equations 11 to 13).
 
     R = sum_x sum_{y in S(x)} Q(y | x) Delta(y, reference), with Q(y | x) = P(y | x) ** alpha, normalised over S(x).
-    Delta is minus the ``utility``. S(x) is the reference and ``samples`` drawn from the model without dropout; equal
-    ones count once, and those that do not end within search's usual length limit are left out. The gradient goes
-    through P alone, which has dropout.
+    Delta is minus the ``utility``. S(x) is the reference and ``samples`` drawn from the model without dropout;
+    duplicates count once, and samples that do not end within search's default length limit are dropped. Gradients flow
+    only through P, which has dropout.
 
-    Of ``loss`` only ``per`` counts: with ``per=sentence`` training minimises the mean risk of a sentence, as in the
-    paper, which takes 100 samples and ``alpha`` 5e-3, and starts from a trained model.
+    Only ``per`` of ``loss`` is used: with ``per=sentence`` training minimises the mean risk per sentence, as in the
+    paper, which uses 100 samples and ``alpha`` 5e-3, and starts from a trained model.
 
-    The risk is computed for a part of the batch at a time, with at most the batch's number of target tokens (or one
-    sentence's subset) and the logits of all of them, and again in the backward pass.
+    To save memory, the risk is computed for a part of the batch at a time, with at most the batch's number of target
+    tokens (or the subset of one sentence), and again in the backward pass.
     """
     del loss, step
     subsets = _subsets(batch, _draw(model, batch, samples), utility)
@@ -73,13 +73,13 @@ def minimum_risk(
 
 
 class MinimumRisk:
-    """Options of :func:`minimum_risk`, whose utility is sentence BLEU on the data's text."""
+    """Options of :func:`minimum_risk` with sentence BLEU on the data's text as the utility."""
 
     def __init__(self, *, samples: AtLeastOne = 10, alpha: Positive = 5e-3) -> None:
         self.samples, self.alpha = samples, alpha
 
     def for_data(self, source: ParallelSource, tokenizers: Tokenizers) -> TrainingMethod:
-        """The method for data of these languages and tokenizers."""
+        """Returns the method for data with these languages and tokenizers."""
         utility = SentenceScore(bleu_for(source.text_form, source.tgt_lang), tokenizers[1])
         return partial(minimum_risk, utility=utility, samples=self.samples, alpha=self.alpha)
 
@@ -87,26 +87,26 @@ class MinimumRisk:
 def _risk(
     model: Seq2Seq, src_tokens: Tensor, src_features: Tensor | None, tgt_tokens: Tensor, costs: Tensor, alpha: float
 ) -> tuple[Tensor, Tensor]:
-    """The risk, and -log P of the references, summed over sentences.
+    """Returns the risk, and -log P of the references, summed over sentences.
 
-    ``tgt_tokens`` ``[translations, tgt_len + 1]`` are the subsets one after the other, ``costs`` are ``[sentences,
-    most translations]``, NaN where a sentence has fewer.
+    ``tgt_tokens`` ``[translations, tgt_len + 1]`` are the concatenated subsets; ``costs`` ``[sentences, max
+    translations]`` are NaN where a sentence has fewer translations.
     """
     exists = ~costs.isnan()
-    owners = exists.nonzero()[:, 0]  # [translations] the sentence of each
+    owners = exists.nonzero()[:, 0]  # [translations] index of the sentence
     state = model.encode(src_tokens, src_features).keep(owners)
     logits = model.decoder(tgt_tokens[:, :-1], state)  # [translations, tgt_len, vocab]
     logits, targets = logits.transpose(1, 2).to(accumulation_dtype(logits)), tgt_tokens[:, 1:]
     nll = functional.cross_entropy(logits, targets, ignore_index=PAD, reduction="none")  # [translations, tgt_len]
     log_probs = -nll.sum(1)
     table = log_probs.new_full(costs.shape, -torch.inf).masked_scatter(exists, log_probs)
-    q = (alpha * table).softmax(-1)  # [sentences, most translations]
+    q = (alpha * table).softmax(-1)  # [sentences, max translations]
     return (q * costs.nan_to_num()).sum(), -table[:, 0].sum()
 
 
 @torch.no_grad()
 def _draw(model: Seq2Seq, batch: Batch, samples: int) -> list[list[Tokens]]:
-    """Samples from the model without dropout, those of each sentence that ended."""
+    """Samples from the model without dropout; returns the finished samples of each sentence."""
     vocab, drawn = model.tgt_vocab_size, list[list[Tokens]]()
     with evaluating(model):
         size = max(1, LOGITS // (vocab * samples))
@@ -123,11 +123,11 @@ def _draw(model: Seq2Seq, batch: Batch, samples: int) -> list[list[Tokens]]:
 
 
 def _sample(model: Seq2Seq, src_tokens: Tensor, src_features: Tensor | None, samples: int) -> Tensor:
-    """Samples of each sentence side by side, ``[batch * samples, len]``, with EOS unless the limit was reached."""
+    """Draws samples ``[batch * samples, len]``, grouped by sentence, with EOS unless the limit was reached."""
     sentences, src_len = src_tokens.shape
     device = src_tokens.device
     state = model.encode(src_tokens, src_features)
-    # Not select: a sample would look at the slots of all others of its sentence, only to see none of them.
+    # Not select: each sample would attend over the masked slots of all other samples of its sentence.
     state = state.keep(torch.arange(sentences, device=device).repeat_interleave(samples))
     tokens = torch.full((sentences * samples,), BOS, device=device)
     ended = torch.zeros_like(tokens, dtype=torch.bool)
@@ -135,8 +135,8 @@ def _sample(model: Seq2Seq, src_tokens: Tensor, src_features: Tensor | None, sam
     for _ in range(OutputOptions().max_length(src_len - 1)):
         logits, _, state = model.decoder.step(tokens, state)
         probs = logits.float().softmax(-1)
-        probs[:, [PAD, BOS]] = 0.0  # no translation has them
-        # As torch.multinomial does it, which would end the run where a probability is NaN.
+        probs[:, [PAD, BOS]] = 0.0  # never part of a translation
+        # Like torch.multinomial, but without ending the run if a probability is NaN.
         tokens = (probs / torch.empty_like(probs).exponential_()).argmax(-1).masked_fill(ended, EOS)
         written.append(tokens)
         ended |= tokens == EOS
@@ -146,7 +146,7 @@ def _sample(model: Seq2Seq, src_tokens: Tensor, src_features: Tensor | None, sam
 
 
 def _subsets(batch: Batch, drawn: Sequence[Sequence[Tokens]], utility: Utility) -> list[Subset]:
-    """The reference and the different samples of each sentence, with their costs."""
+    """Returns the reference and the distinct samples of each sentence, with their costs."""
     subsets = []
     for row, samples in zip(batch.tgt_tokens.cpu().tolist(), drawn, strict=True):
         reference = tuple(token for token in row[1:] if token not in (EOS, PAD))
@@ -156,7 +156,7 @@ def _subsets(batch: Batch, drawn: Sequence[Sequence[Tokens]], utility: Utility) 
 
 
 def parts(subsets: Sequence[Subset], tokens: int) -> Iterator[slice]:
-    """Splits sentences into parts within a limit of padded target tokens; a larger subset is a part of its own."""
+    """Splits sentences into parts within a limit of padded target tokens; a larger subset becomes a separate part."""
     start, rows, longest = 0, 0, 0
     for index, subset in enumerate(subsets):
         own = len(subset.translations)

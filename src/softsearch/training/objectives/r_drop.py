@@ -15,12 +15,12 @@ from softsearch.ranges import NotNegative
 def r_drop(
     model: Seq2Seq, loss: CrossEntropy, batch: Batch, step: int, *, alpha: NotNegative = 5.0
 ) -> tuple[Loss, Tensor]:
-    """A :data:`TrainingMethod`: the distributions P_1 and P_2 of two passes with different dropout are made similar.
+    """A :data:`TrainingMethod` that makes the distributions P_1 and P_2 of two passes with different dropout similar.
 
-    The paper minimises -log P_1 - log P_2 + alpha/2 [KL(P_1 || P_2) + KL(P_2 || P_1)] (equations 1 to 4). Here it is
-    half of that, so that without dropout it is the loss of teacher forcing. Both passes are one, over a batch with
-    every pair twice (section 2.2). The divergence is over the whole vocabulary, even with a sampled loss; its weight
-    ``alpha`` is 5 in the paper's translation systems.
+    The paper minimises -log P_1 - log P_2 + alpha/2 [KL(P_1 || P_2) + KL(P_2 || P_1)] (equations 1 to 4). This
+    is half of that, so that it equals the loss of teacher forcing without dropout. Both passes are computed as one,
+    over a batch with every pair twice (section 2.2). The divergence is over the whole vocabulary, even with a sampled
+    loss; its weight ``alpha`` is 5 in the paper's translation systems.
     """
     del step
     src_tokens, read = (tokens.repeat(2, 1) for tokens in (batch.src_tokens, batch.tgt_tokens[:, :-1]))
@@ -37,7 +37,7 @@ def r_drop(
 
 
 def symmetric_divergence(first: Tensor, second: Tensor, output: nn.Linear | OutputLayer) -> Tensor:
-    """KL(P_1 || P_2) + KL(P_2 || P_1), summed over the rows of ``first`` and ``second`` ``[tokens, features]``."""
+    """Returns KL(P_1 || P_2) + KL(P_2 || P_1), summed over the rows of the features ``[tokens, features]``."""
     parameters = (parameter for parameter in output.parameters() if parameter.requires_grad)
     divergence = _SymmetricDivergence.apply(first, second, output, *parameters)
     assert isinstance(divergence, Tensor)
@@ -45,7 +45,7 @@ def symmetric_divergence(first: Tensor, second: Tensor, output: nn.Linear | Outp
 
 
 class _SymmetricDivergence(torch.autograd.Function):
-    """Forms the gradient in the forward pass, some rows at a time, so that few logits are alive, and each only once."""
+    """Computes the gradient in the forward pass, some rows at a time, so that few logits exist at once."""
 
     @staticmethod
     def forward(
@@ -75,13 +75,13 @@ class _SymmetricDivergence(torch.autograd.Function):
 
 @torch.no_grad()
 def _divergence(first: Tensor, second: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """The divergence of the distributions with these logits ``[rows, vocab]``, and its gradient.
+    """Returns the divergence of the distributions with these logits ``[rows, vocab]``, and its gradient.
 
-    KL(P || Q) has the gradient p (log p - log q - KL(P || Q)) for the logits of P, and q - p for those of Q.
+    The gradient of KL(P || Q) is p (log p - log q - KL(P || Q)) for the logits of P, and q - p for those of Q.
     """
     log_p, log_q = (logits.log_softmax(-1, dtype=accumulation_dtype(first)) for logits in (first, second))
     p, q = log_p.exp(), log_q.exp()
-    ratio = log_p.sub_(log_q)  # in place, here and below: the time goes into memory
+    ratio = log_p.sub_(log_q)  # in place, here and below, because memory access takes most of the time
     kl_p, kl_q = ((weight * ratio).sum(-1, keepdim=True) for weight in (p, q))  # KL(P || Q); -KL(Q || P)
     d_first = (ratio + (1 - kl_p)).mul_(p).sub_(q)
     d_second = ((1 + kl_q) - ratio).mul_(q).sub_(p)

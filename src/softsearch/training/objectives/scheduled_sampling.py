@@ -15,7 +15,7 @@ from softsearch.training.objectives.teacher_forcing import loss_of_targets, teac
 
 Prediction = Literal["sample", "argmax"]
 
-# Number of steps taken, i -> epsilon_i, the probability of reading the reference (section 2.4); always from 1 on.
+# Number of steps taken i -> epsilon_i, the probability of reading the reference (section 2.4); always if it is >= 1.
 Decay = Callable[[int], float]
 
 
@@ -30,7 +30,7 @@ def exponential(step: int, *, k: Annotated[float, Range(0, 1, open_low=True, ope
 
 
 def inverse_sigmoid(step: int, *, k: Annotated[float, Range(1)] = 1000.0) -> float:
-    """epsilon_i = k / (k + exp(i / k)): the larger k, the slower; one half after k ln k steps."""
+    """epsilon_i = k / (k + exp(i / k)): the larger k, the slower; it is one half after k ln k steps."""
     return k / (k + math.exp(min(step / k, 700.0)))  # exp(710) overflows
 
 
@@ -45,8 +45,8 @@ def scheduled_sampling(
 ) -> tuple[Loss, Tensor]:
     """A :data:`TrainingMethod`: the decoder reads reference words with probability epsilon_i, else its predictions.
 
-    The words to read come from :meth:`Decoder.step`, one position after the other, as in search; then the loss is that
-    of teacher forcing on them. As in the paper, no gradient goes through the choice of a word. Both passes share the
+    The words to read come from :meth:`Decoder.step`, position by position, as in search; the loss is then that of
+    teacher forcing on them. As in the paper, no gradient flows through the choice of a word. Both passes share the
     encoder's states and draw the decoder's dropout separately. The first word read is always BOS.
 
     ``decay`` computes epsilon_i; while that is at least 1, this is teacher forcing. A ``prediction`` is drawn from the
@@ -64,13 +64,13 @@ def scheduled_sampling(
 def _words_to_read(
     decoder: Decoder, state: DecoderState, reference: Tensor, epsilon: float, prediction: Prediction
 ) -> Tensor:
-    """The ``reference`` ``[batch, tgt_len]`` with some words replaced by predictions."""
+    """Returns the ``reference`` ``[batch, tgt_len]`` with some words replaced by predictions."""
     keep = torch.rand(reference.shape, device=reference.device) < epsilon
     read = [reference[:, 0]]
     for word, kept in zip(reference[:, 1:].unbind(1), keep[:, 1:].unbind(1), strict=True):
         scores, _, state = decoder.step(read[-1], state)  # [batch, vocab]
         if prediction == "sample":
-            # What torch.multinomial does, except that it ends the run where a probability is NaN.
+            # Like torch.multinomial, but without ending the run if a probability is NaN.
             probs = scores.float().softmax(-1)
             scores = probs / torch.empty_like(probs).exponential_()
         read.append(torch.where(kept, word, scores.argmax(-1)))

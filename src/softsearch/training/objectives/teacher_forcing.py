@@ -1,4 +1,4 @@
-"""Training methods, and the usual one: teacher forcing, where the decoder reads the reference."""
+"""The type of training methods, and the usual method: teacher forcing, where the decoder reads the reference."""
 
 from collections.abc import Callable
 
@@ -8,8 +8,8 @@ from softsearch.data.dataset import Batch
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy, Loss
 
-# A model in training mode, the loss of a target token, a batch, and the number of optimizer steps taken before -> the
-# loss summed over the target tokens, and their number. Random numbers come from PyTorch's generator, seeded every step.
+# A model in training mode, the loss of a target token, a batch, the number of optimizer steps taken so far -> the loss
+# summed over the target tokens, and their number. Random numbers come from PyTorch's generator, seeded at every step.
 TrainingMethod = Callable[[Seq2Seq, CrossEntropy, Batch, int], tuple[Loss, Tensor]]
 
 
@@ -21,7 +21,7 @@ def teacher_forcing(model: Seq2Seq, loss: CrossEntropy, batch: Batch, step: int 
 
 
 def loss_of_targets(model: Seq2Seq, loss: CrossEntropy, batch: Batch, features: Tensor) -> tuple[Loss, Tensor]:
-    """The loss of the real target tokens, from features ``[batch, tgt_len, features]``, and their number."""
+    """Returns the loss of unpadded target tokens, from features ``[batch, tgt_len, features]``, and their number."""
     places = batch.target_places()
     targets = batch.tgt_tokens[:, 1:].flatten()[places]
     summed = loss(features.flatten(0, 1)[places], targets, model.decoder.output_projection)

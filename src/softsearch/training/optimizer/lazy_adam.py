@@ -1,4 +1,4 @@
-"""Adam for sparse gradients, which hold a few rows of a large matrix, and clipping of sparse and dense gradients."""
+"""Adam for sparse gradients with few rows of a large matrix, and clipping of sparse and dense gradients."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -21,11 +21,11 @@ class MixedAdam(torch.optim.Adam):
                 loss = closure()
         for group in self.param_groups:
             self.update(group)
-        super().step()  # passes over what has no gradient
+        super().step()  # skips parameters without a gradient
         return loss
 
     def update(self, group: dict[str, Any]) -> None:
-        """Updates the parameters of a group that are not Adam's, and clears their gradients."""
+        """Updates the parameters of a group that Adam does not update, and clears their gradients."""
         raise NotImplementedError
 
 
@@ -33,7 +33,7 @@ class LazyAdam(MixedAdam):
     """Adam (Kingma & Ba 2015, arXiv:1412.6980) that updates only the rows with a gradient, moments included.
 
     Parameters with a dense gradient get Adam's own step. Sparse gradients are handled as in ``torch.optim.SparseAdam``,
-    which takes no dense ones.
+    which does not support dense ones.
     """
 
     def __init__(
@@ -47,14 +47,14 @@ class LazyAdam(MixedAdam):
         super().__init__(params, lr=lr, betas=(betas[0], betas[1]), eps=eps)
 
     def update(self, group: dict[str, Any]) -> None:
-        """Updates the parameters that have a sparse gradient."""
+        """Updates parameters with a sparse gradient."""
         for parameter in group["params"]:
             if parameter.grad is not None and parameter.grad.is_sparse:
                 self._step_rows(parameter, group)
                 parameter.grad = None
 
     def _step_rows(self, parameter: Tensor, group: dict[str, Any]) -> None:
-        """Algorithm 1 of the paper for the rows of the gradient; bias correction counts all steps."""
+        """Applies algorithm 1 of the paper to the rows of the gradient; bias correction counts all steps."""
         state = self.state[parameter]
         if not state:
             state["step"] = torch.zeros(())
@@ -72,7 +72,7 @@ class LazyAdam(MixedAdam):
 
 
 def clip_by_norm(parameters: Iterable[nn.Parameter], max_norm: float) -> Tensor:
-    """Clips all gradients to a total norm of ``max_norm``, which may be infinite; returns the norm before."""
+    """Clips all gradients to a total norm of ``max_norm``, which may be infinite; returns the norm before clipping."""
     parameters = [*parameters]
     norm = get_total_norm(gradient_values(parameters))
     if max_norm < math.inf:
@@ -81,17 +81,17 @@ def clip_by_norm(parameters: Iterable[nn.Parameter], max_norm: float) -> Tensor:
 
 
 def clip_by_value(parameters: Iterable[nn.Parameter], limit: float) -> None:
-    """Clips every number of all gradients to the range from ``-limit`` to ``limit``."""
+    """Clips every element of all gradients to the range from ``-limit`` to ``limit``."""
     for values in gradient_values(parameters):
         values.clamp_(-limit, limit)
 
 
 def gradient_values(parameters: Iterable[nn.Parameter]) -> list[Tensor]:
-    """The gradients' numbers as dense tensors that share their memory; sparse gradients are coalesced."""
+    """Returns the values of gradients as dense tensors that share their memory; coalesces sparse gradients."""
     values = []
     for parameter in parameters:
         if parameter.grad is not None:
             if parameter.grad.is_sparse:
-                parameter.grad = parameter.grad.coalesce()  # a row may be in it several times
+                parameter.grad = parameter.grad.coalesce()  # a row may occur several times
             values.append(parameter.grad.values() if parameter.grad.is_sparse else parameter.grad)
     return values

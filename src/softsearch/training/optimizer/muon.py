@@ -14,23 +14,23 @@ from softsearch.models.layers import blocks_of
 from softsearch.ranges import Positive, Range, Rate, Size
 from softsearch.training.optimizer.lazy_adam import MixedAdam
 
-_COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of the quintic polynomial, as its authors chose them
+_COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of the quintic polynomial, as chosen by the authors
 
 
 class Muon(MixedAdam):
-    """Muon (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon) for groups with ``blocks``, else Adam.
+    """Muon (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon) for groups with ``blocks``, Adam for others.
 
     M_t = momentum M_{t-1} + (1 - momentum) G_t; W_t = W_{t-1} - lr sqrt(max(1, rows / columns)) NS(G_t + momentum
     (M_t - G_t)), which is Nesterov's momentum. NS sets all singular values to about 1, by ``newton_schulz_steps`` of
     X <- a X + (b A + c A^2) X, A = X X^T, from the matrix divided by its norm. Matrices of one shape are iterated
-    together, each process of a training in several (DDP) its part of them. Of a parameter that holds several matrices,
-    as those of a cell's gates, each is iterated by itself.
+    together; with DDP, each process iterates a part of them. The matrices in one parameter, such as those of a cell's
+    gates, are iterated separately.
 
     Args:
         params: groups of :func:`parameter_groups`.
-        lr: Adam's, of all other parameters; ``betas`` and ``eps`` are theirs, too.
-        matrix_lr: lr of the equation above.
-        bfloat16: iterates in bfloat16, as its authors do, else as the matrices are.
+        lr: learning rate of Adam for all other parameters; ``betas`` and ``eps`` are also Adam's.
+        matrix_lr: lr in the equation above.
+        bfloat16: iterate in bfloat16, as the authors do, instead of the precision of the matrices.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Muon(MixedAdam):
         super().__init__(params, lr=lr, betas=(betas[0], betas[1]), eps=eps)
         self.momentum, self.newton_schulz_steps, self.bfloat16 = momentum, newton_schulz_steps, bfloat16
         for group in self.param_groups:
-            group["fused"] = True  # not of the optimizer, which would skip steps that overflow itself, matrices not
+            group["fused"] = True  # only for Adam's group: a fused optimizer would skip overflowing steps itself
             if "blocks" in group:
                 group["lr"] = matrix_lr
 
@@ -63,7 +63,7 @@ class Muon(MixedAdam):
             gradient, state, parameter.grad = parameter.grad, self.state[parameter], None
             if not state:
                 state["momentum"] = torch.zeros_like(parameter)
-                state["step"] = torch.zeros(())  # Adam wants one when it loads a state
+                state["step"] = torch.zeros(())  # Adam needs it to load a state
             mean = state["momentum"].lerp_(gradient, 1 - self.momentum)
             update = gradient.lerp(mean, self.momentum)
             for matrix, change in zip(parameter.chunk(count, dim), update.chunk(count, dim), strict=True):
@@ -78,7 +78,7 @@ class Muon(MixedAdam):
 
 
 def _orthogonalize_together(matrices: Tensor, steps: int) -> Tensor:
-    """:func:`orthogonalize`, shared among the processes of a training, which all have the same matrices."""
+    """Shares the work of :func:`orthogonalize` among the processes of a training, which all have the same matrices."""
     if not (distributed.is_available() and distributed.is_initialized()):
         return orthogonalize(matrices, steps)
     processes, count = distributed.get_world_size(), len(matrices)
@@ -89,7 +89,7 @@ def _orthogonalize_together(matrices: Tensor, steps: int) -> Tensor:
 
 
 def orthogonalize(matrices: Tensor, steps: int) -> Tensor:
-    """The Newton-Schulz iteration of :class:`Muon`, of ``[count, rows, columns]`` matrices."""
+    """Runs the Newton-Schulz iteration of :class:`Muon` on ``[count, rows, columns]`` matrices."""
     if matrices.shape[1] > matrices.shape[2]:
         return orthogonalize(matrices.mT, steps).mT
     a, b, c = _COEFFICIENTS
@@ -101,10 +101,10 @@ def orthogonalize(matrices: Tensor, steps: int) -> Tensor:
 
 
 def parameter_groups(model: Seq2Seq) -> list[dict[str, Any]]:
-    """Two groups of parameters: all but the matrices of hidden layers, and these matrices.
+    """Returns two groups: the matrices of hidden layers are the second, all other parameters the first.
 
-    Embeddings, output layers, filters, vectors and matrices of one row are none. ``blocks`` of the second group has for
-    each parameter along which dimension how many matrices lie.
+    Embeddings, output layers, filters, vectors and matrices with one row belong to the first. ``blocks`` of the second
+    has, for each parameter, the dimension along which its matrices are stacked, and their number.
     """
     output = set(model.decoder.output_projection.parameters())
     blocks: dict[Tensor, tuple[int, int]] = {}

@@ -62,13 +62,13 @@ def cosine(optimizer: Optimizer, *, warmup_steps: AtLeastOne, total_steps: AtLea
 
 
 class Plateau(LRScheduler):
-    """Linear to the peak at ``warmup_steps``, then times ``factor`` whenever validation has stopped improving.
+    """Linear to the peak at ``warmup_steps``, then multiplied by ``factor`` whenever validation stops improving.
 
-    Like ``torch.optim.lr_scheduler.ReduceLROnPlateau`` without a threshold. That has no warm-up, and Lightning steps it
-    after it has written the checkpoint of a validation, so that a resumed run would forget this validation.
+    Like ``torch.optim.lr_scheduler.ReduceLROnPlateau`` without a threshold, but that class has no warm-up, and
+    Lightning updates it after writing the checkpoint of a validation, so a resumed run would forget that validation.
 
     Args:
-        patience: number of validations in a row without a new best value before one more reduces the rate.
+        patience: validations in a row without a new best value; one more reduces the rate.
         warmup_steps: step of the peak; validations before it do not count.
     """
 
@@ -89,17 +89,17 @@ class Plateau(LRScheduler):
         super().__init__(optimizer)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continues waiting; the options are this run's."""
+        """Continues counting; the options stay those of this run."""
         options = ("monitor", "mode", "factor", "patience", "warmup")
         super().load_state_dict({name: value for name, value in state_dict.items() if name not in options})
 
     def get_lr(self) -> list[float | Tensor]:
-        """The rates of all parameter groups for the next step."""
+        """Returns the rates of all parameter groups for the next step."""
         share = min(1.0, (self.last_epoch + 1) / self.warmup) * self.factor**self.reductions
         return [base * share for base in self.base_lrs]
 
     def observe(self, metrics: Mapping[str, Tensor]) -> None:
-        """Updates the rate after a validation, from the next step on. NaN is not better.
+        """Updates the rate for the next step after a validation. NaN is never better.
 
         Raises:
             ConfigError: ``monitor`` is not among the metrics.

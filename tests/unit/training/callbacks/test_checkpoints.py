@@ -113,7 +113,7 @@ def test_a_metric_that_has_not_moved_ends_nothing(
         if stage.should_stop and found is None:
             found = number
     assert found == ended
-    told = f"val/score was {scores[0]:.4g} at all 3 validations, so that it cannot end the run; set monitor=val/loss"
+    told = f"val/score was {scores[0]:.4g} at all 3 validations, so it cannot end the run; set monitor=val/loss"
     warned = [record.message for record in caplog.records if record.levelno == logging.WARNING]
     assert warned == [f"{told}, or another metric"] * (len({*scores[:3]}) == 1)
 
@@ -160,7 +160,7 @@ def test_a_lost_best_is_replaced_by_the_next(tmp_path: Path, damage: str, caplog
     else:
         run = tmp_path / "another"
     trainer = fit(tmp_path, run, batches=12, mode="max", resume=last)
-    assert "the best checkpoint so far is lost" in caplog.text
+    assert "the best checkpoint so far cannot be read" in caplog.text
     assert best_of(trainer).best_model_path == str(run / "checkpoints" / "best.ckpt")
     assert step_of(run / "checkpoints" / "best.ckpt") == 12
 

@@ -54,25 +54,25 @@ def with_attributes(**attributes: object) -> torch.Tensor:
 
 
 HOSTILE = {
-    "two directories": (with_second_directory(made({"w": _ONE})), "its directory is elsewhere"),
-    "an end in the comment": (with_end_in_comment(made({"w": _ONE})), "its directory is elsewhere"),
+    "two directories": (with_second_directory(made({"w": _ONE})), "its directory is not where it should be"),
+    "an end in the comment": (with_end_in_comment(made({"w": _ONE})), "its directory is not where it should be"),
     "something behind it": (made({"w": _ONE}) + b"\0" * 30, "its comment has another length"),
     "only its start": (made({"w": _ONE})[:-_TAIL], "it has no end"),
     "one entry under many names": (with_entry_under_many_names(made({"w": _ONE})), "its entries overlap"),
-    "one tensor under many names": (made({f"w{i}": _ONE for i in range(99)}), "its tensors have 6,488,064 bytes, the"),
-    "nested": (made([({f"w{i}": [_ONE.view(2, -1)] for i in range(99)},)]), "its tensors have 6,488,064 bytes, the"),
-    "a tensor by its size": (made({"w": Made(torch.Tensor, 2**28)}), "its tensors have 1,073,741,824 bytes, the"),
+    "one tensor under many names": (made({f"w{i}": _ONE for i in range(99)}), "its tensors have 6,488,064 bytes, but"),
+    "nested": (made([({f"w{i}": [_ONE.view(2, -1)] for i in range(99)},)]), "its tensors have 6,488,064 bytes, but"),
+    "a tensor by its size": (made({"w": Made(torch.Tensor, 2**28)}), "its tensors have 1,073,741,824 bytes, but"),
     "attributes of a tensor": (
         made({"w": with_attributes(**{f"a{i}": _ONE for i in range(99)})}),
-        "its tensors have 6,488,080 bytes, the",
+        "its tensors have 6,488,080 bytes, but",
     ),
     "a size in an attribute": (
         made({"w": with_attributes(a=Made(torch.Tensor, 2**28))}),
-        "its tensors have 1,073,741,840 bytes, the",
+        "its tensors have 1,073,741,840 bytes, but",
     ),
     "a size beyond its storage": (made({"w": large(2**24)}), "storage that is not resizable"),
     "an old file of the kind": (made({"w": large(2**24)}, new=False), "storage has wrong byte size"),
-    "bytes by their number": (made({"w": Made(bytearray, 2**24)}), "it holds more than weights; nothing of it was run"),
+    "bytes by their number": (made({"w": Made(bytearray, 2**24)}), "it holds more than weights; none of its code"),
     "an old file of bytes": (made(Made(bytearray, 2**24), new=False), "it holds more than weights"),
     "a copy of a view": (
         made(Made(torch._utils._rebuild_device_tensor_from_cpu_tensor, _ONE, torch.float64, "cpu", False)),

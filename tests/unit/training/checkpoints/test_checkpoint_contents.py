@@ -89,5 +89,5 @@ def test_an_adapter_that_does_not_fit_is_named(options: Any, tmp_path: Path, che
         "model.x.lora_B.default.weight": torch.ones(3, 3),
     }
     checkpoint["softsearch"]["config"]["adapter"] = options
-    with pytest.raises(CheckpointError, match=r"x\.ckpt: its adapter does not fit its weights .*take another file"):
+    with pytest.raises(CheckpointError, match=r"x\.ckpt: its adapter does not fit its weights .*use another file"):
         to_contents(tmp_path / "x.ckpt", checkpoint)

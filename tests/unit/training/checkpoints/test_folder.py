@@ -89,7 +89,7 @@ def test_a_damaged_last_falls_back_with_a_warning(
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "last.ckpt cannot be read" in caplog.text
     assert "falling back to" in caplog.text
-    assert "step-1000.ckpt, of step 1000" in caplog.text
+    assert "step-1000.ckpt of step 1000" in caplog.text
 
 
 def test_a_missing_last_falls_back(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -115,7 +115,7 @@ def test_when_none_is_valid_the_error_names_them_all(folder: Path) -> None:
 
 def test_an_average_is_nothing_to_resume_from(folder: Path) -> None:
     AtomicCheckpointIO().save_checkpoint(by_hand({"w": torch.zeros(1)}, 9), folder / "average.ckpt")
-    with pytest.raises(CheckpointError, match=r"average\.ckpt holds no state of training"):
+    with pytest.raises(CheckpointError, match=r"average\.ckpt has no training state"):
         load_resumable(folder / "average.ckpt")
     assert newest_resumable(folder) == folder / "last.ckpt"
 
@@ -150,5 +150,5 @@ def test_without_hard_links_the_file_is_copied(folder: Path, monkeypatch: pytest
 def test_no_optimizer_is_nothing_to_resume_from(folder: Path, states: object) -> None:
     """Lightning would go on without a word, from zeros."""
     save_unchecked(by_hand({"w": torch.zeros(1)}, 9, optimizer_states=states), folder / "x.ckpt")
-    with pytest.raises(CheckpointError, match=r"x\.ckpt holds no state of training"):
+    with pytest.raises(CheckpointError, match=r"x\.ckpt has no training state"):
         load_resumable(folder / "x.ckpt")

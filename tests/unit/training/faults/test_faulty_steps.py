@@ -30,4 +30,4 @@ def test_a_loss_far_above_a_uniform_guess_is_told_once(
     with caplog.at_level(logging.WARNING):
         trainer.fit(module, datamodule=data)
     assert caplog.text.count("is far above that of a uniform guess among") == is_told
-    assert ("set optimizer.lr to less than 10 (" in caplog.text) == is_told
+    assert ("set optimizer.lr below 10 (" in caplog.text) == is_told

@@ -69,7 +69,7 @@ def test_a_job_of_an_array_by_the_number_of_its_task(scontrol: Path, monkeypatch
 
 def test_a_job_that_cannot_be_requeued_is_told(scontrol: Path, caplog: pytest.LogCaptureFixture) -> None:
     _requeue()
-    assert "17 is not requeued: there is no scontrol on PATH" in caplog.text
+    assert "17 is not requeued: scontrol is not on PATH" in caplog.text
     write(scontrol, "echo no such job >&2; exit 1")
     _requeue()
     assert "17 is not requeued: no such job" in caplog.text
