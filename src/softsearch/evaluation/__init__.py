@@ -1,1 +1,1 @@
-"""Measuring translations: metrics, bootstrap, alignments, overlap; no Hydra and no drawing."""
+"""Measurement of translations: metrics, bootstrap, alignments, overlap; without Hydra and without drawing."""

@@ -12,14 +12,14 @@ _NAACL = re.compile(r"(\d{1,9}) (\d{1,9}) (\d{1,9})(?: ([SP]))?(?: (?:0|1|0?\.\d
 _PHARAOH = re.compile(r"(\d{1,9})([-?])(\d{1,9})")
 Link = tuple[int, int]  # indices of a source and of a target word, from 0
 _GoldLink = tuple[int, str, int, Link, bool]  # line number from 1, text, sentence from 0, link, is sure
-_FORMATS = "a line of links as in '0-0 1?2' (Pharaoh), or 'sentence source target S|P' (NAACL)"
+_FORMATS = "a line of links such as '0-0 1?2' (Pharaoh), or 'sentence source target S|P' (NAACL)"
 
 
 class Gold(NamedTuple):
     """The links of a sentence pair."""
 
     sure: set[Link]
-    possible: set[Link]  # including the sure ones
+    possible: set[Link]  # including sure links
 
 
 def alignment_error_rate(predicted: Sequence[Collection[Link]], gold: Sequence[Gold]) -> float:
@@ -36,18 +36,18 @@ def alignment_error_rate(predicted: Sequence[Collection[Link]], gold: Sequence[G
         hits += len(distinct & sure) + len(distinct & possible)
         size += len(distinct) + len(sure)
     if not size:
-        raise CorpusError("neither the model nor the gold alignments have a link; look at the gold file")
+        raise CorpusError("neither the model nor the gold alignments have any links; check the gold file")
     return 1 - hits / size
 
 
 def read_gold(path: Path, lengths: Sequence[tuple[int, int]], *, first: int) -> list[Gold]:
-    """Reads gold alignments in the format of the NAACL 2003 shared task (Mihalcea & Pedersen 2003) or of Pharaoh.
+    """Reads gold alignments in the format of the NAACL 2003 shared task (Mihalcea & Pedersen 2003) or Pharaoh.
 
     NAACL: ``1 2 3 S``, the numbers of a sentence and of two words, from 1, then optionally ``S`` (sure, the default) or
-    ``P`` (possible), and a confidence. Links with word 0, which say that a word has no partner, are left out. A
+    ``P`` (possible), and a confidence. Links with word 0, which mean that a word has no partner, are ignored. A
     sentence without lines has no links. Pharaoh: one line per sentence, ``-`` is sure and ``?`` possible.
 
-    ``lengths`` are the numbers of words of sources and targets; ``first`` is the number of the first word in Pharaoh's
+    ``lengths`` are the numbers of words of sources and targets; ``first`` is the number of the first word in Pharaoh
     format, 0 or 1.
 
     Raises:
@@ -59,7 +59,7 @@ def read_gold(path: Path, lengths: Sequence[tuple[int, int]], *, first: int) -> 
         gold_links = _pharaoh_links(path, lines, len(lengths), first)
         advice = f"gold_first={1 - first} says that words are numbered from {1 - first}"
     elif beginning and _NAACL.fullmatch(" ".join(beginning)):
-        gold_links, advice = _naacl_links(path, lines, len(lengths)), "is it of this test set?"
+        gold_links, advice = _naacl_links(path, lines, len(lengths)), "is it for this test set?"
     else:
         raise CorpusError(f"{path} begins with {' '.join(beginning)[:60]!r}, expected {_FORMATS}")
     gold = [Gold(set(), set()) for _ in lengths]
@@ -78,7 +78,7 @@ def read_gold(path: Path, lengths: Sequence[tuple[int, int]], *, first: int) -> 
 
 def _pharaoh_links(path: Path, lines: list[str], sentences: int, first: int) -> Iterator[_GoldLink]:
     if len(lines) != sentences:
-        raise CorpusError(f"{path} has {len(lines)} lines, the test set has {sentences}; expected as many of each")
+        raise CorpusError(f"{path} has {len(lines)} lines, but the test set has {sentences}; expected equal numbers")
     for number, line in enumerate(lines, start=1):
         for text in line.split():
             match = _PHARAOH.fullmatch(text)
@@ -98,7 +98,7 @@ def _naacl_links(path: Path, lines: list[str], sentences: int) -> Iterator[_Gold
         sentence, src, tgt = map(int, match.group(1, 2, 3))
         if not 1 <= sentence <= sentences:
             raise CorpusError(
-                f"{path}:{number} is of sentence {sentence}, expected 1 to {sentences}; is it of this test set?"
+                f"{path}:{number} is about sentence {sentence}, expected 1 to {sentences}; is it for this test set?"
             )
         if src and tgt:
             yield number, text, sentence - 1, (src - 1, tgt - 1), match[4] != "P"

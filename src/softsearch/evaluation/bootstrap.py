@@ -1,4 +1,4 @@
-"""Bootstrap intervals of corpus scores and paired bootstrap tests (Koehn 2004, W04-3250), with sacreBLEU's numbers."""
+"""Bootstrap intervals of corpus scores and paired bootstrap tests (Koehn 2004, W04-3250), equal to sacreBLEU's."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -10,39 +10,40 @@ from softsearch.evaluation.metrics import Metric, Table
 from softsearch.evaluation.schema import Comparison, Score
 
 RESAMPLES = 1000
-_SEED = 12345  # sacreBLEU's
+_SEED = 12345  # as in sacreBLEU
 
 
 class Resamples(NamedTuple):
-    """A score, and those of resamples of the sentences, which are the same sentences for every system."""
+    """A score, and the scores of resampled sentences, the same ones for every system."""
 
     value: float
     resamples: NDArray[np.float64]
 
 
 def resample(metric: Metric, table: Table) -> Resamples:
-    """Scores sentences, and resamples of them with replacement, given their statistics."""
+    """Scores sentences, and resamples of them with replacement, from their statistics."""
     generator, sentences = np.random.default_rng(_SEED), len(table)
     counts = (np.bincount(generator.integers(sentences, size=sentences), minlength=sentences) for _ in range(RESAMPLES))
     return Resamples(metric.score(table.sum(axis=0)), np.array([metric.score(row @ table) for row in counts]))
 
 
 def interval(metric: Metric, resampled: Resamples) -> Score:
-    """The score with its 95 % interval, which is symmetric about the mean of the resamples as sacreBLEU's is."""
+    """Returns the score with its 95 % interval, symmetric about the mean of the resamples as in sacreBLEU."""
     values = np.sort(resampled.resamples)
     tail = len(values) // 40
     mean, half = values.mean(), (values[-tail - 1] - values[tail]) / 2
     low, high = np.clip([mean - half, mean + half], *metric.limits).tolist()
     first, *rest = metric.signature.split("|")
-    parts = [first, f"bs:{RESAMPLES}", f"seed:{_SEED}", *rest]  # sacreBLEU's order
+    parts = [first, f"bs:{RESAMPLES}", f"seed:{_SEED}", *rest]  # in sacreBLEU's order
     return Score(resampled.value, low, high, "|".join(part for part in parts if part))
 
 
 def paired_bootstrap(systems: Mapping[str, Mapping[str, Resamples]]) -> list[Comparison]:
-    """Compares systems with the first one, metric by metric.
+    """Compares systems with the first one by each metric.
 
     Returns:
-        The differences (the system minus the first one) with two-sided p-values. The p-value of no difference is 1.
+        The differences (the system minus the first one) with two-sided p-values. If there is no difference, the p-value
+        is 1.
     """
     baseline, *others = systems
     return [
@@ -55,7 +56,7 @@ def paired_bootstrap(systems: Mapping[str, Mapping[str, Resamples]]) -> list[Com
 
 
 def p_value(system: Resamples, baseline: Resamples) -> float:
-    """The share of resamples that differ from their mean difference by more than the systems do; two-sided."""
+    """Returns the two-sided p-value: the share of resamples that differ from their mean by more than the systems do."""
     if system.value == baseline.value:
         return 1.0
     differences = np.abs(system.resamples - baseline.resamples)

@@ -7,13 +7,13 @@ from softsearch.evaluation.bootstrap import interval, resample
 from softsearch.evaluation.metrics import LengthRatio, Metric, Table
 from softsearch.evaluation.schema import LengthRange
 
-_UPPER_BOUNDS = (5, 10, 15, 20, 30, 40, 50)  # words; longer sources are in a last range
-MIN_DRAWN = 10  # sentences of a range in a chart: the score of fewer is chance
+_UPPER_BOUNDS = (5, 10, 15, 20, 30, 40, 50)  # in words; longer sources are in the last range
+MIN_DRAWN = 10  # sentences needed to draw a range: the score of fewer is too noisy
 _NAMES = ("01-05", "06-10", "11-15", "16-20", "21-30", "31-40", "41-50", "51+")  # in alphabetical order
 
 
 def length_ranges(sources: Sequence[str]) -> dict[str, list[int]]:
-    """The indices of the sources by range of lengths, short ones first, without empty ranges.
+    """Returns the indices of the sources in each range of lengths, short ones first, without empty ranges.
 
     Lengths are in words separated by spaces. The ranges are fixed, so that runs can be compared.
     """
@@ -26,14 +26,14 @@ def length_ranges(sources: Sequence[str]) -> dict[str, list[int]]:
 def score_by_length(
     sources: Sequence[str], metric: Metric, table: Table, ratio: LengthRatio, words: Table
 ) -> list[LengthRange]:
-    """Scores with intervals, and length ratios, by range.
+    """Returns scores with intervals, and length ratios, by range.
 
     Args:
         sources: the sentences.
-        metric: scores them.
-        table: its statistics of them.
-        ratio: of lengths.
-        words: its statistics of them.
+        metric: the metric.
+        table: its statistics of the sentences.
+        ratio: the metric of length ratios.
+        words: its statistics of the sentences.
     """
     return [
         LengthRange(name, len(own), interval(metric, resample(metric, table[own])), ratio.score(words[own].sum(axis=0)))

@@ -1,6 +1,6 @@
-"""Inference with PyTorch: the search's backend, translation by a model in training on all processes, scores and loss.
+"""Inference with PyTorch: the search backend, translation during training on all processes, scores and loss.
 
-Of the backend, a StepFunction, only the k best candidates per row leave the device.
+In the backend, a StepFunction, only the k best candidates per row leave the device.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ from softsearch.text.features import padded_features
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.text.vocabulary import BOS, PAD
 
-BATCH_TOKENS = 2048  # the most source tokens, padding included, that are searched or scored at once
+BATCH_TOKENS = 2048  # largest number of source tokens, padding included, to search or score at once
 
 
 class TorchState(NamedTuple):
@@ -40,20 +40,20 @@ class TorchState(NamedTuple):
 
 
 class Words(NamedTuple):
-    """The output layer of a batch with a shortlist, reduced to the words of the batch."""
+    """The output layer for a batch with a shortlist, reduced to the words of the batch."""
 
     tokens: Tensor  # [words] ids
     mask: Tensor  # [sentences, words] bool, True = the sentence may use the word
-    output: dict[str, Tensor]  # weight [words, dim] and bias [words], by their names in the decoder
+    output: dict[str, Tensor]  # weight [words, dim] and bias [words], by name in the decoder
 
 
 class TorchStepFunction(StepFunction):
     """Search over a :class:`Seq2Seq`, which must be in evaluation mode.
 
-    With a shortlist, probabilities are normalised over the words that it allows in each translation.
+    With a shortlist, probabilities are normalised over the words allowed in each translation.
 
     Raises:
-        ConfigError: a shortlist, and an output layer that cannot compute some of its words alone.
+        ConfigError: there is a shortlist, but the output layer cannot compute only some of its words.
     """
 
     def __init__(self, model: Seq2Seq, shortlist: Shortlist | None = None) -> None:
@@ -79,7 +79,7 @@ class TorchStepFunction(StepFunction):
             output = self.model.decoder.step(read, state.decoder)
             logits = output.logits.float()
         else:
-            # The output layer has only these words' rows, so no decoder computes other logits.
+            # The output layer has only the rows of these words, so decoders compute no other logits.
             step = _Step(self.model.decoder)
             output = functional_call(step, words.output, (read, state.decoder), tie_weights=False)
             beams = len(tokens) // len(words.mask)
@@ -90,12 +90,12 @@ class TorchStepFunction(StepFunction):
             alignments = over_tokens(output.alignments.float(), state.src_mask, per_position).cpu().numpy()
         after = state._replace(decoder=output.state)
         size = logits.shape[-1]
-        if k == self.vocab_size:  # sorting all would take several times as long as the rest
+        if k == self.vocab_size:  # sorting everything would take several times as long as the rest
             log_probs = logits.log_softmax(-1).cpu().numpy()
             if words is not None:
                 log_probs = spread(log_probs, words.tokens.cpu().numpy(), k)
             return whole_vocabulary(log_probs, alignments), after
-        if k == 1:  # greedy search, in half the time of a whole softmax
+        if k == 1:  # greedy search: half the time of a full softmax
             largest, indices = logits.max(-1, keepdim=True)  # [rows, 1]
             best = -(logits - largest).exp_().sum(-1, keepdim=True).log()
         else:
@@ -105,9 +105,9 @@ class TorchStepFunction(StepFunction):
 
     @torch.inference_mode()
     def all_heads(self, src: Sequence[int], written: Sequence[int]) -> NDArray[np.float32] | None:
-        """The attention of each head of a Transformer that writes these tokens; None of other models.
+        """Returns the attention of each head of a Transformer that generates these tokens; None for other models.
 
-        ``[layers, heads, len(written), len(src) + 1]``
+        Shape: ``[layers, heads, len(written), len(src) + 1]``.
         """
         if not isinstance(self.model.decoder, MultiHeadDecoder):
             return None
@@ -136,12 +136,12 @@ class TorchStepFunction(StepFunction):
 
 
 def torch_model(step_fn: StepFunction) -> Seq2Seq:
-    """The model behind the step function of a checkpoint."""
+    """Returns the model behind the step function of a checkpoint."""
     return cast(TorchStepFunction, step_fn).model
 
 
 class _Step(nn.Module):
-    """A module whose call is the decoder's step, for ``functional_call``."""
+    """A module that calls the decoder's step, for ``functional_call``."""
 
     def __init__(self, decoder: Decoder) -> None:
         super().__init__()
@@ -172,9 +172,9 @@ def translate_sources(
     *,
     joined: bool = True,
 ) -> list[str]:
-    """Translates sources, shared out among the processes; returns all translations in order, on every process.
+    """Translates sources, distributed over the processes; returns all translations in order, on every process.
 
-    ``joined`` is that of :meth:`SentencePieceTokenizer.decode`.
+    ``joined`` is passed to :meth:`SentencePieceTokenizer.decode`.
     """
     distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
     rank, world_size = (torch.distributed.get_rank(), torch.distributed.get_world_size()) if distributed else (0, 1)
@@ -192,7 +192,7 @@ def translate_sources(
 
 
 def mean_nll(scores: Sequence[PairScore]) -> float:
-    """Mean -log p of a reference token, EOS included, in nats; infinite if one has the probability 0."""
+    """Returns the mean -log p of a reference token, EOS included, in nats; infinite if one has the probability 0."""
     return -sum(score.log_prob for score in scores) / sum(len(score.token_log_probs) for score in scores)
 
 
@@ -208,12 +208,12 @@ def evaluating(model: Seq2Seq) -> Iterator[None]:
 
 
 class SentenceScore:
-    """A metric of one sentence, such as BLEU, which ``sacrebleu.sentence_bleu`` smooths; 0 to 100 become 0 to 1."""
+    """A metric of single sentences, such as BLEU, smoothed like ``sacrebleu.sentence_bleu``; 0 to 100 become 0 to 1."""
 
     def __init__(self, metric: Metric, tokenizer: SentencePieceTokenizer) -> None:
         self.metric, self.tokenizer = metric, tokenizer
 
     def __call__(self, translation: Sequence[int], reference: Sequence[int]) -> float:
-        """The score of token ids without EOS."""
+        """Scores token ids without EOS."""
         hypothesis, expected = map(self.tokenizer.decode, (translation, reference))
         return self.metric.sentence_score(self.metric.table([hypothesis], [expected])[0]) / 100

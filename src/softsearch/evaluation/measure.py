@@ -1,4 +1,4 @@
-"""Measurement of systems on a test set: translations and all metrics of them."""
+"""Measurement of systems on a test set: translations and all their metrics."""
 
 import math
 import time
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from softsearch.runtime.glossary import Control
     from softsearch.runtime.term_encoder import Required
 
-EarlierSystem = tuple[SystemReport, dict[str, Resamples]]  # of another report, with its resampled scores
-ProgressBar = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]  # takes a name and a total
+EarlierSystem = tuple[SystemReport, dict[str, Resamples]]  # a system from another report, with its resampled scores
+ProgressBar = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]  # (name, total)
 
 
 class Translations(NamedTuple):
@@ -37,12 +37,12 @@ class Translations(NamedTuple):
 
     hypotheses: list[Hypothesis]
     texts: list[str]
-    seconds: float  # of the search
+    seconds: float  # time of the search
     lacking: int = 0  # translations that lack a term of the glossary
 
 
 class SystemScores(NamedTuple):
-    """The part of a report that depends on the translations alone."""
+    """The part of a system's report that depends only on the translations."""
 
     values: dict[str, Any]  # fields of a SystemReport
     resampled: dict[str, Resamples]  # by metric, for paired tests
@@ -52,7 +52,7 @@ class SystemResult(NamedTuple):
     """One system on the test set."""
 
     report: SystemReport
-    hypotheses: list[Hypothesis]  # the best one of each sentence
+    hypotheses: list[Hypothesis]  # the best hypothesis of each sentence
     warnings: list[str]
     resampled: dict[str, Resamples]
 
@@ -62,9 +62,9 @@ class Evaluator:
     """Measures systems on one test set.
 
     Attributes:
-        metrics: made for this text; the first one also scores ranges of lengths, sentences without UNK and searches.
-        dictionary: replaces unknown words; None leaves them as they are.
-        control: what translations must contain, in the form that the models read and write; no text to copy.
+        metrics: metrics for this text; the first also scores ranges of lengths, sentences without UNK and searches.
+        dictionary: replaces unknown words; None keeps them.
+        control: what translations must contain, in the form that the models read and write; without text to copy.
     """
 
     text: HeldOutText
@@ -75,11 +75,11 @@ class Evaluator:
 
     @property
     def sentence_metric(self) -> str:
-        """The first metric that says something about a single sentence, or else the first one."""
+        """The first metric that is meaningful for a single sentence, or else the first metric."""
         return next((name for name, metric in self.metrics.items() if metric.for_sentences), next(iter(self.metrics)))
 
     def facts(self) -> dict[str, MetricFacts]:
-        """What the report shows of its metrics, that of sentences without UNK included."""
+        """Facts about the report's metrics, including that of sentences without UNK."""
         described = facts(self.metrics)
         name, first = next(iter(described.items()))
         return described | {f"{name}_no_unk": replace(first, title=f"{first.title}, no UNK")}
@@ -162,7 +162,7 @@ class Evaluator:
         return Translations(hypotheses, texts, seconds, lacking)
 
     def trace(self, system: System, strategy: SearchStrategy, sentences: Sequence[int]) -> list[dict[str, object]]:
-        """What the search for some of the sentences does, with their ``line`` numbers, see `trace_parts`."""
+        """Traces the search for some of the sentences, with their ``line`` numbers (:func:`trace_parts`)."""
         if not sentences:
             return []
         src, sources = self.text.encode(system.tokenizers)[0], self.text.sources_for(system.tokenizers[0])
@@ -172,7 +172,7 @@ class Evaluator:
         return [{"line": index + 1} | trace for index, trace in zip(sentences, found, strict=True)]
 
     def _required(self, system: System, sources: Sequence[str]) -> "list[Required]":
-        """What the translation of each source must contain; empty if that is nothing."""
+        """Returns what the translation of each source must contain; empty if there are no requirements."""
         if self.control is None:
             return []
         from softsearch.runtime.term_encoder import TermEncoder
@@ -183,12 +183,12 @@ class Evaluator:
     def _translate_without_unk(
         self, system: System, strategy: SearchStrategy, hypotheses: Sequence[Hypothesis]
     ) -> tuple[list[str], list[str], list[str]] | None:
-        """Translations, references and sources of the sentences without unknown words; None if these are all or none.
+        """Translates the sentences without unknown words again; returns None if these are all or none.
 
-        Bahdanau et al. 2015 (arXiv:1409.0473, table 1, note) did not let their models write UNK when they scored these
-        sentences, so all of them are translated again with UNK banned: a beam with UNK has less room for other words
-        even if its best hypothesis has none. Subwords and characters are never UNK in training, so a model over them
-        that wrote none is not asked again.
+        Bahdanau et al. 2015 (arXiv:1409.0473, table 1, note) did not let their models generate UNK when they scored
+        these sentences, so all of them are translated again with UNK banned: UNK takes up room in the beam even if the
+        best hypothesis has none. Subwords and characters are never UNK in training, so a model over them whose
+        translations have no UNK is not run again. Returns translations, references and sources.
         """
         src, tgt = self.text.encode(system.tokenizers)
         indices = [i for i, pair in enumerate(zip(src, tgt, strict=True)) if not any(UNK in ids for ids in pair)]
@@ -202,27 +202,27 @@ class Evaluator:
         return [tgt_tokenizer.decode(hypotheses[index].tokens) for index in indices], *text.lines[::-1]
 
     def _nll(self, system: System) -> tuple[float | None, str]:
-        """The mean -log p of a reference token, in nats, and ""; or None and the reason.
+        """Returns the mean -log p of a reference token, in nats, and ""; or None and the reason.
 
-        With a shortlist it is nearly always infinite: words that are not on it have the probability 0.
+        With a shortlist it is nearly always infinite: words not on it have the probability 0.
         """
         step_fn = system.step_fn
         src, tgt = self.text.encode(system.tokenizers)
         if isinstance(step_fn, Ensemble) and not step_fn.is_distribution:
-            return None, "the scores that its models add up are not probabilities"
+            return None, "the sums of its models' scores are not probabilities"
         scores = score_pairs(step_fn, src, tgt, batch_tokens=BATCH_TOKENS)
         if impossible := sum(math.isinf(score.log_prob) for score in scores):
             of = f"of {impossible:,} of {len(scores):,} references"
-            return None, f"it is infinite, because a word {of} has the probability 0, as one that a shortlist lacks"
+            return (None, f"it is infinite, because a word {of} has the probability 0, as words not on a shortlist do")
         return mean_nll(scores), ""
 
 
 def read_earlier(against: Path, evaluator: Evaluator, names: Collection[str]) -> list[EarlierSystem]:
-    """The systems of the report in the folder ``against``, without their pictures, and their scores for paired tests.
+    """Reads the systems of the report in the folder ``against``, without figures, and their scores for paired tests.
 
     Their translations are scored again, so that all scores of a metric have one signature.
 
-    A system whose name is among ``names``, those of the new report, is prefixed with its folder's name.
+    A system whose name is among ``names``, those in the new report, gets the name of its folder as a prefix.
 
     Raises:
         ConfigError: the report cannot be read, or is about another test set.
@@ -231,8 +231,8 @@ def read_earlier(against: Path, evaluator: Evaluator, names: Collection[str]) ->
     same_curve = [*report.metrics][:1] == [*facts][:1]
     if report.sources != text.sources or report.references != text.references:
         raise ConfigError(
-            f"against={against} is about {report.test_set} ({len(report.sources):,} sentences), this test set is "
-            f"{text.name} ({len(text.sources):,}) and differs; name a report on the same text"
+            f"against={against} is about {report.test_set} ({len(report.sources):,} sentences), but this test set is "
+            f"{text.name} ({len(text.sources):,}) and differs; set against to a report on the same text"
         )
     taken, systems = set(names), []
     for system in report.systems:
@@ -241,7 +241,7 @@ def read_earlier(against: Path, evaluator: Evaluator, names: Collection[str]) ->
             name = f"{against.resolve().name}: {name}"
         taken.add(name)
         scored = evaluator.score(system.hypotheses)
-        kept = {key: score for key, score in system.scores.items() if key in facts}  # of translations without UNK
+        kept = {key: score for key, score in system.scores.items() if key in facts}  # also those without UNK
         values = scored.values | {"scores": kept | scored.values["scores"]}
         curve = system.search_curve if same_curve else []
         systems.append(

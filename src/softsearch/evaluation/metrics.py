@@ -1,7 +1,7 @@
-"""Metrics: how good translations are, as sums of statistics of sentences; sacreBLEU's, our own, and anybody's.
+"""Metrics of translations, computed from sums of statistics of sentences: sacreBLEU's, our own, and users'.
 
-A metric is a class in the config group ``metric``. What a score is computed from is added up over sentences, so that
-corpus scores, scores of single sentences, bootstrap intervals and paired tests all follow from two methods.
+A metric is a class in the config group ``metric``. Statistics are summed over sentences, so that corpus scores, scores
+of single sentences, bootstrap intervals and paired tests all follow from two methods.
 """
 
 import re
@@ -27,7 +27,7 @@ from softsearch.ranges import AtLeastOne, Count
 from softsearch.text.form_check import folded
 from softsearch.text.vocabulary import LANGUAGE_TAG
 
-# Languages without spaces between words, by ISO 639; sacreBLEU's ja-mecab needs MeCab.
+# Languages without spaces between words (ISO 639); not ja-mecab of sacreBLEU, which needs MeCab.
 TOKENIZE = dict.fromkeys(("zh", "cmn", "yue", "zho"), "zh") | dict.fromkeys(
     ("ja", "jpn", "th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bo", "bod"), "char"
 )
@@ -36,15 +36,16 @@ Table = NDArray[np.float64]
 
 
 class Metric(ABC):
-    """A score of translations, given one reference per sentence; subclass it for a metric of your own.
+    """A score of translations, given one reference per sentence; subclass it for your own metric.
 
     Attributes:
         title: name in tables and figures.
-        higher_is_better: direction, for early stopping, the best checkpoint, order and tests; None: neither is, so that
+        higher_is_better: the direction for early stopping, the best checkpoint, ranking and tests; None: neither, so
             the metric is only shown.
         limits: lowest and highest score.
         percent: whether a score is a share, from 0 to 1, and shown in per cent.
-        for_sentences: whether the score of a single sentence says something; the report's page sorts by the first such.
+        for_sentences: whether scores of single sentences are meaningful; the report's page sorts by the first such
+            metric.
         needs_sources: whether ``statistics`` takes the source sentences as its third argument.
         signature: how the score is computed, in one line; scores with different signatures are not comparable.
     """
@@ -59,33 +60,33 @@ class Metric(ABC):
 
     @abstractmethod
     def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> ArrayLike:
-        """Statistics that are summed over sentences, such as matches and words: ``[sentences, n]``."""
+        """Returns statistics to sum over sentences, such as matches and words: ``[sentences, n]``."""
 
     @abstractmethod
     def score(self, sums: NDArray[np.float64]) -> float:
-        """The score of the sentences whose statistics add up to ``sums``, ``[n]``."""
+        """Returns the score of sentences with the summed statistics ``sums`` ``[n]``."""
 
     def sentence_score(self, statistics: NDArray[np.float64]) -> float:
-        """The score of one sentence, given its row of statistics."""
+        """Returns the score of one sentence from its row of statistics."""
         return self.score(statistics)
 
     def for_text(self, text_form: TextForm, tgt_lang: str) -> "Metric | None":
-        """This metric for a form of text and a language, such as with another tokenizer; None if it does not apply."""
+        """Returns this metric for a form of text and a language, such as with another tokenizer; None if unsuitable."""
         return self
 
     def can_score(self, references: Sequence[str]) -> bool:
-        """Whether translations of these references can have different scores."""
+        """Tells whether translations of these references can have different scores."""
         return True
 
     def corpus_score(self, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] = ()) -> float:
-        """The score of all sentences together."""
+        """Returns the score of all sentences together."""
         return self.score(self.table(hypotheses, references, sources).sum(axis=0))
 
     def table(self, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] = ()) -> Table:
-        """The statistics, checked; sources lose the tag of the language to translate into.
+        """Returns the checked statistics; the tag of the target language is removed from sources.
 
         Raises:
-            ConfigError: a class of somebody's own returns something else than a row of finite numbers per sentence.
+            ConfigError: a user's class does not return a row of finite numbers per sentence.
         """
         if len(hypotheses) != len(references):
             raise ValueError(f"{len(hypotheses)} hypotheses and {len(references)} references, expected equal numbers")
@@ -100,36 +101,36 @@ class Metric(ABC):
 
 
 class _SacreBLEU(Metric):
-    """A metric of sacreBLEU's."""
+    """A metric of sacreBLEU."""
 
     limits = (0.0, 100.0)
 
     def __init__(self, title: str, own: SacreBLEUMetric) -> None:
-        own.num_refs = 1  # what a signature needs before anything is scored
+        own.num_refs = 1  # a signature needs it before anything is scored
         self.title, self.own, self.signature = title, own, str(own.get_signature())
 
     def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> ArrayLike:
-        """Counts of matches, and of what could match."""
+        """Returns counts of matches and of possible matches."""
         return sentence_scores.statistics(self.own, hypotheses, references)
 
     def score(self, sums: NDArray[np.float64]) -> float:
-        """The score."""
+        """Returns the score."""
         return sentence_scores.score(self.own, sums)
 
 
 class BLEU(_SacreBLEU):
-    """BLEU (Papineni et al. 2002, P02-1040), 0 to 100; of a single sentence with smoothing and no empty orders.
+    """BLEU (Papineni et al. 2002, P02-1040), 0 to 100; for a single sentence with smoothing, and without empty orders.
 
     Args:
-        tokenize: sacreBLEU's name of a tokenizer; None chooses by the text: ``none`` for ``lc_tok``, else by language.
+        tokenize: sacreBLEU's name of a tokenizer; None: ``none`` for ``lc_tok`` text, otherwise by language.
             ``flores200`` is spBLEU (Goyal et al. 2022, arXiv:2106.03193; NLLB Team 2022, arXiv:2207.04672).
-        lowercase: older papers score lower-cased text; left out for text that is lower-cased anyway.
+        lowercase: score lower-cased text, as older papers do; not computed for text that is lower-cased anyway.
 
     Raises:
-        ConfigError: there is no such tokenizer, or it is not installed, or cannot be downloaded.
+        ConfigError: there is no such tokenizer, it is not installed, or it cannot be downloaded.
     """
 
-    for_sentences = False  # chrF says more
+    for_sentences = False  # chrF is more informative
 
     def __init__(self, *, tokenize: str | None = None, lowercase: bool = False) -> None:
         names = sacrebleu.metrics.BLEU.TOKENIZERS
@@ -145,7 +146,7 @@ class BLEU(_SacreBLEU):
         super().__init__(title, corpus)
 
     def for_text(self, text_form: TextForm, tgt_lang: str) -> Metric | None:
-        """BLEU with the tokenizer of the text."""
+        """Returns BLEU with the tokenizer for the text."""
         if self.lowercase and text_form == "lc_tok":
             return None
         bound = BLEU(tokenize=self.tokenize or _tokenizer(text_form, tgt_lang), lowercase=self.lowercase)
@@ -153,16 +154,16 @@ class BLEU(_SacreBLEU):
         return bound
 
     def can_score(self, references: Sequence[str]) -> bool:
-        """Whether a reference has four words: without one the product of precisions is 0, even of equal text."""
+        """Tells whether any reference has four words: otherwise the product of precisions is 0, even for equal text."""
         return bool(self.table(references, references)[:, -1].any())
 
     def sentence_score(self, statistics: NDArray[np.float64]) -> float:
-        """Smoothed BLEU, as ``sacrebleu.sentence_bleu`` computes it."""
+        """Returns smoothed BLEU, like ``sacrebleu.sentence_bleu``."""
         return sentence_scores.score(self.sentence, statistics)
 
 
 def needs_download(node: Mapping[str, Any]) -> bool:
-    """Whether the metric of a config node has a tokenizer whose model sacreBLEU would download."""
+    """Tells whether a metric's config names a tokenizer whose model sacreBLEU would download."""
     model = SPM_MODELS.get(str(node.get("tokenize")))
     return model is not None and not _model_path(model).is_file()
 
@@ -172,14 +173,14 @@ def _model_path(model: Mapping[str, Any]) -> Path:
 
 
 def _own_bleu(**options: Any) -> sacrebleu.metrics.BLEU:
-    """BLEU of sacreBLEU's, which imports or downloads what a tokenizer needs when it is named."""
+    """Returns sacreBLEU's BLEU, which imports or downloads what the tokenizer needs."""
     try:
         return sacrebleu.metrics.BLEU(force=True, **options)
     except Exception as error:
         name, why = options["tokenize"], " ".join(str(error).split())
         lacks = f"needs MeCab and a dictionary; pip install 'sacrebleu[{name.partition('-')[0]}]'"
         if model := SPM_MODELS.get(name):
-            lacks = f"needs {_model_path(model)} ({why}); download {model['url']} and name it so"
+            lacks = f"needs {_model_path(model)} ({why}); download {model['url']} to that path"
         raise ConfigError(f"sacreBLEU's tokenizer {name} {lacks}") from error
 
 
@@ -198,33 +199,33 @@ class TER(_SacreBLEU):
     limits = (0.0, inf)
 
     def __init__(self, *, case_sensitive: bool = False, by_character: bool = False) -> None:
-        # tercom splits into characters only where it also normalises
+        # tercom splits into characters only if it also normalises
         own = sacrebleu.metrics.TER(by_character, asian_support=by_character, case_sensitive=case_sensitive)
         self.case_sensitive, self.by_character = case_sensitive, by_character
         super().__init__("TER", own)
 
     def for_text(self, text_form: TextForm, tgt_lang: str) -> Metric:
-        """TER by word or character."""
+        """Returns TER by word or character."""
         split = self.by_character or (text_form == "plain" and primary(tgt_lang) in TOKENIZE)
         return TER(case_sensitive=self.case_sensitive, by_character=split)
 
 
 class ExactMatch(Metric):
-    """The share of translations that are equal to their references, except for white space and Unicode's forms."""
+    """The share of translations equal to their references, except for white space and Unicode normalisation."""
 
     title, percent, limits = "exact match", True, (0.0, 1.0)
 
     def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> ArrayLike:
-        """Whether each is equal, and 1."""
+        """Returns 1 for each equal translation, and the count 1."""
         return [(folded(h) == folded(r), 1) for h, r in zip(hypotheses, references, strict=True)]
 
     def score(self, sums: NDArray[np.float64]) -> float:
-        """The share."""
+        """Returns the share."""
         return float(sums[0] / sums[1])
 
 
 class LengthRatio(Metric):
-    """Words of the translations per word of the references, as BLEU counts them; 1 is best, so it decides nothing."""
+    """Words of the translations per word of the references, as BLEU counts them; 1 is ideal, so it cannot rank."""
 
     title, higher_is_better, percent, limits, for_sentences = "length ratio", None, True, (0.0, inf), False
 
@@ -233,44 +234,44 @@ class LengthRatio(Metric):
         self.signature = "|".join(self.bleu.signature.split("|")[3::2])  # tokenizer and version
 
     def for_text(self, text_form: TextForm, tgt_lang: str) -> "LengthRatio":
-        """The ratio of the words of the text's tokenizer."""
+        """Returns the ratio of words by the tokenizer for the text."""
         return LengthRatio(tokenize=self.bleu.tokenize or _tokenizer(text_form, tgt_lang))
 
     def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> ArrayLike:
-        """Words of both sides."""
+        """Returns the numbers of words of both sides."""
         return self.bleu.table(hypotheses, references)[:, :2]
 
     def score(self, sums: NDArray[np.float64]) -> float:
-        """The ratio; 0 without references."""
+        """Returns the ratio; 0 without references."""
         return float(sums[0] / sums[1]) if sums[1] else 0.0
 
 
 class Scores(NamedTuple):
     """Corpus scores of one system on one test set."""
 
-    values: dict[str, float]  # by the metrics' names in the config
-    signatures: dict[str, str]  # of those that have one
+    values: dict[str, float]  # by metric name in the config
+    signatures: dict[str, str]  # of metrics that have one
     facts: Mapping[str, MetricFacts]
 
     def prefixed(self, prefix: str) -> "Scores":
-        """The scores with ``prefix/`` before their names."""
+        """Returns the scores with ``prefix/`` before their names."""
         values = {f"{prefix}/{name}": value for name, value in self.values.items()}
         signatures = {f"{prefix}/{name}": text for name, text in self.signatures.items()}
         return self._replace(values=values, signatures=signatures)
 
 
 def _tokenizer(text_form: TextForm, tgt_lang: str) -> str:
-    """BLEU's tokenizer of a text."""
+    """Returns BLEU's tokenizer for a text."""
     return "none" if text_form == "lc_tok" else TOKENIZE.get(primary(tgt_lang), "13a")
 
 
 def primary(lang: str) -> str:
-    """The language of a code with a region or a script: ``zh`` of ``zh-Hans``."""
+    """Returns the language of a code with a region or a script: ``zh`` for ``zh-Hans``."""
     return re.split("[-_]", lang)[0]
 
 
 def for_text(metrics: Mapping[str, Metric], text_form: TextForm, tgt_lang: str) -> dict[str, Metric]:
-    """The metrics that apply to a form of text and a target language, made for it.
+    """Returns the metrics that apply to a form of text and a target language, adapted to it.
 
     Raises:
         ConfigError: none applies.
@@ -283,7 +284,7 @@ def for_text(metrics: Mapping[str, Metric], text_form: TextForm, tgt_lang: str) 
 
 
 def facts(metrics: Mapping[str, Metric]) -> dict[str, MetricFacts]:
-    """What tables and pages need to know of metrics."""
+    """Returns what tables and pages need to know about metrics."""
     return {
         name: MetricFacts(
             metric.title or name.replace("_", " "),
@@ -296,7 +297,7 @@ def facts(metrics: Mapping[str, Metric]) -> dict[str, MetricFacts]:
 
 
 def bleu_for(text_form: TextForm, tgt_lang: str) -> Metric:
-    """BLEU as in published scores of such text."""
+    """Returns BLEU as in published scores for such text."""
     bleu = BLEU().for_text(text_form, tgt_lang)
     assert bleu is not None
     return bleu
@@ -305,7 +306,7 @@ def bleu_for(text_form: TextForm, tgt_lang: str) -> Metric:
 def corpus_scores(
     metrics: Mapping[str, Metric], hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] = ()
 ) -> Scores:
-    """Scores detokenised translations, with one reference per sentence, by metrics made for their text."""
+    """Scores detokenised translations, with one reference per sentence, by metrics for their text."""
     values = {name: metric.corpus_score(hypotheses, references, sources) for name, metric in metrics.items()}
     signatures = {name: metric.signature for name, metric in metrics.items() if metric.signature}
     return Scores(values, signatures, facts(metrics))
@@ -314,9 +315,9 @@ def corpus_scores(
 def with_languages(
     scores: Scores, hypotheses: Sequence[str], text: HeldOutText, loss: float | None, metrics: Mapping[str, Metric]
 ) -> Scores:
-    """``scores`` of a whole test set with those of each language, as ``de/bleu``, and the loss.
+    """Adds scores of each language, such as ``de/bleu``, to the ``scores`` of a test set, and the loss.
 
-    Tags at the start of the sources name the languages; fewer than two have no scores of their own.
+    Tags at the start of sources name the languages; if there is only one, nothing is added for it.
     """
     by_language: dict[str, list[int]] = {}
     for index, source in enumerate(text.sources):
@@ -332,7 +333,7 @@ def with_languages(
 
 
 def report_metrics(report: SystemReport, text: HeldOutText, metrics: Mapping[str, Metric]) -> Scores:
-    """The metrics of ``metrics.json`` as an evaluation has measured them."""
+    """Returns the measurements of an evaluation as metrics for ``metrics.json``."""
     bound = for_text(metrics, text.text_form, text.tgt_lang)
     values = {name: report.scores[name].value for name in bound}
     signatures = {name: metric.signature for name, metric in bound.items() if metric.signature}

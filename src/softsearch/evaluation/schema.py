@@ -1,4 +1,4 @@
-"""Folder of a report, and its contents as plain values: ``report.json``, which the page draws."""
+"""The folder of a report, and the plain values in ``report.json``, from which the page is drawn."""
 
 import json
 import math
@@ -22,12 +22,12 @@ class Score:
     value: float
     low: float
     high: float
-    signature: str = ""  # sacreBLEU's, if it has one
+    signature: str = ""  # from sacreBLEU, if it has one
 
 
 @dataclass(frozen=True)
 class MetricFacts:
-    """What tables and figures show of a metric."""
+    """Facts about a metric for tables and figures."""
 
     title: str
     higher_is_better: bool | None = True  # None: neither
@@ -35,15 +35,15 @@ class MetricFacts:
     limits: list[float | None] = field(default_factory=lambda: [None, None])  # lowest and highest
 
     def show(self, value: float, digits: int = 2, sign: str = "") -> str:
-        """A score as text; a difference has the ``sign`` +."""
+        """Formats a score; a difference has the ``sign`` +."""
         return f"{100 * value:{sign}.{digits}f} %" if self.percent else f"{value:{sign}.{digits}f}"
 
 
 @dataclass(frozen=True)
 class LengthRange:
-    """The scores of a range of source lengths."""
+    """Scores for a range of source lengths."""
 
-    name: str  # number of words, such as "06-10"
+    name: str  # numbers of words, such as "06-10"
     sentences: int
     score: Score  # by the report's first metric
     length_ratio: float  # words of the translations / words of the references
@@ -55,13 +55,13 @@ class SearchPoint:
 
     name: str  # greedy, beam 5, exact, ...
     quality: float  # by the report's first metric
-    mean_log_prob: float  # of a sentence's best hypothesis, nats
+    mean_log_prob: float  # of the best hypotheses, in nats
     mean_score: float  # after the length penalty
     seconds: float
     empty: float  # share of translations without a word
     search_errors: float | None  # share of sentences for which another search found a better hypothesis
     length_ratio: float | None = None  # words of the translations / words of the references; older reports have none
-    p_value: float | None = None  # of the difference in quality from the report's own search, by paired bootstrap
+    p_value: float | None = None  # of the difference in quality from the report's search, by paired bootstrap
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ class Heatmap:
     src: list[str]  # words or pieces
     tgt: list[str]
     weights: list[list[float]]  # [tgt][src], each row a distribution over the source
-    heads: dict[str, list[str]] = field(default_factory=dict)  # whole per cents by layer and head; the usual one first
-    picture: str | None = None  # PNG in base64, if the source is a picture; its patches are the source, row by row
+    heads: dict[str, list[str]] = field(default_factory=dict)  # whole per cents by head; the default first
+    picture: str | None = None  # PNG in base64, if the source is a picture; its patches are the source, in rows
 
 
 @dataclass(frozen=True)
@@ -81,16 +81,16 @@ class SystemReport:
     """One system on the test set."""
 
     name: str
-    origin: str  # path of the checkpoint or bundle; of an ensemble all of them
+    origin: str  # path of the checkpoint or bundle; for an ensemble all of them
     backend: str  # torch, onnx or mixed
-    architecture: str  # model config's name, as rnnsearch; of an ensemble several
-    search: str  # as in "beam 5, length penalty 1.0"
+    architecture: str  # name of the model config, such as rnnsearch; for an ensemble several
+    search: str  # for example "beam 5, length penalty 1.0"
     parameters: int
     size_bytes: int
     sentences_per_second: float
-    tokens_per_second: float  # of the translations, EOS counted
+    tokens_per_second: float  # of translations, EOS included
     scores: dict[str, Score]  # by metric
-    nll: float | None  # mean -log p of a reference token, nats; None where it is infinite or no probability
+    nll: float | None  # mean -log p of a reference token, in nats; None if it is infinite or not a probability
     length_ratio: float
     by_length: list[LengthRange]
     hypotheses: list[str]
@@ -98,8 +98,8 @@ class SystemReport:
     search_curve: list[SearchPoint] = field(default_factory=list)
     aer: float | None = None  # alignment error rate, 0 to 1
     heatmaps: list[Heatmap] = field(default_factory=list)
-    traces: list[dict[str, object]] = field(default_factory=list)  # of searches by line, see softsearch.search.trace
-    no_unk_sentences: int | None = None  # without unknown words in source and reference; those of scores of no UNK
+    traces: list[dict[str, object]] = field(default_factory=list)  # search traces by line, see softsearch.search.trace
+    no_unk_sentences: int | None = None  # sentences without unknown words on either side
 
 
 @dataclass(frozen=True)
@@ -126,15 +126,15 @@ class Report:
     sources: list[str]
     references: list[str]
     systems: list[SystemReport]
-    metrics: dict[str, MetricFacts]  # of the systems' scores; the first one ranks systems, lengths and searches
+    metrics: dict[str, MetricFacts]  # of the systems' scores; the first is used to rank systems, lengths and searches
     sentence_metric: str
     comparisons: list[Comparison] = field(default_factory=list)
-    overlap: dict[str, int] = field(default_factory=dict)  # test sentences that are in the training data, by kind
+    overlap: dict[str, int] = field(default_factory=dict)  # test sentences in the training data, by kind
     warnings: list[str] = field(default_factory=list)
 
 
 def three_digits(value: float) -> str:
-    """A speed, time or loss as text with three significant digits."""
+    """Formats a speed, time or loss with three significant digits."""
     rounded = float(f"{value:.3g}")
     if rounded == 0 or not math.isfinite(rounded):
         return f"{rounded:g}"
@@ -143,7 +143,7 @@ def three_digits(value: float) -> str:
 
 @contextmanager
 def all_or_nothing(folder: Path) -> Iterator[Path]:
-    """:func:`softsearch.files.new_contents` for the folder of a report.
+    """Context in which the folder of a report is replaced as a whole (:func:`softsearch.files.new_contents`).
 
     Raises:
         ConfigError: the disk is full or the folder is not writable; nothing was changed.
@@ -153,12 +153,13 @@ def all_or_nothing(folder: Path) -> Iterator[Path]:
             yield new
     except OSError as error:
         raise ConfigError(
-            f"cannot write the report to {folder} ({error.strerror}); make room there, or set hydra.run.dir=FOLDER"
+            f"cannot write the report to {folder} ({error.strerror}); free some space there, or set "
+            "hydra.run.dir=FOLDER"
         ) from error
 
 
 def file_name(system: str) -> str:
-    """A system's name as part of a file name."""
+    """Returns a system's name as part of a file name."""
     return re.sub(r"[^\w.+-]+", "-", system).strip("-.") or "system"
 
 
@@ -180,10 +181,10 @@ def read_report(path: Path) -> Report:
     try:
         report: Report = parse(read_json(path), Report)
         if not report.systems or {len(s.hypotheses) for s in report.systems} != {len(report.references)}:
-            raise ValueError("its systems have not as many translations as there are references")
+            raise ValueError("its systems do not have one translation per reference")
     except (OSError, ValueError, ArithmeticError, RecursionError) as error:
         raise ConfigError(
-            f"{path} cannot be read ({type(error).__name__}: {error}); name the folder of a report of "
-            "softsearch evaluate, or write it again"
+            f"{path} cannot be read ({type(error).__name__}: {error}); name the folder of a report written by "
+            "softsearch evaluate, or evaluate again"
         ) from error
     return report

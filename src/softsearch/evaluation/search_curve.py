@@ -12,7 +12,7 @@ from softsearch.runtime.system import System
 from softsearch.search.interface import Hypothesis, SearchStrategy
 from softsearch.search.options import SearchOptions
 
-_TOLERANCE = 1e-4  # nats; the same translation in another batch differs by less
+_TOLERANCE = 1e-4  # nats; differences of the same translation between batches are smaller
 
 
 def search_curve(
@@ -22,9 +22,9 @@ def search_curve(
     options: SearchOptions,
     own: Resamples | None = None,
 ) -> tuple[list[SearchPoint], list[str]]:
-    """A point for each search, by its name in the report, and a warning where exact search has given up.
+    """Returns a point for each search, by name, and warnings where exact search gave up.
 
-    ``options`` have the length penalty of the scores; ``own`` is the quality of the report's own search.
+    ``options`` has the length penalty of the scores; ``own`` is the quality of the report's search.
     """
     points, warnings = [], []
     metric = next(iter(evaluator.metrics.values()))
@@ -51,16 +51,16 @@ def search_curve(
         )
         if unproven := sum(hypothesis.optimal is False for hypothesis in hypotheses):
             share = f"{unproven:,} of {len(hypotheses):,} sentences"
-            warnings.append(f"{system.name}: {name} search did not come to an end for {share}; there may be better")
+            warnings.append(f"{system.name}: {name} search did not finish for {share}; there may be better ones")
     return points, warnings
 
 
 def search_errors(searches: Sequence[Sequence[Hypothesis]]) -> list[float] | list[None]:
-    """The share of search errors of each search, given its best hypothesis of each sentence; None for one search alone.
+    """Returns the share of search errors of each search, from its best hypotheses; None if there is only one search.
 
-    A translation is a search error if another of the searches found one that the model gives a higher log probability
-    (Stahlberg & Byrne 2019, arXiv:1908.10090, section 3; with exact search among them these are all errors, else the
-    known ones). What was cut at the length limit, and so has no probability, is an error if any other is whole.
+    A translation is a search error if another of the searches found one with a higher log probability (Stahlberg &
+    Byrne 2019, arXiv:1908.10090, section 3); only with exact search among them are all errors found. A translation cut
+    off at the length limit has no probability, and is an error if any other one is complete.
     """
     if len(searches) < 2:
         return [None] * len(searches)

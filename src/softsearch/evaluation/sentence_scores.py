@@ -1,4 +1,4 @@
-"""Uses of sacreBLEU's private names: chrF of all pairs of translations, and the sums behind scores."""
+"""Everything that uses private names of sacreBLEU: chrF of all pairs of translations, and sums of statistics."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,18 +12,18 @@ from softsearch.text.tokenizer import SentencePieceTokenizer
 
 
 class PairwiseCHRF:
-    """``metric.sentence_score`` of every pair of a candidate and a reference, 0 to 100.
+    """Computes ``metric.sentence_score`` of every pair of a candidate and a reference, 0 to 100.
 
     sacreBLEU extracts each text's n-grams once and computes the scores; only the matches are counted here, for all
-    pairs together. This calls protected methods of sacreBLEU's: the public ones extract the n-grams of both texts again
-    for every pair, which took five times as long.
+    pairs together. The public methods of sacreBLEU extract the n-grams of both texts again for every pair, which took
+    five times as long.
     """
 
     def __init__(self, metric: CHRF, tokenizer: SentencePieceTokenizer) -> None:
         self.metric, self.tokenizer = metric, tokenizer
 
     def __call__(self, candidates: Sequence[Sequence[int]], references: Sequence[Sequence[int]]) -> NDArray[np.float64]:
-        """Scores of ``[candidates, references]``."""
+        """Returns scores ``[candidates, references]``."""
         ours, theirs = self._ngrams(candidates), self._ngrams(references)
         sides = [[[ngrams[order] for ngrams in side] for side in (ours, theirs)] for order in range(self.metric.order)]
         statistics = np.stack([_statistics(*order) for order in sides], axis=2)
@@ -32,25 +32,25 @@ class PairwiseCHRF:
         return np.array(scores).reshape(len(candidates), len(references))
 
     def _ngrams(self, sentences: Sequence[Sequence[int]]) -> list[list[Counter[str]]]:
-        """The n-grams of each sentence, by their order."""
+        """Returns the n-grams of each sentence by order."""
         texts = [self.metric._preprocess_segment(self.tokenizer.decode(ids)) for ids in sentences]
         ngrams: list[list[Counter[str]]] = self.metric._extract_reference_info(texts)["ref_ngrams"]
         return ngrams
 
 
 def _statistics(ours: Sequence[Counter[str]], theirs: Sequence[Counter[str]]) -> NDArray[np.int64]:
-    """n-grams of each candidate, of each reference, and those they share: ``[candidates, references, 3]``."""
+    """Returns counts ``[candidates, references, 3]``: n-grams of the candidate, of the reference, and common ones."""
     columns = {ngram: column for column, ngram in enumerate(dict.fromkeys(n for counter in theirs for n in counter))}
     there = _counts(theirs, columns)
     matches = [np.minimum(row, there).sum(axis=1) for row in _counts(ours, columns)]
     sizes = [np.array([counter.total() for counter in counters]) for counters in (ours, theirs)]
-    # As in sacreBLEU, n-grams do not count against a reference that is too short to have any.
+    # As in sacreBLEU, n-grams do not count if the reference is too short to have any.
     own = np.where(sizes[1] > 0, sizes[0][:, None], 0)
     return np.stack([own, np.broadcast_to(sizes[1], own.shape), np.stack(matches)], axis=2)
 
 
 def _counts(counters: Sequence[Counter[str]], columns: dict[str, int]) -> NDArray[np.int32]:
-    """The counts of the n-grams that have a column, ``[counters, columns]``."""
+    """Returns the counts of n-grams that have a column, ``[counters, columns]``."""
     table = np.zeros((len(counters), len(columns)), dtype=np.int32)
     for row, counter in zip(table, counters, strict=True):
         known = [(columns[ngram], count) for ngram, count in counter.items() if ngram in columns]
@@ -61,11 +61,11 @@ def _counts(counters: Sequence[Counter[str]], columns: dict[str, int]) -> NDArra
 
 
 def statistics(metric: Metric, hypotheses: Sequence[str], references: Sequence[str]) -> list[list[float]]:
-    """The counts that ``metric`` adds up, of each sentence."""
+    """Returns the statistics of each sentence that ``metric`` sums."""
     rows: list[list[float]] = metric._extract_corpus_statistics(hypotheses, [references])
     return rows
 
 
 def score(metric: Metric, sums: NDArray[np.float64]) -> float:
-    """The score of sentences whose counts add up to ``sums``."""
+    """Returns the score of sentences with the summed statistics ``sums``."""
     return float(metric._compute_score_from_stats(sums.tolist()).score)

@@ -1,4 +1,4 @@
-"""Test set: sources and references, as text and as token ids."""
+"""Test sets: sources and references, as text and as token ids."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,15 +13,15 @@ from softsearch.text.languages import languages_of
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.text.vocabulary import LANGUAGE_TAG, UNK, language_tag
 
-Ids = list[Sequence[int]]  # line by line, without BOS and EOS
+Ids = list[Sequence[int]]  # per line, without BOS and EOS
 
 
 @dataclass(frozen=True)
 class HeldOutText:
-    """Sources and their references, line by line as in the files; ``features`` are those of sources that have them.
+    """Sources and their references, line by line as in the files; ``features`` if sources are feature vectors.
 
-    Of split text (:attr:`~softsearch.text.tokenizer.SentencePieceTokenizer.joiner`) the references are joined, as
-    translations are; ``split_references`` are as in the file.
+    References of split text (:attr:`~softsearch.text.tokenizer.SentencePieceTokenizer.joiner`) are joined, like
+    translations; ``split_references`` are as in the file.
     """
 
     name: str
@@ -31,21 +31,21 @@ class HeldOutText:
     src_lang: str
     tgt_lang: str
     features: Features | None = None
-    draw: Callable[[Features], Picture | None] = lambda _features: None  # the picture that features are of
+    draw: Callable[[Features], Picture | None] = lambda _features: None  # the picture that features describe
     split_references: list[str] | None = None
     _encoded: dict[tuple[str, ...], tuple[Ids, Ids]] = field(init=False, default_factory=dict)
 
     @property
     def lines(self) -> tuple[list[str], list[str]]:
-        """Sources and references."""
+        """Returns sources and references."""
         return self.sources, self.references
 
     def picture(self, index: int) -> Picture | None:
-        """The picture that a source is, if it is one."""
+        """Returns a source's picture, if it is one."""
         return None if self.features is None else self.draw(self.features[index])
 
     def encode(self, tokenizers: Tokenizers) -> tuple[Ids, Ids]:
-        """Token ids of both sides, computed once per pair of tokenizers."""
+        """Returns token ids of both sides, computed once per pair of tokenizers."""
         key = tuple(tokenizer.fingerprint for tokenizer in tokenizers)
         if key not in self._encoded:
             split = self.split_references if tokenizers[1].joiner else None
@@ -57,11 +57,11 @@ class HeldOutText:
         return self._encoded[key]
 
     def sources_for(self, tokenizer: SentencePieceTokenizer) -> list[str]:
-        """The sources as a model with this tokenizer reads them.
+        """Returns the sources in the form that a model with this tokenizer reads.
 
-        Models of several languages have tags (:class:`softsearch.data.corpora.multilingual.Multilingual`): a line
-        without one begins with that of the target language, if it is in the vocabulary. A tag that is not is left out,
-        so that a model of one language pair reads the same text. Lines with several sources stay as they are.
+        Multilingual models use tags (:class:`softsearch.data.corpora.multilingual.Multilingual`): a line without a tag
+        gets that of the target language, if it is in the vocabulary. A tag that is not in it is removed, so that a
+        model of one language pair reads the same text. Lines with several sources are not changed.
         """
         if tokenizer.reads_several_sources:
             return self.sources
@@ -77,7 +77,7 @@ class HeldOutText:
         ]
 
     def joined(self, tokenizer: SentencePieceTokenizer) -> "HeldOutText":
-        """The text with references as this tokenizer writes translations."""
+        """Returns the text with references in the form in which this tokenizer writes translations."""
         if not tokenizer.joiner:
             return self
         return replace(
@@ -90,7 +90,7 @@ class HeldOutText:
         return {language_tag(self.tgt_lang), *filter(LANGUAGE_TAG.fullmatch, firsts)}
 
     def select(self, indices: Sequence[int]) -> "HeldOutText":
-        """Some of the sentences, with their cached token ids."""
+        """Returns some of the sentences, with their cached token ids."""
         sources, references = ([side[index] for index in indices] for side in self.lines)
         features = None if self.features is None else self.features[list(indices)]
         split = None if self.split_references is None else [self.split_references[index] for index in indices]

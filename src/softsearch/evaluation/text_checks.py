@@ -1,4 +1,4 @@
-"""Checks of the text of test and validation sets: what makes scores mislead, in warnings."""
+"""Warnings about test and validation sets for which scores would be misleading."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,52 +9,52 @@ from softsearch.evaluation.metrics import TOKENIZE, Metric, primary
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.text.form_check import SAMPLE, form_problems, reference_problems
 
-if TYPE_CHECKING:  # training has no systems
+if TYPE_CHECKING:  # only for type checking, because training does not use systems
     from softsearch.runtime.system import System
 
-Languages = tuple[str, str]  # of source and target; "" where it is not given
+Languages = tuple[str, str]  # of source and target; "" if not given
 
 _UNSPACED = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")  # their scripts
 
 
 def unsegmented(references: Sequence[str], *, text_form: TextForm, tgt_lang: str) -> str | None:
-    """The problem of text without spaces whose language is not one of those: BLEU takes a sentence for a word."""
+    """Describes the problem of text without spaces in another language: BLEU would count a sentence as one word."""
     text, words = "".join(references), sum(len(line.split()) for line in references)
     is_known = text_form == "lc_tok" or primary(tgt_lang) in TOKENIZE
     if is_known or len(text) < 5 * words or 2 * len(_UNSPACED.findall(text)) <= len(text):
         return None
-    return f"the target language is {tgt_lang!r} and its text has no spaces, so that BLEU takes a sentence for a word"
+    return f"the target language is {tgt_lang!r}, but its text has no spaces, so BLEU counts a sentence as one word"
 
 
 def without_scores(metrics: Mapping[str, Metric], references: Sequence[str]) -> list[str]:
-    """Warnings of metrics that are the same for any translations of these references."""
+    """Returns warnings of metrics that are the same for any translations of these references."""
     unable = [metric.title for metric in metrics.values() if not metric.can_score(references)]
-    return [f"no reference has four words, so that {unable[0]} is 0 for any translation"] if unable else []
+    return [f"no reference has four words, so {unable[0]} is 0 for any translation"] if unable else []
 
 
 def language_problems(what: str, languages: Languages, others: Mapping[str, Languages]) -> list[str]:
-    """Warnings of ``others``, by name, whose languages differ from those of ``what``, such as a text and its models.
+    """Returns warnings of ``others``, by name, whose languages differ from those of ``what``: models and their text.
 
-    Codes of three letters, regions and scripts are the same language (``deu``, ``de-AT``); of several (``de+fr``), one
-    is enough. A language that is not given is not compared.
+    Codes with three letters, regions or scripts are the same language (``deu``, ``de-AT``); if there are several
+    (``de+fr``), one common language is enough. A language that is not given is not compared.
     """
     found = []
     for name, own in others.items():
         if all(map(_same, languages, own)):
             continue
         is_swapped = all((*languages, *own)) and all(map(_same, languages, own[::-1]))
-        advice = "are the files swapped?" if is_swapped else "their scores mean nothing together"
+        advice = "are the files swapped?" if is_swapped else "scores would be meaningless"
         found.append(f"{what} is {'-'.join(languages)}, but {name} is {'-'.join(own)}; {advice}")
     return found
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two languages, or lists of them, have one in common, or one is not given."""
+    """Tells whether two languages, or lists of them, have one in common, or one is not given."""
     return not (one and other) or bool(_codes(one) & _codes(other))
 
 
 def _codes(languages: str) -> set[str]:
-    from babel.core import get_global  # which takes a tenth of a second
+    from babel.core import get_global  # takes a tenth of a second
 
     aliases = get_global("language_aliases")
     primaries = (primary(code).lower() for code in languages.split("+"))
@@ -62,11 +62,12 @@ def _codes(languages: str) -> set[str]:
 
 
 def text_problems(text: HeldOutText, systems: Sequence["System"], metrics: Mapping[str, Metric]) -> list[str]:
-    """Warnings of a test set that is not what the systems and the metrics, made for it, are for."""
+    """Returns warnings of a test set that does not suit the systems or the metrics."""
     models = {f"the model {system.name}": (system.src_lang, system.tgt_lang) for system in systems}
     problems = language_problems(f"the test set {text.name}", (text.src_lang, text.tgt_lang), models)
     problems += [
-        f"{system.name} was trained on {system.text_form} text, the test set is {text.text_form}; use text of its form"
+        f"{system.name} was trained on {system.text_form} text, but the test set is {text.text_form}; use text in the "
+        "same form"
         for system in systems
         if system.text_form != text.text_form
     ]
@@ -78,7 +79,9 @@ def text_problems(text: HeldOutText, systems: Sequence["System"], metrics: Mappi
     problems += reference_problems(text.name, text.references, tokenizer)
     problems += without_scores(metrics, text.references)
     if problem := unsegmented(text.references, text_form=text.text_form, tgt_lang=text.tgt_lang):
-        problems.append(f"{problem}; name the files by language, as in test='[x.en,x.ja]'")
+        problems.append(f"{problem}; name the files by language, for example test='[x.en,x.ja]'")
     if text.text_form == "lc_tok" and 2 * sum(line != line.lower() for line in text.sources) > len(text.sources):
-        problems.append(f"{text.name} has capitals, but the model's text is lower-cased and tokenised; use such text")
+        problems.append(
+            f"{text.name} has capital letters, but the model reads lower-cased, tokenised text; use such text"
+        )
     return problems

@@ -18,37 +18,37 @@ from softsearch.text.vocabulary import LANGUAGE_TAG
 WARNING_SHARES = {
     "near twin of the source": 0.05,
     "near twin of the reference": 0.05,
-}  # shares that deserve a warning; else 1 %
-NEAR_TWIN = 0.8  # Dice coefficient of single words and pairs of neighbours; about one word in ten differs
-# Chinese and Japanese are compared by characters. In Thai, Lao and Khmer, equal sentences are found, near twins rarely.
+}  # shares above which a warning is given; otherwise 1 %
+NEAR_TWIN = 0.8  # Dice coefficient of words and word bigrams; about one word in ten differs
+# Chinese and Japanese are compared by characters. In Thai, Lao and Khmer, few near-duplicates are found.
 _HAN_KANA = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORDS = re.compile(rf"[{_HAN_KANA}]|[^\W{_HAN_KANA}]+")
-_Key = tuple[str, ...]  # words of a sentence
+_Key = tuple[str, ...]  # the words of a sentence
 
 
 def find_overlap(
     sources: Mapping[str, ParallelSource | None], substitute: ParallelSource | None, test: HeldOutText, cache_dir: Path
 ) -> tuple[dict[str, int], list[str]]:
-    """Looks for the test sentences in the training data of systems, given by name; a bundle has None.
+    """Looks for the test sentences in the training data of systems, given by name (None for a bundle).
 
-    ``substitute`` is data of the same kind, read if a system's own files are gone.
+    ``substitute`` is data of the same kind, read if the files of a system are missing.
 
     Returns:
-        Counts by kind, empty if nothing could be read, and warnings of much overlap and of data that was not checked.
+        Counts by kind, empty if nothing could be read, and warnings of large overlap and of unchecked data.
     """
     overlap, warnings, read = Overlap(test.sources, test.references), [], []
     for first, source in sources.items():
         names = [name for name, other in sources.items() if other == source]
-        if first != names[0]:  # the same data is read once
+        if first != names[0]:  # equal data is read once
             continue
-        not_checked = f"{', '.join(names)}: not checked for test sentences in the training data"
+        not_checked = f"{', '.join(names)}: the training data was not searched for test sentences"
         if source is None:
-            warnings.append(f"{not_checked}, which a bundle lacks")
+            warnings.append(f"{not_checked}, because a bundle does not contain it")
             continue
         try:
             _add_training_text(overlap, source, substitute, cache_dir)
             read.append(source)
-        except SoftsearchError as error:  # or a library is missing
+        except SoftsearchError as error:  # also if a library is missing
             warnings.append(f"{not_checked}: {error}")
     counts = overlap.counts() if read else {}
     total = len(test.sources)
@@ -74,10 +74,10 @@ def _add_training_text(
 
 
 class Overlap:
-    """Compares a stream of training text with a test set; memory grows with the test set alone.
+    """Compares a stream of training text with a test set; memory grows only with the test set.
 
-    Case, punctuation, spaces, Unicode forms and tags of languages are ignored. Two texts are near twins if the Dice
-    coefficient of their sets of words and of pairs of neighbouring words is at least ``NEAR``.
+    Case, punctuation, spaces, Unicode normalisation and language tags are ignored. Two texts are near twins if the Dice
+    coefficient of their sets of words and bigrams is at least ``NEAR_TWIN``.
     """
 
     def __init__(self, sources: Sequence[str], references: Sequence[str]) -> None:
@@ -93,7 +93,7 @@ class Overlap:
                 self._pairs.update(same[0] & same[1])
 
     def counts(self) -> dict[str, int]:
-        """The number of test sentences found, by kind; near twins of those without an equal."""
+        """Returns the number of test sentences found, by kind; near twins only of sentences not found otherwise."""
         src, tgt = self._sides
         return {
             "source and reference": len(self._pairs),
@@ -104,7 +104,7 @@ class Overlap:
         }
 
     def summary(self) -> str:
-        """The test sentences found, whichever side they were found by."""
+        """Describes the test sentences found on either side."""
         src, tgt = self._sides
         same = src.same | tgt.same
         near = len((src.near | tgt.near) - same)
@@ -124,13 +124,13 @@ class _Side:
         self.near: set[int] = set()
         self._equal: dict[_Key, set[int]] = {}
         for index, line in enumerate(lines):
-            for text in {line, *split_sources(line)}:  # models may be trained on one of several sources
+            for text in {line, *split_sources(line)}:  # models may be trained on any one of several sources
                 if key := _words(text):
                     self._equal.setdefault(key, set()).add(index)
         self._features = {key: _features(key) for key in self._equal}
         self._open = set(self._equal)  # keys without a twin so far
-        # Keys by their rarest features: enough of them that no near twin lacks all. With n features, i of them shared
-        # and m in the other set, 2i >= t(n + m) and m >= i make i >= tn / (2 - t).
+        # Keys by their rarest features, enough of them that every near twin has one. With n features, i of them shared
+        # and m in the other set, 2i >= t(n + m) and m >= i imply i >= tn / (2 - t).
         frequency = Counter(feature for features in self._features.values() for feature in features)
         self._rare: dict[str, list[_Key]] = {}
         for key, features in self._features.items():
@@ -155,7 +155,7 @@ class _Side:
 
 def _words(line: str) -> _Key:
     words = tuple(_WORDS.findall(unicodedata.normalize("NFKC", LANGUAGE_TAG.sub("", line)).casefold()))
-    return words or tuple(line.split())  # only punctuation
+    return words or tuple(line.split())  # words is empty if there is only punctuation
 
 
 def _features(words: _Key) -> frozenset[str]:

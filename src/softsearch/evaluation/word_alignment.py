@@ -1,4 +1,4 @@
-"""Word alignments by attention: matrices over words or pieces, links, Pharaoh's format, and counts for dictionaries."""
+"""Word alignments from attention: matrices over words or pieces, links, Pharaoh format, and dictionary counts."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -26,12 +26,12 @@ class Sentence(NamedTuple):
     """One side of a pair to align."""
 
     ids: Sequence[int]
-    text: str | None = None  # has the words behind unknown tokens; None for a model's translation
-    truncated: bool = False  # by a length limit, before EOS
+    text: str | None = None  # has the words of unknown tokens; None for a model's translation
+    truncated: bool = False  # cut off at a length limit, before EOS
 
     @property
     def written(self) -> Sequence[int]:
-        """The ids with EOS, unless truncated."""
+        """Returns the ids with EOS, unless truncated."""
         return self.ids if self.truncated else with_eos(self.ids)
 
 
@@ -56,9 +56,9 @@ def align(
     *,
     units: Units,
 ) -> list[Alignment] | None:
-    """The attention of a model that is made to write ``targets``; None if it has no attention.
+    """Returns the attention of a model forced to generate ``targets``; None if it has no attention.
 
-    Pieces are merged into ``words``: weights are added over the pieces of a source word and averaged over those of a
+    Pieces are merged into ``words``: weights are summed over the pieces of a source word and averaged over those of a
     target word.
     """
     src_ids, tgt_ids = ([sentence.ids for sentence in side] for side in (sources, targets))
@@ -72,7 +72,7 @@ def align(
 def align_by_head(
     step_fn: TorchStepFunction, tokenizers: Tokenizers, source: Sentence, target: Sentence, *, units: Units
 ) -> dict[str, NDArray[np.float32]]:
-    """The weights of each head of a Transformer, and their mean, by name, as :func:`align` has them; else none."""
+    """Returns the weights of each head of a Transformer and their mean, by name, like :func:`align`; else nothing."""
     heads = step_fn.all_heads(source.ids, target.written)
     if heads is None:
         return {}
@@ -82,7 +82,7 @@ def align_by_head(
 
 
 def links(alignment: Alignment) -> list[Link]:
-    """Links target units to the source unit with most attention (Luong et al. 2015, section 5.5), without ``</s>``."""
+    """Links target units to the source unit with most attention (Luong et al. 2015, section 5.5), except ``</s>``."""
     columns, rows = (len(side) - (side[-1:] == [_END]) for side in (alignment.src, alignment.tgt))
     if not columns:
         return []
@@ -90,7 +90,7 @@ def links(alignment: Alignment) -> list[Link]:
 
 
 def pharaoh(pairs: Iterable[Link]) -> str:
-    """A line in Pharaoh's format: ``0-0 1-2``, source before target, from 0, in the order of the source."""
+    """Returns a line in Pharaoh format: ``0-0 1-2``, source before target, from 0, in the order of the source."""
     return " ".join(f"{src}-{tgt}" for src, tgt in sorted(pairs))
 
 
@@ -100,20 +100,20 @@ def attention_counts(
     pairs: Sequence[tuple[str, str]],
     on_done: Callable[[int], object] = lambda _pairs: None,
 ) -> Counter[tuple[str, str]]:
-    """Counts (source word, target word) where the source word has most attention while the target word is written.
+    """Counts (source word, target word) if the source word has the most attention when the target word is generated.
 
-    Words are those of the text, even if the vocabulary lacks them. Words with white space other than U+0020, which a
-    dictionary cannot hold, are left out. ``on_done`` is called with the number of pairs of each chunk.
+    Words are those of the text, even if they are not in the vocabulary. Words with white space other than U+0020, which
+    a dictionary cannot hold, are skipped. ``on_done`` is called with the number of pairs of each chunk.
 
     Raises:
-        ConfigError: the model has no attention, or a tokenizer is not of words.
+        ConfigError: the model has no attention, or a tokenizer has no word vocabulary.
     """
     if not all(tokenizer.has_words for tokenizer in tokenizers):
         raise ConfigError("the model's vocabulary has smaller units than words; train with tokenizer=word")
     if not step_fn.has_attention:
-        raise ConfigError("the model has no attention that could be counted; train one with attention")
+        raise ConfigError("the model has no attention to count; train a model with attention")
     counts: Counter[tuple[str, str]] = Counter()
-    by_length = sorted(pairs, key=lambda pair: -len(pair[1]))  # batches of like length
+    by_length = sorted(pairs, key=lambda pair: -len(pair[1]))  # so that batches have similar lengths
     for begin in range(0, len(by_length), _CHUNK):
         chunk = by_length[begin : begin + _CHUNK]
         src, tgt = (encode_sentences(t, side) for t, side in zip(tokenizers, zip(*chunk, strict=True), strict=True))
@@ -129,7 +129,7 @@ def attention_counts(
 def _of_units(
     tokenizers: Tokenizers, source: Sentence, target: Sentence, matrix: NDArray[np.float32], units: Units
 ) -> Alignment:
-    """The attention of pieces as that of units."""
+    """Merges the attention of pieces into that of units."""
     src_tokenizer, tgt_tokenizer = tokenizers
     order = np.ix_(tgt_tokenizer.text_order(target.written), src_tokenizer.text_order(source.written))
     src, src_starts = _units(src_tokenizer, source, units)
@@ -138,7 +138,7 @@ def _of_units(
 
 
 def _units(tokenizer: SentencePieceTokenizer, sentence: Sentence, units: Units) -> tuple[list[str], list[int]]:
-    """The units in the order of the text, and the indices of their first pieces."""
+    """Returns the units in the order of the text, and the indices of their first pieces."""
     pieces = tokenizer.pieces(sentence.written)
     if units == "pieces":
         return pieces, list(range(len(pieces)))

@@ -40,7 +40,7 @@ def test_sentences_are_counted_together() -> None:
 
 
 def test_nothing_to_compare_is_an_error() -> None:
-    with pytest.raises(CorpusError, match="have a link"):
+    with pytest.raises(CorpusError, match="have any links"):
         alignment_error_rate([[]], [Gold(set(), set())])
 
 
@@ -64,10 +64,10 @@ def test_naacl_with_null_links_confidences_and_a_sentence_without_links(tmp_path
         ("0-0\n0-0 1;1\n", ":2 has '1;1'"),
         ("0-0\n0-3\n", ":2 has the link '0-3', but the source has 2 words and the target 3"),
         ("1-1\n2-3\n", "gold_first=1 says that words are numbered from 1"),
-        ("0-0\n", "has 1 lines, the test set has 2"),
+        ("0-0\n", "has 1 lines, but the test set has 2"),
         ("1 1 1 S\n1 2\n", ":2 is '1 2'"),
         ("1 1 1 X\n", "begins with '1 1 1 X'"),
-        ("1 1 1 S\n3 1 1 S\n", ":2 is of sentence 3, expected 1 to 2"),
+        ("1 1 1 S\n3 1 1 S\n", ":2 is about sentence 3, expected 1 to 2"),
         ("1 1 1 S\n2 3 1 S\n", ":2 has the link '2 3 1 S'"),
         ("the cat\n", "begins with 'the cat'"),
         ("\n\n", "begins with ''"),

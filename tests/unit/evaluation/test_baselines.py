@@ -62,5 +62,5 @@ def test_names_that_are_taken_get_the_folder_before_them(report: Report, tmp_pat
 @pytest.mark.parametrize("side", ["sources", "references"])
 def test_another_text_is_refused(report: Report, tmp_path: Path, side: str) -> None:
     text = replace(text_of(report), **{side: [*getattr(report, side)[:-1], "else"]})
-    with pytest.raises(ConfigError, match=r"beam is about test <2016> \(45 sentences\), .* and differs; name a report"):
+    with pytest.raises(ConfigError, match=r"beam is about test <2016> \(45 sentences\), .* and differs; set against"):
         read_earlier(tmp_path / "beam", Evaluator(text=text, metrics={"bleu": BLEU()}), [])

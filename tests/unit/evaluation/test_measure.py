@@ -216,7 +216,7 @@ def test_scores_that_are_no_probabilities_have_no_loss() -> None:
         missing = average == "unnormalised_log_probs"
         assert (nll is None) == missing
         assert [warning.partition(": ")[2] for warning in warnings] == [
-            "the scores that its models add up are not probabilities"
+            "the sums of its models' scores are not probabilities"
         ] * missing
 
 
@@ -240,7 +240,7 @@ def test_exact_search_that_gives_up_is_no_proof() -> None:
     one, plain = system(), text("lc_tok")
     search = ExactSearch(beam=3, max_length_offset=4, max_nodes=1)
     _, warnings = search_curve(evaluator(plain), one, {"exact": search}, BEAM)
-    assert warnings[0].startswith("one: exact search did not come to an end for ")
+    assert warnings[0].startswith("one: exact search did not finish for ")
     assert " of 5 sentences" in warnings[0]
 
 

@@ -60,7 +60,7 @@ def test_languages_without_spaces_are_split(lang: str, form: TextForm, tokenizer
 @pytest.mark.parametrize(
     ("line", "lang", "form", "problem"),
     [
-        ("我有一只猫。", "", "plain", "the target language is '' and its text has no spaces"),
+        ("我有一只猫。", "", "plain", "the target language is '', but its text has no spaces"),
         ("แมวนั่งอยู่บนเสื่อ", "xx", "plain", "the target language is 'xx' and"),
         ("我有一只猫。", "zh_TW", "plain", None),
         ("我有一只猫。", "", "lc_tok", None),
@@ -89,7 +89,7 @@ def test_text_without_spaces_in_an_unknown_language(line: str, lang: str, form: 
 )
 def test_references_without_four_words_have_no_bleu(references: list[str], lang: str, is_told: bool) -> None:
     metrics = for_text({"bleu": BLEU(), "chrf": ChrF(), "exact_match": ExactMatch()}, "plain", lang)
-    told = ["no reference has four words, so that BLEU is 0 for any translation"]
+    told = ["no reference has four words, so BLEU is 0 for any translation"]
     assert without_scores(metrics, references) == told * is_told
     assert (metrics["bleu"].corpus_score(references, references) == 0) == is_told
 
@@ -175,7 +175,9 @@ def test_what_has_no_direction_decides_nothing() -> None:
         return OmegaConf.create(nodes)
 
     assert list(build_metrics(group("bleu", "length"))) == ["bleu", "length"]
-    with pytest.raises(ConfigError, match=r"metric\.length cannot be the first, .* write metric='\[bleu,length\]'"):
+    with pytest.raises(
+        ConfigError, match=r"metric\.length cannot be the first metric, .* write metric='\[bleu,length\]'"
+    ):
         build_metrics(group("length", "bleu"))
     config = OmegaConf.create({"metric": group("bleu", "length")})
     assert mode_of("val/bleu", _root_=config) == "max"

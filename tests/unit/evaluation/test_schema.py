@@ -29,7 +29,7 @@ def test_a_file_that_is_not_a_report_is_refused(tmp_path: Path, text: str | None
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda system: system["hypotheses"].pop(), "not as many translations"),
+        (lambda system: system["hypotheses"].pop(), "do not have one translation per reference"),
         (
             lambda system: system["scores"]["bleu"].update(more=1),
             "systems[1].scores.bleu.more is unknown; expected one of value, low, high, signature",

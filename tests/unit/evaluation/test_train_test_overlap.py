@@ -127,7 +127,7 @@ def test_data_that_needs_a_library_which_is_missing_is_not_read(
     source = HuggingFace(hub="a/b", revision=40 * "0", src="en", tgt="de")
     counts, [warning] = find_overlap({"m": source}, None, TEXT, tmp_path)
     assert counts == {}
-    assert "m: not checked for test sentences in the training data: data=huggingface needs datasets" in warning
+    assert "m: the training data was not searched for test sentences: data=huggingface needs datasets" in warning
 
 
 def test_no_overlap_is_no_warning(tmp_path: Path) -> None:
