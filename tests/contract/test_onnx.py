@@ -279,7 +279,7 @@ def test_the_words_of_a_shortlist_have_the_probabilities_of_a_masked_model(expor
 @pytest.mark.parametrize(("precision", "error"), [("fp16", 0.005), ("int8", 0.2)])
 def test_other_precisions_compute_nearly_the_same(precision: LowPrecision, error: float, exported: Exported) -> None:
     if not list(exported.model.parameters()):
-        with pytest.raises(ConfigError, match=f"precision={precision} is for matrices of weights"):
+        with pytest.raises(ConfigError, match=f"precision={precision} needs weight matrices"):
             exported.in_precision(precision)
         return
     lowered = exported.int8 if precision == "int8" else exported.in_precision(precision)

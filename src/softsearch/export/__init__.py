@@ -1,1 +1,1 @@
-"""From a trained model to ONNX graphs that compute the same."""
+"""Exports a trained model as ONNX graphs that compute the same numbers."""

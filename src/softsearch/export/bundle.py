@@ -30,9 +30,9 @@ from softsearch.runtime.system import shortlisted
 from softsearch.search.interface import StepFunction
 from softsearch.text.tokenizer import Tokenizers
 
-_LENGTHS = ((1,), (1,) * 7, (5,), (5, 2, 3, 4, 5, 1, 2), (60,), (60, 2, 3, 4, 5, 6, 7))  # of sentences in tokens
-_FREQUENT = 1000  # words of the shortlist with which the graphs are compared
-Finish = Callable[[Bundle, float], tuple[dict[str, bytes], dict[str, Any]]]  # to files, and the manifest's graphs
+_LENGTHS = ((1,), (1,) * 7, (5,), (5, 2, 3, 4, 5, 1, 2), (60,), (60, 2, 3, 4, 5, 6, 7))  # sentences in tokens, by batch
+_FREQUENT = 1000  # size of the shortlist with which the graphs are compared
+Finish = Callable[[Bundle, float], tuple[dict[str, bytes], dict[str, Any]]]  # -> files, and the manifest's graphs
 
 
 class BundleFormat(ExportFormat):
@@ -42,7 +42,7 @@ class BundleFormat(ExportFormat):
     takes: ClassVar[Collection[str]] = ("precision", "report", "shortlist")
 
     def check(self, search: Strategy, out: Path) -> None:
-        """Refuses a folder that is something else than a bundle."""
+        """Refuses a folder that is not a bundle."""
         check_writable(out)
 
     def write(self, inputs: ExportInputs, out: Path) -> ExportSummary:
@@ -63,12 +63,12 @@ class BundleFormat(ExportFormat):
         return ExportSummary(backend="ONNX", parity=parity, following=self.following(bundle))
 
     def finish(self, bundle: Bundle, tolerance: float) -> tuple[dict[str, bytes], dict[str, Any]]:
-        """The files of the bundle and the manifest's ``graphs``, from what was compared with the model."""
+        """Returns the files of the bundle and the manifest's ``graphs``, from a bundle that equals the model."""
         whole = with_block(bundle, tolerance)
         return whole.files, whole.manifest.graphs
 
     def following(self, bundle: Bundle) -> str:
-        """What to do with what was written."""
+        """Returns the command to use the written bundle with."""
         source = "< in.txt" if bundle.manifest.feature_dim is None else "--features in.npy"
         return f"{shlex.join(['softsearch', 'translate', str(bundle.path)])} {source} > out.txt"
 
@@ -87,24 +87,24 @@ def export_bundle(
     finish: Finish | None = None,
     exact: Callable[[], StepFunction] | None = None,
 ) -> tuple[Bundle, Parity]:
-    """Writes the bundle of a model in evaluation mode, if its graphs compute what the model does.
+    """Writes the bundle of a model in evaluation mode if its graphs compute the same numbers as the model.
 
     Args:
         model: the trained model.
-        reference: the same model as search sees it.
+        reference: the step function of the same model.
         tokenizers: source and target.
         path: the bundle's folder.
         search: the default search of the runtime.
         max_src_tokens: longer sentences are translated in parts.
-        facts: about the training, plain values for the manifest and the model card.
+        facts: plain values about training, for the manifest and the model card.
         shortlist: target ids by frequency, and likely ones for each source id, for ``--shortlist``.
-        lower: turns the float32 bundle into one in another precision, and facts about it.
+        lower: converts the float32 bundle to another precision; also returns facts about that.
         finish: makes the files of the bundle in its precision, given the tolerance of their numbers.
-        exact: makes ``reference`` in float64, which shows how much the model amplifies rounding.
+        exact: makes ``reference`` in float64, which shows how much the model amplifies rounding errors.
 
     Raises:
-        ConfigError: a bundle cannot recommend ``search``, or a single graph cannot do it.
-        BundleError: the graphs differ from the model, or ``path`` holds something else; nothing was written.
+        ConfigError: a bundle cannot recommend ``search``, or a single graph does not support it.
+        BundleError: the graphs differ from the model, or ``path`` has other content; nothing was written.
     """
     src, tgt = tokenizers
     names = ("joint.model", "joint.model") if src.model == tgt.model else ("src.model", "tgt.model")
@@ -131,7 +131,7 @@ def export_bundle(
 
 
 def _compare(bundle: Bundle, reference: StepFunction, exact: Callable[[], StepFunction]) -> Parity:
-    """Compares the graphs of a bundle with the model, with the shortlist too if there is one."""
+    """Compares the graphs of a bundle with the model, also with the shortlist if there is one."""
     manifest, step_fn = bundle.manifest, OnnxStepFunction(bundle)
     sizes = manifest.src_vocab_size, manifest.max_src_tokens, manifest.feature_dim
     parities = [compare_graphs(step_fn, reference, *sizes, exact=exact)]
@@ -151,7 +151,7 @@ def compare_graphs(
     *,
     exact: Callable[[], StepFunction] | None = None,
 ) -> Parity:
-    """Steps two backends side by side, for short and long sentences, alone and in a batch.
+    """Steps two backends in parallel, for short and long sentences, alone and in a batch.
 
     Raises:
         BundleError: they differ by more than rounding can explain.

@@ -1,4 +1,4 @@
-"""Calibration: the ranges of a bundle's activations, seen while it translates."""
+"""Calibration: records the ranges of a bundle's activations while it translates."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,12 +14,12 @@ from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.manifest import DECODER_STEP, ENCODER
 from softsearch.runtime.session import OnnxStepFunction
 
-_VALUES = 128  # of an activation that are kept from each run
-_CUTS = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3)  # shares of the values at each end that may be clipped
+_VALUES = 128  # values of an activation to keep from each run
+_CUTS = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3)  # shares of values to try to clip at each end
 
 
 class Calibration(OnnxStepFunction):
-    """A float32 bundle that also records the activations which its weights are multiplied by; for one thread."""
+    """A float32 bundle that records the activations that its weights are multiplied by; for one thread."""
 
     def __init__(self, bundle: Bundle) -> None:
         super().__init__(bundle)
@@ -27,12 +27,12 @@ class Calibration(OnnxStepFunction):
         self._encoder, self._step = (_Session(bundle.files[file], seen) for file, seen in self._seen.items())
 
     def ranges(self) -> dict[str, dict[str, Range]]:
-        """The range of each activation by file and name, once sentences have been translated."""
+        """Returns the range of each activation by file and name, after sentences have been translated."""
         return {file: {name: values.range() for name, values in seen.items()} for file, seen in self._seen.items()}
 
 
 class _Session:
-    """An ONNX Runtime session that fetches the recorded activations along with its outputs."""
+    """An ONNX Runtime session that also fetches the activations to record."""
 
     def __init__(self, graph: bytes, seen: "dict[str, _Values]") -> None:
         model = onnx.load_from_string(graph)
@@ -45,8 +45,8 @@ class _Session:
         self.session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
 
     def run(self, outputs: list[str], feeds: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:
-        """Runs the graph as an ``InferenceSession`` does."""
-        names = list(dict.fromkeys([*outputs, *self.seen]))  # some are both
+        """Runs the graph like an ``InferenceSession``."""
+        names = list(dict.fromkeys([*outputs, *self.seen]))  # some activations are also outputs
         values = dict(zip(names, self.session.run(names, feeds), strict=True))
         for name, seen in self.seen.items():
             seen.add(values[name])
@@ -54,10 +54,10 @@ class _Session:
 
 
 class _Values:
-    """What is remembered of an activation."""
+    """Recorded values of an activation."""
 
     def __init__(self) -> None:
-        self.low = self.high = 0.0  # 0 has to be one of the levels
+        self.low = self.high = 0.0  # 0 must be one of the levels
         self.axes = 0
         self.sample: list[NDArray[np.float32]] = []
         self.rng = np.random.default_rng(0)
@@ -68,7 +68,7 @@ class _Values:
         self.sample.append(self.rng.choice(values.reshape(-1), _VALUES))
 
     def range(self) -> Range:
-        """The range, clipped or not, in which 8 bits represent the values with the least mean squared error."""
+        """Returns the range, clipped or not, that represents the values in 8 bits with the least mean squared error."""
         sample = np.concatenate(self.sample)
 
         def error(ends: tuple[float, float]) -> float:

@@ -1,4 +1,4 @@
-"""Export formats: what ``softsearch export`` gives to the class that the config group ``format`` names."""
+"""Export formats: the interface of the classes in the config group ``format``."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
@@ -19,49 +19,49 @@ from softsearch.text.tokenizer import Tokenizers
 
 @dataclass(frozen=True, kw_only=True)
 class ExportInputs:
-    """A trained model, and the options of the command that a format may take."""
+    """A trained model, and the options that a format may use."""
 
     model: Seq2Seq  # in evaluation mode
-    reference: StepFunction  # the model as search sees it, which what is written is compared with
-    exact: Callable[[], StepFunction]  # makes it in float64, which shows how much the model amplifies rounding
+    reference: StepFunction  # the model's step function, to compare the export with
+    exact: Callable[[], StepFunction]  # makes it in float64, which shows how much the model amplifies rounding errors
     tokenizers: Tokenizers  # of source and target
-    languages: tuple[str, str]  # of source and target; "" where it is not given
-    text_form: str  # plain or lc_tok: see softsearch.data.corpora.base
-    tags: tuple[str, ...]  # of languages, with which sources begin
-    search: Strategy  # that the runtime uses by default
+    languages: tuple[str, str]  # of source and target; "" if not given
+    text_form: str  # plain or lc_tok (softsearch.data.corpora.base)
+    tags: tuple[str, ...]  # language tags with which sources begin
+    search: Strategy  # the default of the runtime
     max_src_tokens: int  # longer sentences are translated in parts
-    facts: dict[str, Any]  # about the training, plain values for people
-    shortlist: tuple[NDArray[np.integer], NDArray[np.integer]] | None = None  # ids by frequency, and of each source id
-    lower: Callable[[Bundle], tuple[Bundle, dict[str, Any]]] | None = None  # to another precision, with facts about it
+    facts: dict[str, Any]  # plain values about training, for people
+    shortlist: tuple[NDArray[np.integer], NDArray[np.integer]] | None = None  # ids by frequency, and per source id
+    lower: Callable[[Bundle], tuple[Bundle, dict[str, Any]]] | None = None  # to another precision, with facts
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExportSummary:
-    """What was written, for people."""
+    """Description of the export, for people."""
 
-    backend: str  # the program that reads it, as in "ONNX"
-    parity: Parity  # see softsearch.export.parity.compare
-    following: str = ""  # what to do with it: a command, or several lines
+    backend: str  # the program that reads it, such as "ONNX"
+    parity: Parity  # from softsearch.export.parity.compare
+    following: str = ""  # what to do next: a command, or several lines
 
 
 class ExportFormat(ABC):
-    """A file or folder that other programs read: its name, what it writes, and how that is checked."""
+    """A kind of file or folder that other programs read."""
 
     name: ClassVar[str]  # as in format=NAME
-    takes: ClassVar[Collection[str]] = ()  # of the options precision, report and shortlist, those that it has
+    takes: ClassVar[Collection[str]] = ()  # which of the options precision, report and shortlist it supports
 
-    def check(self, search: Strategy, out: Path) -> None:  # noqa: B027 # most have nothing to refuse
-        """Refuses what can be told before the checkpoint is read.
+    def check(self, search: Strategy, out: Path) -> None:  # noqa: B027 # most formats refuse nothing
+        """Refuses unsupported options before the checkpoint is read.
 
         Raises:
-            SoftsearchError: the format cannot do the ``search``, or ``out`` is not a place for it.
+            SoftsearchError: the format does not support the ``search``, or ``out`` is not suitable.
         """
 
     @abstractmethod
     def write(self, inputs: ExportInputs, out: Path) -> ExportSummary:
-        """Writes ``out``, if it computes what the model does: see :func:`softsearch.export.parity.compare`.
+        """Writes ``out`` if it computes the same numbers as the model (:func:`softsearch.export.parity.compare`).
 
         Raises:
-            ConfigError: the format has no such model, or ``out`` is not a place for it.
-            BundleError: what was made differs from the model; nothing was written.
+            ConfigError: the format does not support the model, or ``out`` is not suitable.
+            BundleError: the outputs differ from the model's; nothing was written.
         """

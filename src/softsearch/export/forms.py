@@ -1,4 +1,4 @@
-"""Forms of models that an exported graph computes: the same numbers, with fewer products in a step."""
+"""Exportable forms of models: they compute the same numbers with fewer products per step."""
 
 from typing import cast
 
@@ -15,7 +15,7 @@ from softsearch.models.transformer import TransformerDecoder, TransformerEncoder
 
 
 def make_exportable(model: nn.Module) -> None:
-    """Changes a model, and what it consists of, to these forms; it can no longer be trained."""
+    """Converts a model and its modules to these forms; it can no longer be trained."""
     for part in list(model.modules()):
         if isinstance(part, TransformerEncoder | TransformerDecoder | DecoderOnlyTransformer):
             _fuse_attention(part)
@@ -24,7 +24,7 @@ def make_exportable(model: nn.Module) -> None:
 
 
 def _fuse_attention(stack: nn.Module) -> None:
-    """Replaces the attention of all layers by ONNX's operator, in which nothing is copied."""
+    """Replaces the attention of all layers by ONNX's operator, which copies nothing."""
     fused = {SelfAttention: _FusedSelfAttention, MultiHeadAttention: _FusedAttention}
     for name, layer in list(stack.named_modules()):
         if type(layer) in fused:
@@ -32,11 +32,11 @@ def _fuse_attention(stack: nn.Module) -> None:
 
 
 def _project_annotations(decoder: AttentionalDecoder) -> None:
-    """Replaces W c_i by sum_j alpha_ij (W h_j), with W h_j computed once for each sentence."""
+    """Replaces W c_i by sum_j alpha_ij (W h_j), and computes W h_j once per sentence."""
     names = [name for name in decoder.context_layers() if name is not None]
     layers = [cast(nn.Linear, decoder.get_submodule(name)) for name in names]
     if None in decoder.context_layers() or any(type(layer) not in (nn.Linear, NormedLinear) for layer in layers):
-        return  # the context is read otherwise, too
+        return  # the context has other uses
     weight = torch.cat([layer.weight.data for layer in layers])
     decoder.values = nn.Linear(weight.shape[1], weight.shape[0], bias=False)
     decoder.values.weight.data = weight
@@ -48,7 +48,7 @@ def _project_annotations(decoder: AttentionalDecoder) -> None:
 
 
 class _Columns(nn.Module):
-    """A linear layer whose product is some columns of what it gets."""
+    """Replaces a linear layer: selects some columns of its input."""
 
     def __init__(self, layer: nn.Linear, first: int) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class _Columns(nn.Module):
 
 
 class _FusedSelfAttention(SelfAttention):
-    """A :class:`SelfAttention` with one product for queries, keys and values, and operators that rotate and attend."""
+    """A :class:`SelfAttention` with one product for queries, keys and values, and ONNX's operators for the rest."""
 
     def __init__(self, original: SelfAttention) -> None:
         nn.Module.__init__(self)
@@ -87,7 +87,7 @@ class _FusedSelfAttention(SelfAttention):
         return tuple(self.by_head(t, batch, self.num_heads) for t in self._by_sentence(x, batch, angles))
 
     def _by_sentence(self, x: Tensor, batch: int, angles: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values ``[batch, len, d_model]``, rotated as in training."""
+        """Returns queries, keys and values ``[batch, len, d_model]``, rotated as in training."""
         projected, d_model = self.projection(x).unflatten(0, (batch, -1)), x.shape[-1]
         if angles is None:
             queries, keys, values = projected.chunk(3, dim=-1)
@@ -100,14 +100,14 @@ class _FusedSelfAttention(SelfAttention):
 
 
 class _FusedAttention(MultiHeadAttention):
-    """A :class:`MultiHeadAttention` of :func:`_attention`, with queries, keys and values ``[batch, len, d_model]``."""
+    """A :class:`MultiHeadAttention` by :func:`_attention`, with queries, keys and values ``[batch, len, d_model]``."""
 
     def __init__(self, original: MultiHeadAttention) -> None:
         nn.Module.__init__(self)
         vars(self).update(vars(original))
 
     def by_head(self, x: Tensor, batch: int, heads: int) -> Tensor:
-        """No axis of heads: ``[batch, len, dim]`` or ``[batch * len, dim]`` -> ``[batch, len, dim]``."""
+        """Adds no axis of heads: ``[batch, len, dim]`` or ``[batch * len, dim]`` -> ``[batch, len, dim]``."""
         return x.view(batch, -1, x.shape[-1])
 
     def keys_values(self, memory: Tensor, batch: int) -> tuple[Tensor, ...]:
@@ -121,21 +121,21 @@ class _FusedAttention(MultiHeadAttention):
 def _attention(
     heads: int, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, *past: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """ONNX's operator Attention, in which nothing is copied to put the heads side by side.
+    """Calls ONNX's operator Attention, which does not copy tensors to separate the heads.
 
     Args:
-        heads: their number.
+        heads: number of heads.
         queries: ``[batch, len, d_model]``.
         keys: ``[batch, keys, d_model]``.
         values: the same.
         mask: True = visible or a bias, broadcast to ``[batch, heads, len, keys]``.
-        past: keys and values that come before, ``[batch, heads, past_len, d_model / heads]``.
+        past: earlier keys and values, ``[batch, heads, past_len, d_model / heads]``.
 
     Returns:
-        ``[batch * len, d_model]``, the keys and the values with those of the past, and the weights
+        ``[batch * len, d_model]``, the keys and values including the past ones, and the weights
         ``[batch, heads, len, keys]``.
     """
-    # ONNX Runtime does not repeat a mask for all queries.
+    # ONNX Runtime does not broadcast a mask over queries.
     mask = None if mask is None else mask.expand(-1, -1, queries.shape[1], -1)
     y, keys, values, weights = ops.attention(
         queries, keys, values, mask, *past, q_num_heads=heads, kv_num_heads=heads, qk_matmul_output_mode=3

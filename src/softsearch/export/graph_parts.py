@@ -1,4 +1,4 @@
-"""Parts of an ONNX graph that is put together from others."""
+"""Builds an ONNX graph from parts of others."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
@@ -18,17 +18,17 @@ _SHARED_BYTES = 1024
 class Parts:
     """Renames the values of graphs so that they fit together, and collects their constants.
 
-    Large constants that are equal are stored once, as an embedding matrix that encoder and decoder share. Small ones
-    stay apart: ONNX Runtime cannot make int8 weights unsigned that share a zero point, where a host asks for it
+    Large equal constants are stored once, such as an embedding matrix shared by encoder and decoder. Small ones are
+    not shared: ONNX Runtime cannot make int8 weights with a shared zero point unsigned, which hosts may ask for
     (``session.x64quantprecision``).
     """
 
     def __init__(self) -> None:
         self.constants: list[TensorProto] = []
-        self._names: dict[bytes, str] = {}  # by content
+        self._names: dict[bytes, str] = {}  # content -> name
 
     def constant(self, tensor: TensorProto) -> str:
-        """Stores a constant and returns its name, which may be that of an equal one stored before."""
+        """Stores a constant, unless an equal one is stored; returns its name."""
         content = TensorProto()
         content.CopyFrom(tensor)
         content.ClearField("name")
@@ -41,7 +41,7 @@ class Parts:
     def place(
         self, graph: GraphProto, prefix: str, inputs: Mapping[str, str], outputs: Mapping[str, str] = _NO_NAMES
     ) -> list[NodeProto]:
-        """Returns a graph's operators; every value is named ``prefix/value``, except the inputs and outputs given."""
+        """Returns a graph's operators; values are named ``prefix/value``, except the given inputs and outputs."""
         placed = GraphProto()
         placed.CopyFrom(graph)
         new_names = {
@@ -59,16 +59,16 @@ class Parts:
     def function(
         self, function: Any, inputs: Mapping[str, str], outputs: Mapping[str, str] = _NO_NAMES
     ) -> list[NodeProto]:
-        """Returns the operators of an onnxscript function; the prefix is its name."""
+        """Returns the operators of an onnxscript function, whose name is the prefix."""
         with quiet():
             typed = onnx.shape_inference.infer_shapes(function.to_model_proto())
-            graph = optimizer.optimize(typed).graph  # with types, constants need no conversion
+            graph = optimizer.optimize(typed).graph  # typed constants need no conversion
         return self.place(graph, function.name, inputs, outputs)
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silences what the exporters log about their own work."""
+    """Silences the exporters' logs."""
     disabled = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -83,8 +83,8 @@ def _rename(graph: GraphProto, rename: Callable[[str], str]) -> None:
         value.name = rename(value.name)
     for node in graph.node:
         for names in (node.input, node.output):
-            names[:] = [rename(name) if name else "" for name in names]  # "" is an optional one that is left out
-        node.name = node.output[0]  # names must be unique, and exporters give some twice
+            names[:] = [rename(name) if name else "" for name in names]  # "" is an omitted optional value
+        node.name = node.output[0]  # names must be unique, but exporters use some twice
         for attribute in node.attribute:
             if attribute.type == AttributeProto.GRAPH:
                 _rename(attribute.g, rename)
@@ -92,7 +92,7 @@ def _rename(graph: GraphProto, rename: Callable[[str], str]) -> None:
 
 
 def share_embedding(encoder: onnx.GraphProto, step: onnx.GraphProto) -> None:
-    """Makes the encoder's embeddings an input, if the step holds the same table; the runtime passes it on."""
+    """Makes the encoder's embeddings an input if the step has the same table; the runtime passes it on."""
     tables = {node.input[0] for node in encoder.node if node.op_type == "Gather"}
     pairs = ((own, shared) for own in encoder.initializer if own.name in tables for shared in step.initializer)
     same = next(

@@ -1,4 +1,4 @@
-"""ONNX graphs of the encoder and of the decoder's step, which :mod:`softsearch.runtime.session` runs."""
+"""Exports the encoder and the decoder's step as ONNX graphs for :mod:`softsearch.runtime.session`."""
 
 import copy
 import warnings
@@ -26,8 +26,8 @@ from softsearch.text.vocabulary import BOS, EOS, PAD
 SENTENCES, BEAMS, PREVIOUS_BEAMS, SRC_LEN, POSITIONS, SLOTS = (
     Dim(name, min=1) for name in ("sentences", "beams", "previous_beams", "src_len", "positions", "slots")
 )
-# The best words are in the blocks of 64 with the greatest maxima, which one fast pass finds. The blocks stay in their
-# order, and so equal words in that of their ids.
+# The best words are in the blocks of 64 with the greatest maxima, which one fast pass finds. The order of the blocks is
+# kept, so that words with equal scores are ordered by id.
 _TOP_K = f"""
 top_k (float[sentences, beams, vocab] padded_log_probs, int64[1] k)
     => (float[sentences, beams, k] log_probs, int64[sentences, beams, k] candidates)
@@ -53,8 +53,8 @@ top_k (float[sentences, beams, vocab] padded_log_probs, int64[1] k)
     candidates = Add(k_begin, k_offset)
 }}
 """
-# ONNX Runtime computes every output, fetched or not, so that a step says how many log probabilities it wants by id: all
-# or 0. Without the padding, as the slice is.
+# ONNX Runtime computes every output, fetched or not, so an input of the step sets how many log probabilities to return
+# by id: all or 0. The slice removes the padding.
 _ALL = """
 every (float[sentences, beams, vocab] padded_log_probs, int64[1] all)
     => (float[sentences, beams, all] all_log_probs)
@@ -67,7 +67,7 @@ every (float[sentences, beams, vocab] padded_log_probs, int64[1] all)
 
 
 def export_graphs(model: Seq2Seq, *, shortlist: bool = False) -> dict[str, bytes]:
-    """Returns the graphs' files by name, with ``shortlist`` for one; the model itself stays as it is."""
+    """Returns the graphs' files by name, for shortlists too if ``shortlist``; does not change the model."""
     model = copy.deepcopy(model).eval().float().cpu()
     if shortlist:
         check_shortlist(model.decoder)
@@ -75,11 +75,10 @@ def export_graphs(model: Seq2Seq, *, shortlist: bool = False) -> dict[str, bytes
     make_exportable(model)
     example = _Example(model)
     step = _export_step(_StepGraph(model, missing), example, shortlist=shortlist)
-    for name, module in list(model.named_modules()):  # a step has no loop, but the first state may have one
+    for name, module in list(model.named_modules()):  # a step has no loop, but computing the first state may need one
         if isinstance(module, Recurrence):
             model.set_submodule(name, exportable_loop(module))
-    # The tracer takes an axis of a dynamic size to be longer than 1, unlike the graph's operators, and this gives
-    # positions such a size.
+    # The tracer requires a dynamic axis to be longer than 1, unlike the graph; this minimum ensures it for positions.
     axes = {0: SENTENCES, 1: Dim("src_len", min=model.encoder.description.tokens_per_position + 1)}
     encoder = _export(
         _EncoderGraph(model),
@@ -94,7 +93,7 @@ def export_graphs(model: Seq2Seq, *, shortlist: bool = False) -> dict[str, bytes
 
 
 class _Example:
-    """Tensors to trace with: no size is 1 and no two are equal, so that none is taken for a constant."""
+    """Tensors to trace with: no size is 1 and no two are equal, so that none is mistaken for a constant."""
 
     def __init__(self, model: Seq2Seq) -> None:
         sentences, positions, beams, previous, slots = 3, 7, 4, 5, 11
@@ -118,7 +117,7 @@ class _Example:
         )
         rows = {0: SENTENCES, 1: PREVIOUS_BEAMS}
         if state.slots:
-            self.cache: Tensors = (torch.zeros(sentences, previous, slots),)  # their bias
+            self.cache: Tensors = (torch.zeros(sentences, previous, slots),)  # bias of the slots
             self.cache_axes: tuple[dict[int, Any], ...] = (rows | {2: SLOTS},)
         else:
             cache, shorter_axes = (tuple(c[:, None] for c in encoded.cache) for encoded in (state, shorter))
@@ -133,13 +132,13 @@ class _Example:
 
 
 def _memory(memory: Memory, encoder: EncoderDescription) -> Tensors:
-    """What the encoder passes on to the steps; the mask of the tokens is known to them."""
+    """Returns what the encoder passes to the steps, which already have the mask of the tokens."""
     own_mask = (memory.mask,) if encoder.has_own_mask else ()
     return (memory.states, *memory.projected, *own_mask)
 
 
 def _axes(axes: dict[int, Any], src_len: int, tensor: Tensor, shorter_axes: Tensor) -> dict[int, Any]:
-    """The dynamic axes: those given, and those that a shorter source makes shorter."""
+    """Returns the dynamic axes: those given, and those that are shorter for a shorter source."""
     sizes = enumerate(zip(tensor.shape, shorter_axes.shape, strict=True))
     source_axes = {
         axis: SRC_LEN if size == src_len else POSITIONS for axis, (size, shorter) in sizes if size != shorter
@@ -193,7 +192,7 @@ class _StepGraph(nn.Module):
 
 
 def _by_parents(values: Tensor, parents: Tensor) -> Tensor:
-    """``[sentences, previous beams, ...]`` -> ``[sentences, beams, ...]``, in one operator."""
+    """``[sentences, previous beams, ...]`` -> ``[sentences, beams, ...]``, with one operator."""
     shape = (*parents.shape, *values.shape[2:])
     inputs = (values, parents[:, :, None])
     return torch.onnx.ops.symbolic(
@@ -231,9 +230,9 @@ def _export_step(step: _StepGraph, example: _Example, *, shortlist: bool) -> onn
 def _export(
     module: nn.Module, inputs: dict[str, Any], outputs: list[str], input_names: list[str] | None = None
 ) -> onnx.ModelProto:
-    """Exports a module from an example and the dynamic axes of each argument, which may hold several inputs."""
+    """Exports a module from an example and the dynamic axes of each argument, which may consist of several inputs."""
     with quiet(), warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")  # of the exporter's own use of its libraries; parity is what counts
+        warnings.simplefilter("ignore")  # about how the exporter uses its libraries; parity is checked later
         program = torch.onnx.export(
             module.eval(),
             kwargs={name: example for name, (example, _) in inputs.items()},
@@ -251,7 +250,7 @@ def _export(
 
 
 def _measure_the_mask(graph: onnx.GraphProto) -> None:
-    """Takes from ``src_mask`` the sizes that it has, lest something else be an input for its shape alone."""
+    """Reads sizes from ``src_mask`` where possible, so that no other input is needed only for its shape."""
     axes = {value.name: [axis.dim_param for axis in value.type.tensor_type.shape.dim] for value in graph.input}
     for node in graph.node:
         if node.op_type == "Shape" and node.input[0] in axes:
@@ -262,7 +261,7 @@ def _measure_the_mask(graph: onnx.GraphProto) -> None:
 
 
 def _drop_metadata(graph: onnx.GraphProto) -> None:
-    """Drops stack traces, with paths of this machine."""
+    """Drops stack traces, which contain paths of this machine."""
     for part in (*graph.node, *graph.value_info):
         del part.metadata_props[:]
     for node in graph.node:
@@ -280,7 +279,7 @@ def _drop(values: Any, names: set[str]) -> None:
 def _pad_vocabulary(model: Seq2Seq) -> int:
     """Adds words of probability 0 to the output layer, to a multiple of :data:`BLOCK`.
 
-    Returns the number of words that its output still lacks, if the layer is not linear.
+    Returns the number of words missing in its output if the layer is not linear.
     """
     output, embedding = model.decoder.output_projection, model.decoder.embedding
     missing = -output.out_features % BLOCK
@@ -296,7 +295,7 @@ def _pad_vocabulary(model: Seq2Seq) -> int:
 
 
 def _append_top_k(graph: onnx.GraphProto) -> None:
-    """Replaces the output of padded log probabilities by the ``k`` best with their tokens, and those of ``all``."""
+    """Replaces the output of padded log probabilities by the ``k`` best with their tokens, and those for ``all``."""
     _drop(graph.output, {"padded_log_probs"})
     top_k, every = onnx.parser.parse_graph(_TOP_K), onnx.parser.parse_graph(_ALL)
     graph.node.extend([*top_k.node, *every.node])

@@ -1,4 +1,4 @@
-"""Parity of two backends of one model: both give named numbers for the same sentences, which are compared."""
+"""Parity of two backends of one model: compares their numbers, by name, for the same sentences."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -12,14 +12,14 @@ from softsearch.text.features import FeatureSource
 from softsearch.text.vocabulary import BOS, PAD, SPECIALS
 
 LOG_PROBS, ALIGNMENTS = "log-probabilities", "alignments"
-Numbers = Mapping[str, NDArray[Any]]  # by what they are
-Backend = Callable[[Sentences], Iterable[Numbers]]  # in parts, as a step or a sentence each
-Parity = Mapping[str, float]  # the largest absolute difference, by what differs
-TOLERANCE = 1e-4  # of log-probabilities and alignments; float32 sums in another order stay below a third
-LOW_TOLERANCE = 0.1  # two sessions fuse differently, and rounding to 8 or 16 bits makes a last bit into a step
-_FACTOR = 4  # of the reference's own rounding: two backends may be apart by more than one of them is from float64
+Numbers = Mapping[str, NDArray[Any]]  # by name
+Backend = Callable[[Sentences], Iterable[Numbers]]  # in parts, for example per step or per sentence
+Parity = Mapping[str, float]  # largest absolute differences, by name
+TOLERANCE = 1e-4  # for log probabilities and alignments; float32 sums in another order differ by a third of it
+LOW_TOLERANCE = 0.1  # sessions fuse differently, and rounding to 8 or 16 bits turns a last bit into a step
+_FACTOR = 4  # times the reference's rounding error: two backends may differ more than one of them differs from float64
 _BEAMS, _STEPS = 3, 4
-_BEST = 6  # candidates, which a graph may compute in another way than all log probabilities
+_BEST = 6  # candidates, which a graph may compute differently from all log probabilities
 
 
 def compare(
@@ -31,16 +31,16 @@ def compare(
     tolerance: float = TOLERANCE,
     exact: Callable[[], Backend] | None = None,
 ) -> Parity:
-    """Compares what two backends give for the same sentences.
+    """Compares the numbers of two backends for the same sentences.
 
     Args:
-        backend: what was exported.
-        reference: what it must equal.
+        backend: the exported model.
+        reference: the model that it must equal.
         sentences: token ids without EOS.
-        names: of the two, for the message.
-        tolerance: the largest difference that is accepted.
-        exact: makes the reference in float64: a recurrent model can amplify the rounding of each step, and this shows
-            by how much.
+        names: names of the two for the message.
+        tolerance: the largest accepted difference.
+        exact: makes the reference in float64, which shows how much a recurrent model amplifies the rounding errors of
+            each step.
 
     Raises:
         BundleError: they differ by more than ``tolerance`` and by more than rounding can explain.
@@ -49,17 +49,17 @@ def compare(
     accepted = tolerance
     if exact is not None and max(found.values()) > tolerance:
         accepted = max(tolerance, _FACTOR * max(_differences(exact(), reference, sentences).values()))
-    if not np.max([*found.values()]) <= accepted:  # also when one is NaN
+    if not np.max([*found.values()]) <= accepted:  # true also if one is NaN
         differences = ", ".join(f"{name} by {difference:.2g}" for name, difference in found.items())
         raise BundleError(
             f"{names[0]} differ from {names[1]} for {len(sentences)} sentences of up to {max(map(len, sentences))} "
-            f"tokens: {differences}, expected at most {accepted:.2g}; nothing was written, please report this model"
+            f"tokens: {differences}, expected at most {accepted:.2g}; nothing was written; please report this model"
         )
     return found
 
 
 def largest(parities: Iterable[Parity]) -> Parity:
-    """The largest difference of each kind in several comparisons; NaN if one is, unlike max."""
+    """Returns the largest difference by name in several comparisons; NaN if one is NaN, unlike max."""
     found: dict[str, float] = {}
     for parity in parities:
         found |= {name: float(np.maximum(found.get(name, 0.0), value)) for name, value in parity.items()}
@@ -69,7 +69,7 @@ def largest(parities: Iterable[Parity]) -> Parity:
 def random_sentences(
     lengths: Sequence[int], vocab_size: int, max_src_tokens: int, feature_dim: int | None = None, *, seed: int = 0
 ) -> Sentences:
-    """Random sources of these lengths, or as long as the model may read; with a ``feature_dim`` they have features."""
+    """Returns random sources of these lengths, or the longest for the model; feature vectors if ``feature_dim``."""
     rng = np.random.default_rng(seed)
     sizes = [min(length, max_src_tokens - 1) for length in lengths]
     src: Sentences = [rng.integers(len(SPECIALS), vocab_size, size).tolist() for size in sizes]
@@ -79,7 +79,7 @@ def random_sentences(
 
 
 def stepping(step_fn: StepFunction) -> Backend:
-    """Steps through random tokens, the same for each model, with beams, reordering and dropped sentences."""
+    """Returns a backend that steps through random tokens, with beams, reordering and dropped sentences."""
 
     def run(src: Sentences) -> Iterator[Numbers]:
         rng = np.random.default_rng(0)
@@ -103,7 +103,7 @@ def stepping(step_fn: StepFunction) -> Backend:
 
 
 def searching(search: Callable[[Sentences], list[list[Hypothesis]]]) -> Backend:
-    """Translates; token ids are numbers, too, of which a difference is never accepted."""
+    """Returns a backend that translates; differences of token ids are never accepted."""
 
     def run(src: Sentences) -> Iterator[Numbers]:
         for n_best in search(src):
@@ -123,7 +123,7 @@ def translations(
     log_probs: Sequence[float],
     alignments: Sequence[NDArray[np.floating]],
 ) -> Numbers:
-    """The numbers of a sentence's translations, best first."""
+    """Returns the numbers of a sentence's translations, best first."""
     longest = max(map(len, tokens), default=0)
     ids = np.array([[*each, *[PAD] * (longest - len(each))] for each in tokens])
     numbers = {"token ids": ids, "scores": np.array(scores), LOG_PROBS: np.array(log_probs)}

@@ -1,4 +1,4 @@
-"""Bundles in int8 or float16, and their loss of quality against float32."""
+"""Bundles in int8 or float16, and their loss of quality compared with float32."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,41 +22,39 @@ from softsearch.search.beam import BeamSearch
 from softsearch.search.interface import Sentences, StepFunction
 
 LowPrecision = Literal["fp16", "int8"]
-_FLOAT32 = ["log_probs", "all_log_probs", "alignments", "shortlist_bias", FEATURES]  # what the search reads and gives
-# LogSoftmax: float16 tells log probabilities apart to 0.01 only. The others: ONNX Runtime has none on a CPU.
+_FLOAT32 = ["log_probs", "all_log_probs", "alignments", "shortlist_bias", FEATURES]  # inputs and outputs of the search
+# LogSoftmax: float16 resolves log probabilities only to 0.01. The others: ONNX Runtime has no float16 version for CPUs.
 _FLOAT32_OPERATORS = [*DEFAULT_OP_BLOCK_LIST, "LogSoftmax", "RNN", "GRU", "LSTM", "ScatterElements"]
-_HIDDEN = 1e4  # the highest number, and minus the score of what attention must not see
+_HIDDEN = 1e4  # the largest number, and the negative score of masked positions in attention
 
 
 class Loss(NamedTuple):
-    """How the translations of some sentences by beam search change with the precision."""
+    """The effect of a precision on translations by beam search."""
 
     sentences: int
     before: float  # BLEU in float32
     after: float  # BLEU
-    agreement: float  # the share of translations that are the same
+    agreement: float  # share of equal translations
 
     @property
     def bleu(self) -> float:
-        """The points that are lost; negative if any are gained."""
+        """The loss of BLEU; negative for a gain."""
         return self.before - self.after
 
 
 def lower_precision(
     bundle: Bundle, precision: LowPrecision, src: Sentences, bleu: Callable[[Sentences], float]
 ) -> tuple[Bundle, Loss]:
-    """A float32 bundle in another precision, and its loss on the sentences ``src``.
+    """Converts a float32 bundle to another precision; returns it with its loss on the sentences ``src``.
 
-    ``bleu`` scores translations of ``src`` given as token ids. The activations of int8 get the ranges that they have
-    while float32 translates.
+    ``bleu`` scores translations of ``src``, given as token ids. The ranges of int8 activations are recorded while the
+    float32 bundle translates.
 
     Raises:
-        ConfigError: the model has no matrices of weights.
+        ConfigError: the model has no weight matrices.
     """
     if not any(product_inputs(bundle.files[file]) for file in (ENCODER, DECODER_STEP)):
-        raise ConfigError(
-            f"precision={precision} is for matrices of weights, and this model has none, only counts; leave it out"
-        )
+        raise ConfigError(f"precision={precision} needs weight matrices, but this model has only counts; remove it")
     bundle = _with_graphs(bundle, _with_own_embeddings(bundle.files[ENCODER], bundle.files[DECODER_STEP]))
     step_fn = Calibration(bundle) if precision == "int8" else OnnxStepFunction(bundle)
     before = _translate(step_fn, src)
@@ -76,7 +74,7 @@ def _translate(step_fn: StepFunction, src: Sentences) -> list[list[int]]:
 
 
 def _with_own_embeddings(encoder: bytes, step: bytes) -> dict[str, bytes]:
-    """The graphs without an input of embeddings: the runtime passes on float32 alone, which neither graph has then."""
+    """Returns graphs without an input of embeddings: the runtime passes only float32, which neither graph has now."""
     model, other = onnx.load_from_string(encoder), onnx.load_from_string(step)
     for value in [value for value in model.graph.input if value.name == EMBEDDING_TABLE]:
         model.graph.input.remove(value)
@@ -85,15 +83,15 @@ def _with_own_embeddings(encoder: bytes, step: bytes) -> dict[str, bytes]:
 
 
 def _with_graphs(bundle: Bundle, graphs: dict[str, bytes]) -> Bundle:
-    """The bundle with other graphs, as it would be read from the disk."""
+    """Returns the bundle with other graphs, as if read from disk."""
     described: dict[str, Any] = {name.removesuffix(".onnx"): describe_onnx(graph) for name, graph in graphs.items()}
     return replace(bundle, files=bundle.files | graphs, manifest=replace(bundle.manifest, graphs=described))
 
 
 def _float16(graph: bytes) -> bytes:
-    """A float32 graph in float16: weights, computation and states, with float32 for what the search reads.
+    """Converts weights, computation and states of a float32 graph to float16, except what the search reads.
 
-    A graph that scans gives float16 alone: ONNX Runtime 1.31 ends the process as it loads one in float16.
+    In a graph with a Scan only the outputs are converted: ONNX Runtime 1.31 crashes when it loads one in float16.
     """
     model = onnx.load_from_string(graph)
     if any(node.op_type == "Scan" for node in model.graph.node):
@@ -102,12 +100,12 @@ def _float16(graph: bytes) -> bytes:
     model = convert_float_to_float16(
         model, max_finite_val=_HIDDEN, keep_io_types=_FLOAT32, op_block_list=_FLOAT32_OPERATORS
     )
-    OnnxModel.graph_topological_sort(model.graph)  # its casts are behind what reads them, which a loop does not take
+    OnnxModel.graph_topological_sort(model.graph)  # casts come after their readers, which a loop does not allow
     return bytes(model.SerializeToString())
 
 
 def _give_float16(graph: onnx.GraphProto) -> None:
-    """Converts the outputs alone."""
+    """Converts only the outputs."""
     outputs = [value for value in graph.output if value.type.tensor_type.elem_type == TensorProto.FLOAT]
     new_names = {value.name: f"{value.name}.float32" for value in outputs}
     for node in graph.node:

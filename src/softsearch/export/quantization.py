@@ -1,15 +1,15 @@
-"""Graphs in int8, made from those in float32.
+"""Conversion of float32 graphs to int8.
 
-Every product of an activation and a matrix of weights becomes one of 8-bit integers. The weights have a scale for each
-output, and go from -64 to 64, so that processors without VNNI, which add pairs of products in 16 bits, are exact too.
-The activation has one scale and zero point, fixed by :mod:`softsearch.export.calibration`: with scales taken from the
-batch, as in dynamic quantization, sentences would change each other's translations. Embeddings have a scale for each
-row.
+Every product of an activation and a weight matrix becomes a product of 8-bit integers. Weights have a scale for each
+output and range from -64 to 64, so that results are also exact on processors without VNNI, which add pairs of products
+in 16 bits. An activation has one scale and zero point, fixed by :mod:`softsearch.export.calibration`: with scales from
+the batch, as in dynamic quantization, sentences would change each other's translations. Embeddings have a scale for
+each row.
 
-The operators stay standard ONNX: ``QuantizeLinear`` and ``DequantizeLinear`` around ``MatMul`` and ``Gemm``, which ONNX
-Runtime replaces by its integer kernels as it loads the graph. Float32 stay: products of two activations (attention) and
-with vectors, convolutions, and the operators ``RNN``, ``GRU``, ``LSTM`` and ``Scan`` of recurrent encoders, which have
-no integer form in ONNX. The step of a recurrent decoder is made of plain products.
+The operators are standard ONNX: ``QuantizeLinear`` and ``DequantizeLinear`` around ``MatMul`` and ``Gemm``, which ONNX
+Runtime replaces by its integer kernels when it loads the graph. These stay in float32: products of two activations
+(attention) or with vectors, convolutions, and the operators ``RNN``, ``GRU``, ``LSTM`` and ``Scan`` of recurrent
+encoders, which have no integer form in ONNX. The step of a recurrent decoder consists of plain products.
 """
 
 from collections.abc import Mapping
@@ -25,13 +25,13 @@ from onnxscript import optimizer
 
 from softsearch.runtime.graph_check import MAX_EXACT_INT8
 
-LEVELS = 255  # between the lowest and the highest of 8 bits
-_MAX_BIAS = 1 << 30  # of an int32 bias; as much again is left for the sum of the products
+LEVELS = 255  # from the lowest to the highest value of 8 bits
+_MAX_BIAS = 1 << 30  # in int32; leaves as much for the sum of the products
 _LAST_AXIS = "int8.last_axis"
 
 
 class Range(NamedTuple):
-    """The values of an activation that are to be told apart, and the number of its axes."""
+    """The range of an activation's values, and the number of its axes."""
 
     low: float
     high: float
@@ -39,31 +39,31 @@ class Range(NamedTuple):
 
 
 def product_inputs(graph: bytes) -> list[str]:
-    """The names of the activations that a graph multiplies by weights."""
+    """Returns the names of the activations that a graph multiplies by weights."""
     proto = onnx.load_from_string(graph).graph
     floats = _floats(proto)
     return list(dict.fromkeys(node.input[0] for node in proto.node if _is_product(node, floats)))
 
 
 def quantize(graph: bytes, ranges: Mapping[str, Range]) -> bytes:
-    """A float32 graph in int8; ``ranges`` has those of :func:`product_inputs`."""
+    """Converts a float32 graph to int8; ``ranges`` are for :func:`product_inputs`."""
     model = onnx.load_from_string(graph)
     proto, floats = model.graph, _floats(model.graph)
     nodes = list(proto.node)
     integers = _Integers(floats, ranges, {node.output[0]: node.input[0] for node in nodes if node.op_type == "Relu"})
-    # In the order of the graph, since the first product of an activation quantizes it. Products come before embeddings:
-    # an output layer that is one too is stored once.
+    # In the order of the graph, because the first product of an activation quantizes it. Products before embeddings, so
+    # that an output layer that is also an embedding is stored once.
     replaced = {node.output[0]: integers.product(node) for node in nodes if _is_product(node, floats)}
     replaced |= {node.output[0]: integers.embedding(node) for node in nodes if _is_embedding(node, floats)}
     del proto.node[:]
     proto.node.extend(chain.from_iterable(replaced.get(node.output[0], [node]) for node in nodes))
     proto.initializer.extend(integers.constants.values())
-    optimizer.remove_unused_nodes(model)  # and the floats
+    optimizer.remove_unused_nodes(model)  # also removes the floats
     return model.SerializeToString()
 
 
 class _Integers:
-    """Makes the integer form of operators, and keeps its constants by name."""
+    """Converts operators to integers, and collects the new constants by name."""
 
     def __init__(
         self, floats: Mapping[str, TensorProto], ranges: Mapping[str, Range], relus: Mapping[str, str]
@@ -72,13 +72,13 @@ class _Integers:
         self.constants: dict[str, TensorProto] = {}
 
     def product(self, node: NodeProto) -> list[NodeProto]:
-        """A MatMul or Gemm of dequantized integers."""
+        """Returns a MatMul or Gemm of dequantized integers."""
         activation, weight, *bias = node.input
         output = node.output[0]
         nodes = self._activation(activation)
         scale = self._array(f"{activation}.scale")
         addend = numpy_helper.to_array(self.floats[bias[0]]) if bias else np.zeros(1, np.float32)
-        finite = np.where(np.isfinite(addend), np.abs(addend), 0)  # words that fill up the vocabulary have -inf
+        finite = np.where(np.isfinite(addend), np.abs(addend), 0)  # padding words of the vocabulary have -inf
         axis = 0 if any(attribute.name == "transB" and attribute.i for attribute in node.attribute) else 1
         name, scales = self._weight(weight, axis, least=finite / (scale * _MAX_BIAS))
         integer = NodeProto()
@@ -94,13 +94,13 @@ class _Integers:
             nodes.append(make_node("DequantizeLinear", names, [f"{output}.bias"], axis=0))
             integer.input[2] = f"{output}.bias"
         elif self.ranges[activation].axes == 2:
-            integer.op_type = "Gemm"  # ONNX Runtime makes one of a MatMul and an Add of float32, which stays float32
+            integer.op_type = "Gemm"  # ONNX Runtime would fuse a MatMul and an Add into a float32 Gemm
         return [*nodes, integer]
 
     def embedding(self, node: NodeProto) -> list[NodeProto]:
-        """A Gather of integers, times that of their scales."""
+        """Returns a Gather of integers, multiplied by a Gather of their scales."""
         table, ids = node.input
-        rows = f"{node.output[0]}.rows"  # an activation of that name may have a scale, too
+        rows = f"{node.output[0]}.rows"  # an activation with the output's name may also have a scale
         name, _ = self._weight(table, 0)
         self._keep(_LAST_AXIS, np.array([-1]), np.int64)
         return [
@@ -112,14 +112,14 @@ class _Integers:
         ]
 
     def _activation(self, name: str) -> list[NodeProto]:
-        """The operators that quantize an activation, unless there are some already."""
+        """Returns operators that quantize an activation, if there are none yet."""
         if f"{name}.scale" in self.constants:
             return []
         low, high = min(self.ranges[name].low, 0.0), max(self.ranges[name].high, 0.0)
         scale = np.float32((high - low) / LEVELS) or np.float32(1)
         self._keep(f"{name}.scale", np.array(scale), np.float32)
         self._keep(f"{name}.zero_point", np.array(np.rint(-low / scale)), np.uint8)
-        # Above 0 begin the 8 bits anyway, and ONNX Runtime 1.30 would break a product by joining it to its ReLU.
+        # The range begins at 0 anyway, and ONNX Runtime 1.30 would break a product by fusing it with its ReLU.
         source = self.relus.get(name, name)
         return [
             make_node("QuantizeLinear", [source, f"{name}.scale", f"{name}.zero_point"], [f"{name}.uint8"]),
@@ -129,12 +129,12 @@ class _Integers:
         ]
 
     def _weight(self, weight: str, axis: int, least: float | NDArray[np.floating] = 0.0) -> tuple[str, NDArray[Any]]:
-        """Quantizes a matrix with scales along ``axis``, unless it is already; returns its name and the scales."""
+        """Quantizes a matrix with scales along ``axis``, unless done before; returns its name and the scales."""
         name = f"{weight}.int8.{axis}"
         if name not in self.constants:
             integers, scales = quantize_weight(numpy_helper.to_array(self.floats[weight]), axis, least)
             self._keep(f"{name}.scale", scales, np.float32)
-            self._keep(f"{name}.zero_point", np.zeros(scales.size), np.int8)  # all 0, but no QGemm without it
+            self._keep(f"{name}.zero_point", np.zeros(scales.size), np.int8)  # all 0, but needed for QGemm
             self._keep(name, integers, np.int8)
         return name, self._array(f"{name}.scale")
 
@@ -148,7 +148,7 @@ class _Integers:
 def quantize_weight(
     matrix: NDArray[np.floating], axis: int, least: float | NDArray[np.floating] = 0.0
 ) -> tuple[NDArray[np.int8], NDArray[np.floating]]:
-    """A matrix in int8, symmetric about 0, and its scales along ``axis``, none of them smaller than ``least``."""
+    """Returns a matrix in int8, symmetric about 0, and its scales along ``axis``, at least ``least``."""
     scales = np.maximum(np.abs(matrix).max(1 - axis) / MAX_EXACT_INT8, least)
     scales[scales == 0] = 1
     return np.rint(matrix / np.expand_dims(scales, 1 - axis)).astype(np.int8), scales
@@ -159,12 +159,12 @@ def _floats(graph: onnx.GraphProto) -> dict[str, TensorProto]:
 
 
 def _is_product(node: NodeProto, floats: Mapping[str, TensorProto]) -> bool:
-    """Whether it multiplies an activation by a matrix of weights, with at most a constant vector added."""
+    """Tells whether a node multiplies an activation by a weight matrix, with at most a constant vector added."""
     shapes = [len(floats[name].dims) if name in floats else None for name in node.input]
     return node.op_type in ("MatMul", "Gemm") and shapes in ([None, 2], [None, 2, 1])
 
 
 def _is_embedding(node: NodeProto, floats: Mapping[str, TensorProto]) -> bool:
-    """Whether it looks up rows of a matrix."""
+    """Tells whether a node looks up rows of a matrix."""
     first_axis = not any(attribute.name == "axis" and attribute.i for attribute in node.attribute)
     return node.op_type == "Gather" and first_axis and node.input[0] in floats and len(floats[node.input[0]].dims) == 2

@@ -1,15 +1,15 @@
-"""Recurrent layers in an exported graph, where a loop in Python would fix the number of tokens.
+"""Recurrent layers in an exported graph, where a Python loop would fix the number of tokens.
 
-Our cells by themselves are ONNX's operators RNN, LSTM and GRU. Other cells, and those with norms or further
-transitions, are a ``Scan`` of the cell's step, in which the runtime allows no more than one round for each token: see
-:func:`bound_scans`.
+Our plain cells become ONNX's operators RNN, LSTM and GRU. Other cells, and those with norms or further transitions,
+become a ``Scan`` of the cell's step, for which the runtime allows at most one iteration per token
+(:func:`bound_scans`).
 
-The GRU's ``linear_before_reset`` is 0 where the reset gate acts before the product and 1 where it acts after. ONNX lets
-z weight the old state where our cells let it weight the candidate, hence its negated weights: sigmoid(-a) = 1 -
+The GRU's ``linear_before_reset`` is 0 if the reset gate acts before the product and 1 if it acts after. In ONNX z
+weights the old state, but in our cells it weights the candidate, so its weights are negated: sigmoid(-a) = 1 -
 sigmoid(a).
 
-A cell with input and forget gates alone is an LSTM whose output gate is 1, and whose output is the memory itself
-instead of its tanh: the operator's third activation, which is the identity as ``Affine`` with alpha 1 and beta 0.
+A cell with only input and forget gates is an LSTM whose output gate is 1, and whose output is the memory itself instead
+of its tanh: the operator's third activation is the identity, ``Affine`` with alpha 1 and beta 0.
 """
 
 from typing import Any
@@ -31,20 +31,19 @@ _OPERATORS = {
     GRUCell: "ai.onnx::GRU",
     InputForgetCell: "ai.onnx::LSTM",
 }
-_OPEN = 100.0  # whose sigmoid is 1 in single precision
+_OPEN = 100.0  # its sigmoid is 1 in single precision
 
 
 def exportable_loop(layer: Recurrence) -> nn.Module:
-    """The layer from zero states with a loop that can be exported; the layer itself must not be used afterwards."""
+    """Returns an exportable form of the layer, from zero states; the layer itself must not be used afterwards."""
     has_operator = type(layer.forward_cell) in _OPERATORS and layer.forward_cell.is_plain
     return OnnxRecurrence(layer) if has_operator else _ScannedRecurrence(layer)
 
 
 def bound_scans(graph: onnx.GraphProto, tokens: str) -> None:
-    """Makes every ``Scan`` also scan the graph's input of tokens, ``[sentences, src_len]``, without reading it.
+    """Makes every ``Scan`` also scan the input of tokens ``[sentences, src_len]``, without using it.
 
-    ONNX Runtime refuses scans of unequal lengths, so that :mod:`softsearch.runtime.graph_check` can see how long they
-    run.
+    ONNX Runtime refuses scans of unequal lengths, so :mod:`softsearch.runtime.graph_check` can tell their length.
     """
     for node in (node for node in graph.node if node.op_type == "Scan"):
         attributes = {attribute.name: attribute for attribute in node.attribute}
@@ -62,7 +61,7 @@ class _ScanLoop(Loop):
 
         def step(before: State, now: tuple[Tensor, Tensor]) -> tuple[State, Tensor]:
             after = self.cell.advance(now[0], before, now[1])
-            return after, after[0].clone()  # no two outputs may be the same memory
+            return after, after[0].clone()  # two outputs must not share memory
 
         last, states = scan(step, state, (inputs, real))
         return states, last
@@ -78,12 +77,12 @@ class _ScannedRecurrence(Recurrence):
         self.weights = nn.ParameterList(nn.Parameter(w.detach(), requires_grad=False) for w in weights)
 
     def loop_weights(self) -> dict[str, Tensor]:
-        """Stacked already, so that the graph does not do it at each run."""
+        """Stacks the weights once, so that the graph need not."""
         return dict(zip(self.names, self.weights, strict=True))
 
 
 class OnnxRecurrence(nn.Module):
-    """A :class:`Recurrence` from zero states whose loop over time is one operator; it can only be exported."""
+    """A :class:`Recurrence` from zero states whose loop over time is one operator; only for export."""
 
     def __init__(self, original: Recurrence) -> None:
         super().__init__()
@@ -105,7 +104,7 @@ class OnnxRecurrence(nn.Module):
         self.b = nn.Buffer(torch.cat((b, b_r), dim=1))  # [directions, 2 * blocks * hidden]
 
     def forward(self, x: Tensor, mask: Tensor, initial: None = None) -> RecurrenceOutput:
-        """Runs the layer; arguments and result are those of :meth:`Recurrence.forward`."""
+        """Runs the layer like :meth:`Recurrence.forward`."""
         (batch, src_len, _), (directions, _, hidden_dim) = x.shape, self.r.shape
         last = (directions, batch, hidden_dim)
         states, *final = torch.onnx.ops.symbolic_multi_out(
@@ -121,7 +120,7 @@ class OnnxRecurrence(nn.Module):
 
 
 def _onnx_weights(cell: Cell) -> list[Tensor]:
-    """Weights and biases of input and state in ONNX's order: GRU z, r, candidate; LSTM i, o, f, g."""
+    """Returns weights and biases of input and state in ONNX's order: GRU z, r, candidate; LSTM i, o, f, g."""
     if isinstance(cell, GRUCell):
         return cell.weights_in_order(0, 1, 2, negated=(0,))
     if isinstance(cell, InputForgetCell):

@@ -1,15 +1,15 @@
-"""Beam search as ONNX operators: what :class:`~softsearch.search.beam.BeamSearch` does.
+"""Beam search as ONNX operators, equal to :class:`~softsearch.search.beam.BeamSearch`.
 
-:func:`start` prepares a batch, :func:`count`, :func:`rank` and :func:`advance` take the candidates of one step,
-:func:`choose` makes n-best lists of what all steps found, and :func:`trace` reads their tokens;
-:mod:`softsearch.export.search_loop` joins those of a step to a model's, and :mod:`softsearch.export.single_graph` all.
-The functions are ONNX written as Python: ``op.Add`` is an operator, and shapes broadcast as in NumPy. A sentence that
-is done stays in its batch, with hypotheses of log probability -inf, which nothing can follow.
+:func:`start` prepares a batch; :func:`count`, :func:`rank` and :func:`advance` process the candidates of one step;
+:func:`choose` makes n-best lists from all steps, and :func:`trace` reads their tokens.
+:mod:`softsearch.export.search_loop` joins the functions of a step with a model, :mod:`softsearch.export.single_graph`
+all of them. They are ONNX written as Python: ``op.Add`` is an operator, and shapes broadcast as in NumPy. A finished
+sentence stays in its batch, with hypotheses of log probability -inf, which cannot be continued.
 
-Log probabilities are added up in double precision, as in Python's search, so that both choose the same hypotheses.
+Log probabilities are summed in double precision, as in Python's search, so that both choose the same hypotheses.
 """
 
-# The functions are translated and never run, and their types are ONNX's.
+# The functions are converted to ONNX and never run; their types are those of ONNX.
 # mypy: ignore-errors
 # ruff: noqa: ANN001, ANN202
 
@@ -20,7 +20,7 @@ from softsearch.text.vocabulary import BOS, EOS, PAD
 
 Ints, Doubles, Floats, Bools = INT64[...], DOUBLE[...], FLOAT[...], BOOL[...]  # of any shape
 _NEVER = float("-inf")
-_CUT_OFF = -3e38  # ranks below every hypothesis that ended
+_CUT_OFF = -3e38  # ranks below every finished hypothesis
 
 
 @script(default_opset=op)
@@ -44,12 +44,12 @@ def start(
     words = op.ReduceSum(op.Cast(src_mask, to=INT64.dtype), [1]) - 1  # [sentences, 1] without EOS
     usual = op.Cast(op.Cast(words, to=DOUBLE.dtype) * factor, to=INT64.dtype) + offset
     given = op.Unsqueeze(max_length, [1])  # [sentences, 1] or [1, 1]
-    limits = op.Where(op.Greater(given, 0), given, usual)  # [sentences, 1], in tokens, EOS counted
+    limits = op.Where(op.Greater(given, 0), given, usual)  # [sentences, 1], in tokens, EOS included
     longest = op.ReduceMax(limits, keepdims=0)
     lengths = op.Cast(op.Range(0, longest + 1, 1), to=DOUBLE.dtype)
     norms = op.Pow((lengths + norm_shift) / norm_divisor, op.Cast(length_penalty, to=DOUBLE.dtype))  # [longest + 1]
     limit_norms = op.Gather(norms, limits)  # [sentences, 1]
-    size = op.Max(op.Min(op.Reshape(beam, [1]), vocab_size - 1), [1])  # [1] the hypotheses of a sentence
+    size = op.Max(op.Min(op.Reshape(beam, [1]), vocab_size - 1), [1])  # [1] hypotheses per sentence
     returned = op.Max(op.Min(op.Reshape(n_best, [1]), size), [1])  # [1]
     k = size + 1  # candidates of a hypothesis: at most one is EOS
     twice = size * 2

@@ -1,6 +1,6 @@
-"""Steps of a decoder and of its beam search as an ONNX ``Loop``; the graph of a block of steps is that and no more.
+"""Steps of a decoder and of its beam search as an ONNX ``Loop``.
 
-The single graph (:mod:`softsearch.export.single_graph`) runs the loop to the end. A bundle has it as
+The single graph (:mod:`softsearch.export.single_graph`) runs the loop to the end. In a bundle it is
 ``decoder_block.onnx``, which :mod:`softsearch.search.blocks` calls for some steps at a time.
 """
 
@@ -21,8 +21,8 @@ from softsearch.runtime.manifest import DECODER_BLOCK, DECODER_STEP
 from softsearch.runtime.session import OnnxStepFunction, describe_onnx
 from softsearch.search.beam import BeamSearch
 
-_BEAM = 3  # of the search with which blocks and single steps are compared
-# Values go by the names of the functions' arguments; the prefix says what computes them.
+_BEAM = 3  # for the comparison of blocks with single steps
+# Values are named like the functions' arguments; the prefix is the part of the graph that computes them.
 _STATE = {  # type, axes, value after each step
     "tokens": (TensorProto.INT64, ("sentences", "beams"), "advance/next_tokens"),
     "parents": (TensorProto.INT64, ("sentences", "beams"), "advance/parents"),
@@ -37,7 +37,7 @@ SETTINGS = {  # type, axes
     **dict.fromkeys(("size", "returned", "k", "twice"), (TensorProto.INT64, (1,))),
 }
 _COUNTS = dict.fromkeys((STEPS, "written"), (TensorProto.INT64, ()))
-HISTORY = {  # what each step adds
+HISTORY = {  # added by each step
     "all_parents": "advance/added_parents",
     "all_tokens": "advance/added_tokens",
     "survivors": "advance/survivors",
@@ -54,7 +54,7 @@ _ADDED = {  # type, axes
 
 
 def with_block(bundle: Bundle, tolerance: float) -> Bundle:
-    """The bundle with a graph of a block of steps, whose log probabilities may differ by ``tolerance``.
+    """Adds the graph of a block of steps to a bundle; its log probabilities may differ by ``tolerance``.
 
     Raises:
         BundleError: it translates differently.
@@ -73,14 +73,14 @@ def with_block(bundle: Bundle, tolerance: float) -> Bundle:
 
 
 def _log_probs(backend: Backend) -> Backend:
-    """The log probabilities alone: rounding may choose another translation that is as good."""
+    """Reduces a backend to its log probabilities: rounding may choose another translation that is as good."""
     return lambda src: [{LOG_PROBS: numbers[LOG_PROBS]} for numbers in backend(src)]
 
 
 def block_graph(step: bytes) -> bytes:
-    """The graph of a block of steps, without the constants of the ``step``, which the runtime adds to it.
+    """Returns the graph of a block of steps, without the constants of ``step``, which the runtime adds.
 
-    It reads the search's state, writes the next one, and returns what each step added to the history.
+    It reads the search's state, returns the next one, and what each step added to the history.
     """
     model = onnx.load_model_from_string(step)
     for value in [value for value in model.graph.output if value.name in ("all_log_probs", "alignments")]:
@@ -110,15 +110,15 @@ def block_graph(step: bytes) -> bytes:
 def search_loop(
     step: GraphProto, parts: Parts, names: Mapping[str, str], results: Mapping[str, str], more: Mapping[str, str]
 ) -> NodeProto:
-    """The operator that searches.
+    """Returns the operator that searches.
 
     Args:
         step: ``decoder_step.onnx``.
-        parts: takes the constants.
-        names: the values of ``steps``, the most to run, of ``written``, the tokens before the first of them, of the
-            settings, of the state before the first step, and of what else ``step`` reads.
-        results: the names to give to the state after the last step, and to the history, ``[steps, ...]``.
-        more: what each step adds to the history besides :data:`HISTORY`.
+        parts: collects the constants.
+        names: names of the values of ``steps`` (the largest number to run), of ``written`` (the number of tokens before
+            them), of the settings, of the state before the first step, and of other inputs of ``step``.
+        results: names for the state after the last step, and for the history, ``[steps, ...]``.
+        more: what each step adds to the history, other than :data:`HISTORY`.
     """
     types = {value.name: value.type.tensor_type.elem_type for value in step.input}
     axes = {value.name: [None] * len(value.type.tensor_type.shape.dim) for value in step.input}  # of any size
@@ -126,7 +126,7 @@ def search_loop(
     for name, dtype in types.items():
         if name.startswith(("cache.", "slots.")):
             state[name] = (dtype, f"step/next_{name}")
-    first = [names["steps"], "", *(names[name] for name in state)]  # "": there always is a first step
+    first = [names["steps"], "", *(names[name] for name in state)]  # "": there is always a first step
     history = {**HISTORY, **more}
     names = {**names, **{name: f"body/{name}" for name in (*state, "iteration")}}
     nodes = parts.function(search_graph.count, names)

@@ -1,12 +1,12 @@
-"""The output layer of a step graph that can compute the words of a shortlist alone."""
+"""An output layer for step graphs that can compute only the words of a shortlist."""
 
 import numpy as np
 import onnx.parser
 from onnx import numpy_helper
 
-# An empty tensor costs nothing, and ONNX's operators need no branch for it: with a shortlist the layer reads no row of
-# the features, without one the other layer has no words. What either gives is laid flat, as the other gives nothing.
-# `shortlist_bias` is 0, and -inf at words that a sentence may not use.
+# An empty tensor costs nothing, and ONNX's operators need no branch for it: with a shortlist the full layer reads no
+# features, without one the other layer has no words. The outputs are flattened and joined; one of them is empty.
+# `shortlist_bias` is 0, or -inf for words that a sentence may not use.
 _OUTPUT_LAYER = """
 output_layer (
     float[rows, dim] features, float[vocab, dim] weight, float[vocab] bias, int64[sentences, beams] tokens,
@@ -39,7 +39,7 @@ output_layer (
 
 
 def add_shortlist(graph: onnx.GraphProto) -> None:
-    """Lets a step with the output ``padded_log_probs`` take a shortlist: ids ``[words]``, a multiple of 64 or none.
+    """Adds an input for a shortlist to a step with the output ``padded_log_probs``: ids ``[words]``, 64 N or none.
 
     The log probabilities are then those of these words, ``[sentences, beams, words]``.
     """
@@ -49,7 +49,7 @@ def add_shortlist(graph: onnx.GraphProto) -> None:
     gemm = produced_by[log_softmax.input[0]]
     assert [node.op_type for node in (gemm, log_softmax, reshape)] == ["Gemm", "LogSoftmax", "Reshape"]
     features, weight, *bias = gemm.input
-    if not bias:  # the exporter leaves out a bias of zeros
+    if not bias:  # the exporter omits a bias of zeros
         (size,) = [tensor.dims[0] for tensor in graph.initializer if tensor.name == weight]
         bias = ["w_zeros"]
         graph.initializer.append(numpy_helper.from_array(np.zeros(size, dtype=np.float32), bias[0]))

@@ -1,4 +1,4 @@
-"""A bundle as one graph for other programming languages, which translates as Python's search does."""
+"""A bundle as one graph for other programming languages, with the same translations as Python's search."""
 
 import shlex
 from collections.abc import Collection, Iterator
@@ -31,15 +31,15 @@ class SingleFormat(BundleFormat):
     takes: ClassVar[Collection[str]] = ("precision", "report")
 
     def check(self, search: Strategy, out: Path) -> None:
-        """Refuses also a search that the graph cannot do."""
+        """Also refuses a search that the graph does not support."""
         beam_search(search)
         super().check(search, out)
 
     def finish(self, bundle: Bundle, tolerance: float) -> tuple[dict[str, bytes], dict[str, Any]]:
-        """One graph instead of two, and the files that tokenize.
+        """Returns one graph instead of two, and files for tokenization.
 
         Raises:
-            ConfigError: the graph cannot do the bundle's search.
+            ConfigError: the graph does not support the bundle's search.
             BundleError: it translates differently.
         """
         manifest = bundle.manifest
@@ -51,7 +51,7 @@ class SingleFormat(BundleFormat):
         return {SINGLE: model} | tokenizers, {"model": describe_single(bundle.files)}
 
     def following(self, bundle: Bundle) -> str:
-        """The page that can be made of it."""
+        """Returns the command that makes a page from it, and the file about other programming languages."""
         site = shlex.join(["softsearch", "web", str(bundle.path), "--out", f"{bundle.path.name}-site"])
         return f"{site}\nfor other programming languages: {bundle.path / 'README.md'}"
 
@@ -65,7 +65,7 @@ def check_translations(
         BundleError: token ids differ, or scores, log probabilities or alignments by more than ``tolerance``.
     """
     options = beam_search(search)
-    beam = min(options.beam, step_fn.vocab_size - 1)  # of which the graph has no more
+    beam = min(options.beam, step_fn.vocab_size - 1)  # the graph has no larger beam
     options = replace(options, beam=beam, n_best=beam, alignments=step_fn.has_attention)
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     for lengths in LENGTHS:
@@ -87,7 +87,7 @@ def compare_translations(
 
 
 def _single(session: Any, search: BeamSearch) -> Backend:
-    """The translations of a single graph, each as long as it is."""
+    """Returns a backend of the translations of a single graph, without padding."""
     names = [output.name for output in session.get_outputs()]
 
     def run(src: Sentences) -> Iterator[Numbers]:

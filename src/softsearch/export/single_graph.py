@@ -1,11 +1,11 @@
 """One ONNX graph that translates: a model's encoder, and its decoder's step inside a beam search.
 
-It is for hosts that have ONNX Runtime and no Python: C++, C#, Java, JavaScript, mobile, the browser. It holds ONNX's
-own operators alone; the search is the loop of :mod:`softsearch.export.search_loop` and the functions of
+It is for hosts with ONNX Runtime but without Python: C++, C#, Java, JavaScript, mobile, browsers. It uses only ONNX's
+own operators; the search is the loop of :mod:`softsearch.export.search_loop` with the functions of
 :mod:`softsearch.export.search_graph`.
 
-:data:`INPUTS` and :data:`OUTPUTS` document the graph. All inputs are required: where an input has a default value,
-onnxruntime-node ignores what the caller gives and onnxruntime-web refuses it.
+:data:`INPUTS` and :data:`OUTPUTS` document the graph. All inputs are required: for an input with a default value,
+onnxruntime-node ignores the caller's value and onnxruntime-web refuses it.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class Port(NamedTuple):
 
     name: str
     dtype: str
-    shape: tuple[str, ...]  # () is one number
+    shape: tuple[str, ...]  # () for one number
     meaning: str
 
 
@@ -58,7 +58,7 @@ ALIGNMENTS = Port("alignments", "float32", (*_N_BEST, "tgt_len", "src_len"), "at
 _CAN_VARY = {"beam", "n_best", "alignments", "length_penalty", "length_norm", "max_length_factor", "max_length_offset"}
 _NORMS = {"power": (0.0, 1.0), "gnmt": (5.0, 6.0)}  # ((shift + length) / divisor) ** length_penalty
 
-_START = {  # the loop's values before the first step, see softsearch.export.search_loop
+_START = {  # the values of softsearch.export.search_loop before the first step
     **{name: f"start/{name}" for name in ("src_mask", *SETTINGS, "tokens", "log_probs", "best_scores")},
     "steps": "start/longest",
     "parents": "start/zeros",
@@ -72,22 +72,22 @@ def single_graph(graphs: Mapping[str, bytes], search: Strategy, tgt_vocab_size: 
 
     Args:
         graphs: ``encoder.onnx`` and ``decoder_step.onnx``, see :mod:`softsearch.runtime.session`.
-        search: gives the default length limit and the form of the length penalty.
-        tgt_vocab_size: words that the model can write; the beam is smaller.
+        search: provides the default length limit and the form of the length penalty.
+        tgt_vocab_size: size of the target vocabulary; the beam is smaller.
 
     Raises:
-        ConfigError: the graph cannot search like that, or the model is a language model.
+        ConfigError: the graph does not support the search, or the model is a language model.
     """
     options = beam_search(search)
     encoder, step = (onnx.load_model_from_string(graphs[name]) for name in (ENCODER, DECODER_STEP))
     opsets = [helper.make_opsetid("", OPSET)]
     assert list(encoder.opset_import) == list(step.opset_import) == opsets
     for value in [value for value in step.graph.output if value.name == "all_log_probs"]:
-        step.graph.output.remove(value)  # by an input that the search has not
+        step.graph.output.remove(value)  # selected by an input that the search does not have
     optimizer.remove_unused_nodes(step)
     outputs = _outputs(step.graph)
     if FEATURES in {value.name for value in encoder.graph.input}:
-        raise ConfigError("format=single reads token ids, but this model reads feature vectors; use format=bundle")
+        raise ConfigError("format=single needs token ids, but this model reads feature vectors; use format=bundle")
     parts = Parts()
     names = {port.name: port.name for port in INPUTS}
     for name, value in _constants(options, tgt_vocab_size).items():
@@ -96,7 +96,7 @@ def single_graph(graphs: Mapping[str, bytes], search: Strategy, tgt_vocab_size: 
     given = {"src_tokens": "src_tokens", "src_mask": "start/src_mask", EMBEDDING_TABLE: f"step/{EMBEDDING_TABLE}"}
     encode = parts.place(encoder.graph, "encoder", given)
     if all(node.op_type == "Shape" for node in encode if "src_tokens" in node.input):
-        raise ConfigError("format=single translates, but this model reads no source; use format=bundle")
+        raise ConfigError("format=single needs a source, but this model reads none; use format=bundle")
     names |= _START
     for port in step.graph.input:
         if port.name.startswith(("memory.", "cache.", "slots.")):
@@ -125,7 +125,7 @@ def single_graph(graphs: Mapping[str, bytes], search: Strategy, tgt_vocab_size: 
 
 
 def describe_single(graphs: Mapping[str, bytes]) -> dict[str, Any]:
-    """The inputs and outputs of the :func:`single_graph` of these graphs, for the manifest and the model card."""
+    """Describes the inputs and outputs of :func:`single_graph`, for the manifest and the model card."""
     outputs = _outputs(onnx.load_model_from_string(graphs[DECODER_STEP]).graph)
     return {
         side: [port._asdict() | {"shape": list(port.shape)} for port in ports]
@@ -134,23 +134,23 @@ def describe_single(graphs: Mapping[str, bytes]) -> dict[str, Any]:
 
 
 def beam_search(search: Strategy) -> BeamSearch:
-    """The beam search that does the same, if the graph can do it.
+    """Returns the beam search equal to ``search``.
 
     Raises:
-        ConfigError: it cannot.
+        ConfigError: the graph does not support it.
     """
     if isinstance(search, Greedy):
         search = BeamSearch(beam=1, **vars(search))
     if not isinstance(search, BeamSearch):
         raise ConfigError(
-            f"format=single has no search by {type(search).__name__}; set search=beam or search=greedy, or use "
+            f"format=single does not support {type(search).__name__}; set search=beam or search=greedy, or use "
             "format=bundle"
         )
     for field in fields(search):
         value = getattr(search, field.name)
-        if field.name not in _CAN_VARY and value not in (field.default, []):  # [] of YAML
+        if field.name not in _CAN_VARY and value not in (field.default, []):  # [] comes from YAML
             raise ConfigError(
-                f"format=single has no search.{field.name}, found {value}; leave it out, or use format=bundle"
+                f"format=single does not support search.{field.name}={value}; remove it, or use format=bundle"
             )
     return search
 

@@ -14,8 +14,8 @@ from softsearch.text.folding import FOLDING, folding_rules, known_characters
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.text.vocabulary import BOS, EOS, PAD, UNK, with_eos
 
-_SPACE, _UNKNOWN = "\u2581", "\0"  # SentencePiece never learns NUL
-_TEXT_END = r"(?![\s\S])"  # in Ruby's regular expressions, which tokenizers takes, $ is the end of a line
+_SPACE, _UNKNOWN = "\u2581", "\0"  # NUL is never in a SentencePiece vocabulary
+_TEXT_END = r"(?![\s\S])"  # in the Ruby regular expressions of tokenizers, $ is the end of a line
 _TEXT_START = r"(?<![\s\S])"
 _LAST_PRIVATE = 0x10FFFD
 _CHECKED, _MAX_PIECES = 500, 40
@@ -29,11 +29,11 @@ _log = logging.getLogger(__name__)
 
 
 def tokenizer_files(tokenizers: Tokenizers) -> dict[str, bytes]:
-    """Returns ``tokenizer.json``, or ``src.tokenizer.json`` and ``tgt.tokenizer.json`` where the two sides differ.
+    """Returns ``tokenizer.json``, or ``src.tokenizer.json`` and ``tgt.tokenizer.json`` if the two sides differ.
 
-    ``encode`` gives the ids that the model reads, EOS included; ``decode`` skips PAD, BOS and EOS. Nothing in a text
-    stands for a special id. A file that would give other ids than SentencePiece is left out with a warning; so is that
-    of a reversed side, which the format cannot express.
+    ``encode`` returns the ids that the model reads, EOS included; ``decode`` skips PAD, BOS and EOS. No text encodes to
+    a special id. A file that would give other ids than SentencePiece is omitted with a warning; so is that of a
+    reversed side, which the format cannot express.
     """
     src, tgt = tokenizers
     sides = {"": src} if src.fingerprint == tgt.fingerprint else {"src.": src, "tgt.": tgt}
@@ -44,7 +44,7 @@ def tokenizer_files(tokenizers: Tokenizers) -> dict[str, bytes]:
             "its ids run from the end of the text" if tokenizer.reverse else _difference(tokenizer, converted, name)
         )
         if problem:
-            _log.warning("%s is left out, hosts need SentencePiece: %s", name, problem)
+            _log.warning("%s was not written, so hosts need SentencePiece: %s", name, problem)
         else:
             files[name] = converted.to_str().encode()
     return files
@@ -62,7 +62,7 @@ def _convert(tokenizer: SentencePieceTokenizer) -> Tokenizer:
     if tokenizer.has_words:
         converted.normalizer = _words_normalizer(rules)
         converted.pre_tokenizer = pre_tokenizers.Split(Regex(f"{_SPACE}[^{_SPACE}]+"), "isolated")
-    # No added tokens: they would be found in texts.
+    # No added tokens, because they would be found in texts.
     converted.post_processor = processors.TemplateProcessing(
         single=["$A", names[EOS]], pair=["$A", "$B", names[EOS]], special_tokens=[(names[EOS], EOS)]
     )
@@ -80,9 +80,9 @@ def _convert(tokenizer: SentencePieceTokenizer) -> Tokenizer:
 
 
 def _placeholders(proto: Any) -> tuple[dict[str, str], str]:
-    """Characters that are in no piece: one for each tag, and one before pieces that are written and never read.
+    """Returns characters that are in no piece: one for each tag, and one before pieces that are only written.
 
-    The tags are in the order of their lengths, the longest first; pieces grow from single characters.
+    Tags are sorted by length, the longest first; pieces are merged from single characters.
     """
     tags = [p.piece for p in proto.pieces if p.type == p.USER_DEFINED]
     used = {char for piece in proto.pieces for char in piece.piece}
@@ -93,13 +93,13 @@ def _placeholders(proto: Any) -> tuple[dict[str, str], str]:
 
 def _model(tokenizer: SentencePieceTokenizer, proto: Any, vocab: list[str]) -> models.Model:
     ids, unknown = {name: index for index, name in enumerate(vocab)}, vocab[UNK]
-    if tokenizer.has_words:  # and not WordLevel, which JavaScript's readers lack; no piece continues a word
+    if tokenizer.has_words:  # not WordLevel, which JavaScript libraries lack; no piece continues a word
         longest = max(map(len, vocab))
         return models.WordPiece(
             ids, unk_token=unknown, max_input_chars_per_word=longest, continuing_subword_prefix="##"
         )
     if proto.trainer_spec.model_type == proto.trainer_spec.UNIGRAM:
-        lowest = min((p.score for p in proto.pieces if p.type == p.NORMAL), default=0.0)  # the unknown costs 10 more
+        lowest = min((p.score for p in proto.pieces if p.type == p.NORMAL), default=0.0)  # an unknown costs 10 more
         scores = (lowest if p.type == p.UNUSED else p.score for p in proto.pieces)
         return models.Unigram(list(zip(vocab, scores, strict=True)), UNK)
     merges = list(_merges(proto)) if proto.trainer_spec.model_type == proto.trainer_spec.BPE else []
@@ -107,7 +107,7 @@ def _model(tokenizer: SentencePieceTokenizer, proto: Any, vocab: list[str]) -> m
 
 
 def _merges(proto: Any) -> Iterator[tuple[str, str]]:
-    """All pairs of pieces that make a piece, by its rank; a long left part first, because the leftmost pair wins."""
+    """Yields all pairs of pieces that form a piece, by its rank; long left parts first, as the leftmost pair wins."""
     pieces = [(p.piece, p.score) for p in proto.pieces if p.type == p.NORMAL]
     known = {name for name, _ in pieces}
     for name, _ in sorted(pieces, key=lambda piece: -piece[1]):
@@ -119,9 +119,10 @@ def _merges(proto: Any) -> Iterator[tuple[str, str]]:
 def _normalizer(
     spec: Any, rules: list[normalizers.Normalizer], tags: dict[str, str], unread: str, *, suffix: bool
 ) -> normalizers.Normalizer:
-    """SentencePiece's own rules and its spaces; a line feed, which special pieces begin with, becomes unknown.
+    """Returns SentencePiece's rules and its treatment of spaces.
 
-    So do placeholders in a text. A tag without a space keeps its form where the rules would change it.
+    A line feed, with which special pieces begin, becomes unknown, and so do placeholders in a text. A tag without a
+    space keeps its form even if the rules would change it.
     """
     placeholders = unread + "".join(tags.values())
     inner = [tag for tag in tags if not tag.startswith(_SPACE)]
@@ -138,15 +139,15 @@ def _normalizer(
 
 
 def _rules(spec: Any) -> list[normalizers.Normalizer]:
-    """The replacements that a model has; :mod:`tokenizers` takes SentencePiece's bytes."""
+    """Returns a model's replacements; :mod:`tokenizers` accepts SentencePiece's bytes."""
     charsmap = bytes(spec.precompiled_charsmap)
     return [normalizers.Precompiled(charsmap)] if charsmap else []
 
 
 def _folding(proto: Any) -> list[normalizers.Normalizer]:
-    """The rules of folding one by one, which all readers apply alike: of several characters first, as the longest wins.
+    """Returns the folding rules one by one, so that all readers apply them alike; those of several characters first.
 
-    What a rule writes has nothing in it that another one replaces, so that the order of the others is free.
+    No rule produces text that another one replaces, so the order of the others does not matter.
     """
     several: list[tuple[str, str]] = []
     single: defaultdict[str, list[str]] = defaultdict(list)
@@ -161,7 +162,7 @@ def _folding(proto: Any) -> list[normalizers.Normalizer]:
 
 
 def _spaces(spec: Any, *, suffix: bool) -> Iterator[normalizers.Normalizer]:
-    """Surplus spaces are left out, one is put before the first word, or behind the last, and U+2581 is for spaces."""
+    """Removes surplus spaces, adds one before the first word or after the last, and replaces spaces by U+2581."""
     if spec.remove_extra_whitespaces:
         yield normalizers.Replace(Regex(f"{_TEXT_START} +"), "")
     if spec.add_dummy_prefix and not suffix:
@@ -187,10 +188,10 @@ def _words_normalizer(rules: list[normalizers.Normalizer]) -> normalizers.Normal
 
 
 def _difference(tokenizer: SentencePieceTokenizer, converted: Tokenizer, name: str) -> str:
-    """What differs for odd texts or for texts of random pieces; "" if nothing does.
+    """Describes a difference for odd texts or texts of random pieces; "" if there is none.
 
-    The page and examples/node apply SentencePiece's rules as it does, so that the texts are compared with its rules.
-    :mod:`tokenizers` takes the shortest rule, and for a letter with its marks at once; that is only said.
+    The page and examples/node apply rules like SentencePiece, so texts are compared with its rules. :mod:`tokenizers`
+    applies the shortest rule, to a letter together with its marks; such differences are only logged.
     """
     rng = np.random.default_rng(0)
     random = [rng.integers(0, tokenizer.vocab_size, rng.integers(1, _MAX_PIECES)).tolist() for _ in range(_CHECKED)]
@@ -209,22 +210,20 @@ def _difference(tokenizer: SentencePieceTokenizer, converted: Tokenizer, name: s
         if not other and not _alike(converted.encode(text).ids, ids, tokenizer):
             other = text
     if other:
-        _log.info(
-            "%s: tokenizers of Python and Rust splits %r unlike SentencePiece, and the page does not", name, other
-        )
+        _log.info("%s: the tokenizers library splits %r unlike SentencePiece, but the page does not", name, other)
     return ""
 
 
 def _rules_alone(tokenizer: SentencePieceTokenizer) -> Callable[[str], str]:
-    """The replacements of a model's own rules, without its handling of spaces."""
+    """Returns a function that applies a model's rules, without its handling of spaces."""
     proto = sentencepiece_model_pb2.ModelProto.FromString(tokenizer.model)  # type: ignore[attr-defined] # made at run time
     spec = proto.normalizer_spec
-    if spec.name == FOLDING:  # which are steps of the file
+    if spec.name == FOLDING:  # these are steps in the file
         return str
     spec.add_dummy_prefix = spec.remove_extra_whitespaces = spec.escape_whitespaces = False
     return SentencePieceProcessor(model_proto=proto.SerializeToString()).normalize
 
 
 def _alike(found: list[int], ids: list[int], tokenizer: SentencePieceTokenizer) -> bool:
-    """Whether ids are the same, or the same pieces of a text in another order: rounding decides what unigram takes."""
+    """Tells whether ids are equal, or the same pieces in another order: rounding decides between unigram's choices."""
     return found == ids or (sorted(found) == sorted(ids) and tokenizer.decode(found) == tokenizer.decode(ids))

@@ -1,1 +1,1 @@
-"""Drawing: the report page, charts, heatmaps, the model card."""
+"""Drawing of the report page, charts, heatmaps and the model card."""

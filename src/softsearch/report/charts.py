@@ -1,4 +1,4 @@
-"""Charts: scores and length ratio by source length, scores by search time, and the Pareto picture of runs or trials."""
+"""Charts: scores and length ratio by source length, scores by search time, Pareto fronts of runs or trials."""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from softsearch.evaluation.schema import MetricFacts, SearchPoint
 from softsearch.report.drawing import GROUND, LINE, SOFT, colour, drawable, pixels, style
 
-MARKERS = {"o": "●", "s": "■", "^": "▲", "D": "◆"}  # matplotlib's names: characters of a legend
+MARKERS = {"o": "●", "s": "■", "^": "▲", "D": "◆"}  # Matplotlib marker -> character for a legend
 Interval = tuple[float, float, float]  # value, low, high
 
 
@@ -27,12 +27,12 @@ def draw_by_length(
     limits: Sequence[float | None] = (0.0, None),
     least: float = 0.0,
 ) -> Figure:
-    """Draws a line per system number over the ranges of source lengths, with a band for intervals, inside ``style``.
+    """Draws a line per system over the ranges of source lengths, with bands for intervals, inside ``style``.
 
     ``counts`` are the numbers of sentences by range, in the order of the axis. The other axis stays within ``limits``
-    and shows a span of ``least`` or more, so that differences of rounding are not magnified.
+    and spans at least ``least``, so that rounding differences are not magnified.
     """
-    figure, axes = _axes("words of the source, and number of sentences", label)
+    figure, axes = _axes("words in the source, and number of sentences", label)
     ranges = list(counts)
     for number, by_range in values.items():
         x = [ranges.index(name) for name in by_range]
@@ -75,14 +75,14 @@ def draw_search_curve(curves: Mapping[int, Sequence[SearchPoint]], metric: str) 
         _line(axes, number, [point.seconds for point in points], scores)
         around = np.convolve(np.pad(scores, 1, mode="reflect" if len(scores) > 1 else "edge"), [0.5, 0, 0.5], "valid")
         for point, neighbours in zip(points, around, strict=True):
-            above = bool(point.quality >= neighbours)  # a name is on the side that the line does not take
+            above = bool(point.quality >= neighbours)  # the label is on the side away from the line
             _annotate(axes, drawable(point.name), (point.seconds, point.quality), number, above=above)
     axes.margins(x=0.09, y=0.15)
     return figure
 
 
 def pareto_front(points: Mapping[int, Sequence[float]]) -> set[int]:
-    """The keys of the points that no other one equals or exceeds in all objectives and exceeds in one."""
+    """Returns the keys of points that are not dominated: no other point is as good in all objectives, better in one."""
     return {
         key
         for key, point in points.items()
@@ -97,7 +97,7 @@ def draw_pareto(
     front: Sequence[bool],
     path: Path,
 ) -> None:
-    """Writes a PNG with a panel per pair of objectives; the points on the front of all objectives are numbered.
+    """Writes a PNG with a panel per pair of objectives; points on the front of all objectives are numbered.
 
     ``points`` are ``[runs, objectives]``, and ``objectives`` map names to ``maximize`` or ``minimize``.
     """
@@ -107,14 +107,14 @@ def draw_pareto(
     with style():
         figure = Figure(figsize=(5.2 * len(pairs), 4.6), layout="constrained")
         for axes, (y, x) in zip(np.ravel(figure.subplots(1, len(pairs))), pairs, strict=True):
-            axes.scatter(*points[~best][:, (x, y)].T, color="#9aa0a6", label="beaten by another")
+            axes.scatter(*points[~best][:, (x, y)].T, color="#9aa0a6", label="dominated")
             axes.scatter(*points[best][:, (x, y)].T, color="#c5221f", label="on the Pareto front")
             for number, point in zip(np.asarray(numbers)[best], points[best][:, (x, y)], strict=True):
                 axes.annotate(str(number), point, xytext=(5, 5), textcoords="offset points")
             for axis, index in ((axes.xaxis, x), (axes.yaxis, y)):
                 better = "more" if objectives[names[index]] == "maximize" else "less"
                 axis.set_label_text(f"{names[index]} ({better} is better)")
-                if np.abs(points[:, index]).max() >= 1000:  # 12k parameters, but a BLEU of 0.4, not of 400m
+                if np.abs(points[:, index]).max() >= 1000:  # 12k parameters, but a BLEU of 0.4, not 400m
                     axis.set_major_formatter(EngFormatter(sep=""))
             axes.margins(0.12)
             axes.spines[["top", "right"]].set_visible(False)

@@ -1,4 +1,4 @@
-"""Learning curves of runs, from their ``metrics.csv``."""
+"""Learning curves of runs from ``metrics.csv``."""
 
 import csv
 import io
@@ -17,9 +17,9 @@ from softsearch.files import new_file, open_file
 from softsearch.report.drawing import COLOURS, LINE, SOFT, colour, drawable, style
 
 CURVES = "curves.png"
-_MAX_STEP = 2**53  # larger ones cannot be drawn
+_MAX_STEP = 2**53  # larger steps cannot be drawn
 _NO_SCORES = ("val/loss", "val/perplexity")
-PANELS = {  # title: the metrics of a single run, those of each of several runs
+PANELS = {  # title: (metrics of a single run, metrics if there are several runs)
     "loss": ("train/loss val/loss", "val/loss"),
     "scores on the validation set": ("val/", "val/"),
     "learning rate": ("lr", "lr"),
@@ -30,10 +30,10 @@ Points = dict[str, tuple[list[int], list[float]]]  # metric -> steps and values
 
 
 def read_points(path: Path) -> Points:
-    """Reads a ``metrics.csv``; a last line that was cut off and empty or unreadable cells are left out.
+    """Reads a ``metrics.csv``; ignores a truncated last line, and empty or unreadable cells.
 
     Raises:
-        OSError, LookupError, ValueError: the file is missing, or it is something else.
+        OSError, LookupError, ValueError: the file is missing, or of another kind.
     """
     points: Points = {}
     with io.TextIOWrapper(open_file(path), "utf-8", newline="") as file:
@@ -43,7 +43,7 @@ def read_points(path: Path) -> Points:
                 if abs(step) >= _MAX_STEP:
                     raise ValueError("a step is out of range")
                 for name, value in row.items():
-                    with suppress(TypeError, ValueError):  # of cells beyond the header, too
+                    with suppress(TypeError, ValueError):  # also for cells beyond the header
                         number = float(value)
                         steps, values = points.setdefault(name, ([], []))
                         steps.append(step)
@@ -54,10 +54,10 @@ def read_points(path: Path) -> Points:
 
 
 def draw_curves(runs: Mapping[str, Points], metrics: Mapping[str, MetricFacts], path: Path) -> None:
-    """Writes a PNG of loss, scores, learning rate, speed and gradients over steps, several runs in one.
+    """Writes a PNG of loss, scores, learning rate, speed and gradients over steps, for one or several runs.
 
-    ``metrics`` say which scores are shares, drawn in per cent; others are drawn as they are. Of several runs each panel
-    has one metric, and a colour is a run. The first score is the one of which the most runs have values.
+    ``metrics`` tell which scores are shares, drawn in per cent; others are drawn unchanged. With several runs each
+    panel shows one metric, with a colour for each run. The first score is the one that most runs have.
     """
     with style():
         figure = Figure(figsize=(12, 6.4))
@@ -74,11 +74,11 @@ def draw_curves(runs: Mapping[str, Points], metrics: Mapping[str, MetricFacts], 
             last.legend(*panels[-1].get_legend_handles_labels(), frameon=False, loc="upper left", fontsize=8)
         panels[-1].set_xlabel("steps", color=SOFT, fontsize=8)
         with new_file(path) as file:
-            figure.savefig(file, format="png", dpi=100, pil_kwargs={"compress_level": 1})  # a third of the time
+            figure.savefig(file, format="png", dpi=100, pil_kwargs={"compress_level": 1})  # takes a third of the time
 
 
 def draw_panel(title: str, runs: Mapping[str, Points], metrics: Mapping[str, MetricFacts]) -> Figure | None:
-    """Draws one panel of :func:`draw_curves` inside ``style``; none where no run has such metrics."""
+    """Draws one panel of :func:`draw_curves` inside ``style``; None if no run has such metrics."""
     figure = Figure(figsize=(4.8, 3.0), layout="constrained")
     axes = figure.add_subplot()
     _draw(axes, title, runs, PANELS[title][len(runs) > 1], metrics)
@@ -89,9 +89,9 @@ def draw_panel(title: str, runs: Mapping[str, Points], metrics: Mapping[str, Met
 def draw_rates(
     rates: NDArray[np.floating], losses: NDArray[np.floating], smooth: NDArray[np.floating], marked: float, path: Path
 ) -> None:
-    """Writes a PNG of the losses of steps with rising learning rates, and of a smooth curve that ends before the last.
+    """Writes a PNG of the losses at rising learning rates, with a smooth curve that ends before the last loss.
 
-    Losses after its end, which may be infinite, are drawn at the upper edge if they are above it.
+    Losses after its end may be infinite; those above the upper edge are drawn at the edge.
     """
     shown = np.concatenate([losses[: len(smooth)], smooth])
     low, high = float(shown.min()), float(shown.max())

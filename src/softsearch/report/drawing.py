@@ -1,6 +1,6 @@
-"""Style, fonts and output formats of all pictures.
+"""Style, fonts and output formats of all figures.
 
-Figures are made without pyplot, which would keep them until they are closed.
+Figures are created without pyplot, which would keep them in memory until they are closed.
 """
 
 import io
@@ -31,7 +31,7 @@ _VARIABLES |= {colour: f"var(--s{number})" for number, colour in enumerate(COLOU
 
 
 def colour(number: int) -> str:
-    """The colour of a line by its number."""
+    """Returns the colour of a line by its number."""
     return COLOURS[number % len(COLOURS)]
 
 
@@ -49,7 +49,7 @@ def style() -> AbstractContextManager[None]:
 
 
 def drawable(text: str) -> str:
-    """``text`` in one line, with U+FFFD for characters that the font lacks."""
+    """Returns ``text`` on one line, with U+FFFD for characters that are not in the font."""
     return "".join(c if c.isprintable() and ord(c) in _characters() else "\ufffd" for c in text)
 
 
@@ -86,8 +86,8 @@ def pixels(figure: Figure) -> NDArray[np.uint8]:
 def svg(figure: Figure, name: str, notes: Mapping[int, Sequence[str]]) -> str:
     """Draws a figure as an SVG element of a page; call it inside :func:`style`.
 
-    Its colours are variables of the page's style sheet. It has no inline styles, which the page's policy forbids.
-    ``name`` is unique in the page; ``notes``, by number of the line, are the tooltips of its markers.
+    Colours are variables of the page's style sheet. There are no inline styles, which the page's policy forbids.
+    ``name`` is unique in the page; ``notes``, by line number, are tooltips of the markers.
     """
     file = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": name}):  # for unique and reproducible ids
@@ -99,7 +99,7 @@ def svg(figure: Figure, name: str, notes: Mapping[int, Sequence[str]]) -> str:
         properties = (part.partition(": ") for part in attributes.pop("style", "").split("; ") if part)
         attributes |= {name: _VARIABLES.get(value, value) for name, _, value in properties if name != "font-family"}
         element.attrib = attributes
-    del root[:2]  # the file's metadata, and a style sheet that would be the page's
+    del root[:2]  # metadata, and a style sheet that would apply to the whole page
     texts = {f"line-{number}": texts for number, texts in notes.items()}
     for group in root.iter("g"):
         for marker, text in zip(group.iter("use"), texts.get(group.attrib.pop("id", ""), ()), strict=False):

@@ -1,4 +1,4 @@
-"""Heatmaps of attention (Bahdanau et al. 2015, figure 3), on pictures where the source is one (Xu et al. 2015)."""
+"""Heatmaps of attention (Bahdanau et al. 2015, figure 3), drawn over the source if it is a picture (Xu et al. 2015)."""
 
 import base64
 import io
@@ -15,11 +15,11 @@ from softsearch.evaluation.schema import Heatmap
 from softsearch.report.drawing import AMBER, GROUND, SOFT, draw_heatmap, drawable, pixels, style
 from softsearch.runtime.heatmap import NO_TEXT, Attention
 
-_CELL = 12  # pixels of a weight
+_CELL = 12  # pixels per weight
 _WIDTH, _HEIGHT, _LETTER, _LINE = 0.32, 0.26, 0.083, 0.16  # inches of a cell, a letter, and a line in a PNG
 _MARGIN, _LEAST_WIDTH, _DPI = 0.2, 3.5, 120
 _MAX_PIXELS = 4000  # of a side
-_SIDE = 144  # pixels of a picture, and the share of the attention's brightness in it
+_SIDE = 144  # pixels of a picture, and the share of its brightness that attention controls
 _BRIGHTNESS = 0.65
 
 
@@ -31,7 +31,7 @@ def heatmap(
     picture: NDArray[np.uint8] | None = None,
     heads: Mapping[str, NDArray[np.floating]] | None = None,
 ) -> Heatmap:
-    """Attention ``[len(tgt), len(src)]`` as plain values, and that of each head by name.
+    """Returns attention ``[len(tgt), len(src)]`` as plain values, and that of each head by name.
 
     ``picture`` is the source, ``[height, width, 3]``.
     """
@@ -44,13 +44,13 @@ def heatmap(
 
 
 def pictures(heatmap: Heatmap) -> list[Image.Image]:
-    """The source, and for each target word the source under its weights: the brightest region has the largest weight.
+    """Draws the source, and for each target word the source with its weights: brighter regions have larger weights.
 
-    As in Xu et al. 2015, figure 5: the weights of the patches, row by row, are enlarged smoothly to the picture's size.
+    As in Xu et al. 2015, figure 5, the weights of the patches (in rows) are smoothly enlarged to the picture's size.
     """
     assert heatmap.picture is not None
     source = Image.open(io.BytesIO(base64.b64decode(heatmap.picture))).convert("RGB").resize((_SIDE, _SIDE))
-    side = isqrt(len(heatmap.src))  # without </s>
+    side = isqrt(len(heatmap.src))  # excluding </s>
     grids = np.asarray(heatmap.weights)[:, : side**2].reshape(-1, side, side)
     light = 255 * grids / np.maximum(grids.max(axis=(1, 2), keepdims=True), 1e-9)
     masks = (Image.fromarray(grid.astype(np.uint8)).resize(source.size, Image.Resampling.BICUBIC) for grid in light)
@@ -58,7 +58,7 @@ def pictures(heatmap: Heatmap) -> list[Image.Image]:
 
 
 def pixels_without_text(heatmap: Heatmap) -> NDArray[np.uint8]:
-    """The heatmap as pixels, ``[height, width, 3]``: text would need fonts of all scripts."""
+    """Draws the heatmap as pixels ``[height, width, 3]``, without text, which would need fonts for all scripts."""
     if heatmap.picture is not None:
         return np.concatenate([np.asarray(image) for image in pictures(heatmap)], axis=1)
     weights = np.asarray(heatmap.weights)
@@ -67,7 +67,7 @@ def pixels_without_text(heatmap: Heatmap) -> NDArray[np.uint8]:
 
 
 def png(heatmaps: Sequence[Attention]) -> tuple[bytes, str]:
-    """Heatmaps one below the other as a picture, and what to say of characters that its font lacks, or ""."""
+    """Draws heatmaps as one picture; also returns a note on characters that are not in its font, or ""."""
     with style():
         drawn = [Image.fromarray(pixels(_figure(each))) for each in heatmaps]
         drawn = drawn or [Image.fromarray(pixels(_text(NO_TEXT)))]
@@ -84,10 +84,10 @@ def png(heatmaps: Sequence[Attention]) -> tuple[bytes, str]:
 
 
 def _figure(heatmap: Attention) -> Figure:
-    """A heatmap with its caption, whose cells and words have the same size in all figures."""
+    """Draws a heatmap with its caption; cells and words have the same size in all figures."""
     caption, src, tgt, weights = heatmap
     left, top = (_MARGIN + _LETTER * max(map(len, words)) for words in (tgt, src))
-    longest = _LETTER * max(map(len, caption.split()))  # which no line breaks
+    longest = _LETTER * max(map(len, caption.split()))  # words are never broken
     width = max(left + _WIDTH * len(src), _LEAST_WIDTH, _MARGIN + longest) + _MARGIN
     lines = wrap(drawable(caption), int((width - 2 * _MARGIN) / _LETTER))
     bottom = _MARGIN + _LINE * len(lines)
@@ -106,12 +106,12 @@ def _text(text: str) -> Figure:
 
 
 def data_url(image: Image.Image) -> str:
-    """A picture inside a page."""
+    """Returns a picture as a data URL for a page."""
     return f"data:image/png;base64,{_png(image)}"
 
 
 def _png(image: Image.Image) -> str:
-    """The image's file in Base64."""
+    """Returns the image file in Base64."""
     file = io.BytesIO()
     image.save(file, format="png")
     return base64.b64encode(file.getvalue()).decode()

@@ -1,4 +1,4 @@
-"""Model card: the README of a bundle; and Markdown pages from templates."""
+"""The model card, which is the README of a bundle, and Markdown pages from templates."""
 
 from collections.abc import Callable, Mapping
 from importlib.resources import files
@@ -12,11 +12,11 @@ from softsearch.errors import printable
 def model_card(
     name: str, facts: Mapping[str, Any], sizes: Mapping[str, int], single: Mapping[str, Any] | None = None
 ) -> str:
-    """Markdown that says what the model is, how it was trained, how good it is and how to use it.
+    """Returns Markdown that describes the model, its training and its quality, and how to use it.
 
-    ``facts`` are the manifest's training section; its ``evaluation`` has scores with intervals, and without it the
-    final metrics of training, ``results``, are shown. ``sizes`` are the files' bytes;
-    ``single`` describes the inputs and outputs of a single graph.
+    ``facts`` is the training section of the manifest: its ``evaluation`` has scores with intervals; without it, the
+    final metrics of training, ``results``, are shown. ``sizes`` are file sizes in bytes; ``single`` describes the
+    inputs and outputs of a single graph.
     """
     results = facts.get("results", {})
     scores = {key: value for key, value in results.items() if not key.startswith(("train/", "model/"))}
@@ -33,7 +33,7 @@ def model_card(
 
 
 def render_markdown(package: str, template: str, values: dict[str, Any], **filters: Callable[[Any], str]) -> str:
-    """The text of a template in the folder of ``package``."""
+    """Renders a template in the folder of ``package``."""
     environment = Environment(  # noqa: S701 - Markdown: `_clean` keeps values in their cells
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, finalize=_clean
     )
@@ -43,5 +43,5 @@ def render_markdown(package: str, template: str, values: dict[str, Any], **filte
 
 
 def _clean(value: object) -> str:
-    """A value on one line, without the bar that would end its cell."""
+    """Formats a value for a table: on one line, without bars, which would end the cell."""
     return printable(" ".join(str(value).split())).replace("|", "\\|")

@@ -29,24 +29,24 @@ class Table(NamedTuple):
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     title: str = ""
-    numbers: int = 0  # last columns, which are not folded in a terminal
+    numbers: int = 0  # number of last columns that are not folded in a terminal
 
 
 def check_table_name(path: Path | None) -> None:
-    """Refuses a name that ends in no format, before anything is measured.
+    """Refuses a file name with an unknown ending, before anything is measured.
 
     Raises:
-        ConfigError: names the formats.
+        ConfigError: the ending is not that of a format.
     """
     if path is not None and path.suffix.lower() not in _FORMATS:
-        raise ConfigError(f"table is {path}, expected a name that ends in {' or '.join(_FORMATS)}; change table")
+        raise ConfigError(f"table is {path}, expected a name that ends with {' or '.join(_FORMATS)}; change table")
 
 
 def write_tables(path: Path, tables: Iterable[Table]) -> None:
-    """Writes tables as Markdown or LaTeX, as the file's name ends.
+    """Writes tables as Markdown or LaTeX, depending on the ending of the file name.
 
     Raises:
-        ConfigError: it ends otherwise.
+        ConfigError: the ending is not that of a format.
         OSError: the file cannot be written.
     """
     check_table_name(path)
@@ -57,7 +57,7 @@ def write_tables(path: Path, tables: Iterable[Table]) -> None:
 
 
 def markdown(table: Table) -> str:
-    """A table as Markdown, with its title above it."""
+    """Returns a table as Markdown, with its title above it."""
 
     def line(cells: Iterable[str]) -> str:
         return f"| {' | '.join(cells)} |\n"
@@ -70,7 +70,7 @@ def markdown(table: Table) -> str:
 
 
 def latex(table: Table) -> str:
-    """A table as LaTeX that needs no package, with its title as the caption."""
+    """Returns a table as LaTeX without packages, with its title as the caption."""
     head, *rows = (" & ".join(map(_in_latex, row)) + r" \\" for row in (table.columns, *table.rows))
     lines = [r"\begin{table}", r"\centering"]
     lines += [f"\\caption{{{_in_latex(table.title)}}}"] if table.title else []
@@ -83,7 +83,7 @@ _FORMATS = {".md": markdown, ".tex": latex}
 
 
 def _right(table: Table) -> list[bool]:
-    """The columns whose cells are numbers or empty."""
+    """Tells for each column whether its cells are numbers or empty."""
     return [bool(cells) and all(map(_NUMBER.match, cells)) for cells in zip(*table.rows, strict=True)]
 
 

@@ -142,18 +142,18 @@ def test_the_check_fails_where_the_translations_differ(step_fn: OnnxStepFunction
 @pytest.mark.parametrize(
     ("search", "message"),
     [
-        (Sampling(), "no search by Sampling; set search=beam or search=greedy"),
-        (ExactSearch(), "no search by ExactSearch"),
-        (BeamSearch(coverage_penalty=0.2), "no search.coverage_penalty, found 0.2"),
-        (BeamSearch(groups=5), "no search.groups, found 5"),
-        (BeamSearch(exact_stop=True), "no search.exact_stop, found True"),
-        (Greedy(banned=(UNK,)), "no search.banned"),
-        (Greedy(min_length_factor=0.5), "no search.min_length_factor, found 0.5"),
-        (Greedy(no_repeat_ngram=3), "no search.no_repeat_ngram, found 3"),
+        (Sampling(), "Sampling; set search=beam or search=greedy"),
+        (ExactSearch(), "ExactSearch"),
+        (BeamSearch(coverage_penalty=0.2), "search.coverage_penalty=0.2"),
+        (BeamSearch(groups=5), "search.groups=5"),
+        (BeamSearch(exact_stop=True), "search.exact_stop=True"),
+        (Greedy(banned=(UNK,)), "search.banned"),
+        (Greedy(min_length_factor=0.5), "search.min_length_factor=0.5"),
+        (Greedy(no_repeat_ngram=3), "search.no_repeat_ngram=3"),
     ],
 )
 def test_searches_that_it_has_not(search: Strategy, message: str) -> None:
-    with pytest.raises(ConfigError, match=f"format=single has {message}.*use format=bundle"):
+    with pytest.raises(ConfigError, match=f"format=single does not support {message}.*use format=bundle"):
         single_graph(graphs(), search, 60)
 
 

@@ -85,7 +85,7 @@ def test_two_vocabularies_have_a_file_each_and_a_reversed_side_none(caplog: pyte
     reversed_src = SentencePieceTokenizer(tgt.model, reverse=True)
     assert list(tokenizer_files((reversed_src, tgt))) == ["tgt.tokenizer.json"]
     assert caplog.messages == [
-        "src.tokenizer.json is left out, hosts need SentencePiece: its ids run from the end of the text"
+        "src.tokenizer.json was not written, so hosts need SentencePiece: its ids run from the end of the text"
     ]
 
 
@@ -144,5 +144,5 @@ def test_a_file_that_would_give_other_ids_is_left_out(caplog: pytest.LogCaptureF
     tokenizer = foreign(["fi full \ufb01"] * 3, model_type="unigram", vocab_size=300, byte_fallback=True)
     assert tokenizer_files((tokenizer, tokenizer)) == {}
     assert caplog.records[0].levelno == logging.WARNING
-    assert "tokenizer.json is left out, hosts need SentencePiece: " in caplog.messages[0]
+    assert "tokenizer.json was not written, so hosts need SentencePiece: " in caplog.messages[0]
     assert "expected" in caplog.messages[0]

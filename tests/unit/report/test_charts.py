@@ -47,7 +47,7 @@ def test_values_are_where_the_axes_say_and_have_notes() -> None:
     assert np.allclose(second, [(x1, y3), (x3, y1)])
     assert [note.text for note in chart.iter("title")] == ["a", "b", "<c>", "d", "e"]
     labels = [text.text for text in chart.iter("text")]
-    assert {"01-05", "3", "06-10", "1,234", "words of the source, and number of sentences", "BLEU"} <= set(labels)
+    assert {"01-05", "3", "06-10", "1,234", "words in the source, and number of sentences", "BLEU"} <= set(labels)
 
 
 def test_a_level_is_a_dashed_line_from_side_to_side() -> None:

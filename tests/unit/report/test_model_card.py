@@ -48,7 +48,7 @@ def test_an_evaluation_stands_in_for_the_final_figures() -> None:
     assert "1,000 sentences of test.en, test.de, beam 5, with 95 % bootstrap intervals." in card
     row = r"| bleu | 38.196 | 36.400 to 39.800 | `nrefs:1\|bs:1000\|tok:none` |"
     assert row in card.splitlines()
-    assert "in the training data too: the same source: 9." in card
+    assert "found in the training data: the same source: 9." in card
     assert "test/bleu" not in card
 
 

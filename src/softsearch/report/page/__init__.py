@@ -1,4 +1,4 @@
-"""An evaluation report as one HTML file that a browser shows without a network."""
+"""Writes an evaluation report as one HTML file that works without a network."""
 
 import base64
 import hashlib
@@ -20,10 +20,10 @@ from softsearch.report.heatmap import data_url, pictures
 from softsearch.runtime.heatmap import clean, style_sheet, table
 from softsearch.text.vocabulary import FEATURE_TAG
 
-TRAINING = {"training-loss": "loss", "training-scores": "scores on the validation set"}  # figures: panels
+TRAINING = {"training-loss": "loss", "training-scores": "scores on the validation set"}  # figure -> panel
 _FOLDER = Path(__file__).parent
-_SCRIPTS = ("beam-tree.js", "page.js")  # the first is on the page of softsearch web too
-_TAGS = re.compile(f"{FEATURE_TAG}(?: {FEATURE_TAG})+")  # a tag for each feature vector
+_SCRIPTS = ("beam-tree.js", "page.js")  # the first is also used by the page of softsearch web
+_TAGS = re.compile(f"{FEATURE_TAG}(?: {FEATURE_TAG})+")  # one tag per feature vector
 
 
 def write_page(report: Report, folder: Path, curves: Mapping[str, Points] | None = None) -> Path:
@@ -55,7 +55,7 @@ def write_page(report: Report, folder: Path, curves: Mapping[str, Points] | None
 
 
 def heatmaps_page(heatmaps: Sequence[Heatmap]) -> str:
-    """Heatmaps alone as the HTML of a page."""
+    """Returns an HTML page with only heatmaps."""
     return _render("samples.html.jinja", heatmaps=heatmaps, style=_style())
 
 
@@ -81,8 +81,8 @@ def _style() -> str:
 
 
 def _clean(value: Any) -> Any:
-    """Text with U+FFFD for the characters that an HTML file cannot hold."""
-    return clean(value) if type(value) is str else value  # other values: numbers, Jinja's markup
+    """Replaces characters that an HTML file cannot hold by U+FFFD."""
+    return clean(value) if type(value) is str else value  # other values are numbers or Jinja markup
 
 
 def _hash(text: str) -> str:
@@ -90,14 +90,14 @@ def _hash(text: str) -> str:
 
 
 def _signatures(report: Report) -> dict[str, list[str]]:
-    """The names of the metrics that share a signature."""
+    """Returns the names of the metrics for each signature."""
     scores = [(score.signature, key) for system in report.systems for key, score in system.scores.items()]
     pairs = dict.fromkeys((signature, report.metrics[key].title) for signature, key in scores if signature)
     return {signature: [name for other, name in pairs if other == signature] for signature, _ in pairs}
 
 
 def _translations(report: Report) -> dict[str, Any]:
-    """The data of ``page.js``."""
+    """Returns the data for ``page.js``."""
     metric = report.metrics[report.sentence_metric]
     factor, sign = 100 if metric.percent else 1, 1 if metric.higher_is_better else -1
     return {
@@ -119,7 +119,7 @@ def _translations(report: Report) -> dict[str, Any]:
 
 
 def _draw_figures(report: Report, counts: Mapping[str, int], points: Mapping[str, Points]) -> dict[str, str]:
-    """The figures that the report has values for, as SVG, by their ids in the page."""
+    """Draws the figures that the report has values for, as SVG, by id in the page."""
     counts = {name: count for name, count in counts.items() if count >= MIN_DRAWN}
     by_length = {
         number: [r for r in system.by_length if r.name in counts]
