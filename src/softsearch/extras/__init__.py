@@ -1,1 +1,1 @@
-"""Programs that stand on the core, each on its own: none knows another, and the core knows none."""
+"""Programs built on the core; none imports another, and the core imports none."""

@@ -145,7 +145,7 @@ def test_results_that_are_no_numbers_are_compared(name: str, answer: Callable[..
 
 def test_check_prints_its_verdict(capsys: pytest.CaptureFixture[str]) -> None:
     check("maxout", lambda x: x.reshape(*x.shape[:-1], -1, 2).max(-1))
-    assert capsys.readouterr().out == "maxout: right, for all 2 inputs\n"
+    assert capsys.readouterr().out == "maxout: correct for all 2 inputs\n"
 
 
 @pytest.mark.parametrize(

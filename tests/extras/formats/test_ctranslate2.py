@@ -97,7 +97,7 @@ def test_another_output_layer_is_refused(joint: Tokenizers, tmp_path: Path) -> N
 
 def test_reversed_text_is_refused(joint: Tokenizers, tmp_path: Path) -> None:
     tokenizers = SentencePieceTokenizer(joint[0].model, reverse=True), joint[1]
-    with pytest.raises(ConfigError, match="from left to right only"):
+    with pytest.raises(ConfigError, match="only from left to right"):
         export(make_model(joint), tokenizers, tmp_path / "ct2")
 
 
@@ -136,5 +136,5 @@ def test_alignments_are_those_of_the_models_head(joint: Tokenizers, tmp_path: Pa
     assert expected is not None
     width = len(found.attention[0][0])
     np.testing.assert_allclose(found.attention[0][0], expected[0, :width].tolist(), atol=1e-5)
-    with pytest.raises(ConfigError, match=r"from the first head or from all, and this model from head 1"):
+    with pytest.raises(ConfigError, match=r"from the first head or from all heads, but this model from head 1"):
         export(make_model(joint, "model.decoder.alignment_head=1"), joint, tmp_path / "other")

@@ -96,8 +96,8 @@ POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
 HEADER = json.dumps({"w": {"dtype": "F32", "shape": [2**40], "data_offsets": [0, 2**42]}}).encode()
 WEIGHT = "model.encoder.layers.0.fc1.weight"
 CASES: dict[str, tuple[Change, str]] = {
-    "pickle": (pickled({"w": Harm()}), "holds more than weights; nothing of it was run"),
-    "old pickle": (pickled({"w": Harm()}, new=False), "holds more than weights; nothing of it was run"),
+    "pickle": (pickled({"w": Harm()}), "holds more than weights; none of its code was run"),
+    "old pickle": (pickled({"w": Harm()}, new=False), "holds more than weights; none of its code was run"),
     "compressed": (packed, "it is compressed"),
     "not by name": (pickled([torch.ones(2)]), "other things than weights by name"),
     "a view": (pickled({"w": torch.ones(1).expand(2**40)}), "other things than weights by name"),
@@ -112,7 +112,7 @@ CASES: dict[str, tuple[Change, str]] = {
     "not finite": (weights(lambda w: w[WEIGHT].fill_(torch.nan)), "values that are not finite"),
     "untied": (
         weights(lambda w: w.update({"lm_head.weight": w["model.shared.weight"] + 1})),
-        "different embeddings where its config has one matrix",
+        "different embeddings, but its config says they share a matrix",
     ),
     "config": (content("config.json", b"[1]"), "holds a list, expected an object"),
     "no json": (content("config.json", b"{"), "cannot be read as JSON"),
@@ -131,14 +131,14 @@ CASES: dict[str, tuple[Change, str]] = {
     "pad": (config(pad_token_id=3), "pad_token_id is 3, expected .* the id of <pad>"),
     "banned": (
         in_json("generation_config.json", lambda c: c.update(bad_words_ids=[[1, 2]])),
-        "bad_words_ids is .*, expected lists of one id",
+        "bad_words_ids is .*, expected lists with one id",
     ),
     "twice": (in_json("vocab.json", lambda c: c.update(a=7)), "expected each id from 0 to"),
     "negative": (in_json("vocab.json", lambda c: c.update({"</s>": -1})), "expected each id from 0 to"),
     "no ids": (in_json("vocab.json", lambda c: c.update({"</s>": "0"})), "expected each id from 0 to"),
     "unknown": (
         in_json("vocab.json", lambda c: c.update(other=c.pop("<unk>"))),
-        "the vocabulary has no <unk>; take another file",
+        "the vocabulary has no <unk>; use another file",
     ),
     "name": (in_json("vocab.json", lambda c: c.update({"\npad": c.pop("a")})), "has the word .*npad', expected words"),
     "pointer to weights": (content(SAFETENSORS, POINTER), "model.safetensors is a Git LFS pointer, .* git lfs pull"),

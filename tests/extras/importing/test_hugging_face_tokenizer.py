@@ -115,7 +115,7 @@ def test_what_sentencepiece_does_not_do_is_refused_with_the_reason(
 ) -> None:
     described = json.loads(trained(corpus[:40], "BPE").to_str())
     described |= {**change, "model": described["model"] | change.get("model", {})}
-    with pytest.raises(ConfigError, match=rf"tokenizer.model=.*tokenizer.json {reason}.*; take the model's") as caught:
+    with pytest.raises(ConfigError, match=rf"tokenizer.model=.*tokenizer.json {reason}.*; use the model's") as caught:
         converted(tmp_path, json.dumps(described))
     assert "\n" not in str(caught.value)
 

@@ -212,7 +212,7 @@ def test_a_model_cut_to_languages_is_the_whole_one_without_the_other_pieces(
     words = ["import", str(tmp_path / "model"), "--out", str(tmp_path / "cut"), "--languages", "deu_Latn,eng_Latn"]
     assert main([*words, "--text", str(tmp_path / "text")]) == 0
     printed = capsys.readouterr().out
-    assert "cut from" in printed
+    assert "reduced from" in printed
     contents = read_contents(tmp_path / "cut" / "checkpoints" / "best.ckpt")
     (_, tokenizer), cut = contents.tokenizers, rebuild_model(contents).eval()
     whole = {piece: token for token, piece in enumerate(both.contents.tokenizers[0].names())}

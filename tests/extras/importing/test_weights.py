@@ -17,7 +17,7 @@ def test_npz_files_are_archives_too(tmp_path: Path) -> None:
     assert read_npz(path)["a"].sum() == 2**14
     for data, message in (
         (with_entry_under_many_names(good), "its entries overlap"),
-        (with_end_in_comment(good), "its directory is elsewhere"),
+        (with_end_in_comment(good), "its directory is not where it should be"),
     ):
         path.write_bytes(data)
         with pytest.raises(CheckpointError, match=message):

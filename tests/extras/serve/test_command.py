@@ -29,7 +29,7 @@ sys.exit(main())
 @pytest.mark.parametrize(
     ("code", "arguments", "complaint"),
     [
-        (2, [str(BUNDLE), str(BUNDLE)], "are both named bundle; give one another name: NAME="),
+        (2, [str(BUNDLE), str(BUNDLE)], "are both named bundle; rename one: NAME="),
         (2, [f"a b={BUNDLE}"], "'a b' cannot be a model's name"),
         (2, [f"../a={BUNDLE}"], "'../a' cannot be a model's name"),
         (2, [str(BUNDLE), "--queue", "64"], "--max-sentences is 128, expected at most --queue (64)"),

@@ -240,7 +240,7 @@ async def test_a_full_queue_refuses_whole_requests_and_says_when_to_come_again(s
             await until(lambda: not dispatcher._pool.idle)
             asks += [asyncio.ensure_future(dispatcher.translate("small", ["one two"] * 4)) for _ in range(2)]
             await until(lambda: dispatcher.waiting == 8)
-            with pytest.raises(RequestError, match="8 lines wait already, and 3 more") as caught:
+            with pytest.raises(RequestError, match="8 lines are waiting, and 3 more") as caught:
                 await dispatcher.translate("small", ["six"] * 3)
             assert caught.value.status == 503
             assert 0 < int(caught.value.headers["Retry-After"]) < 60

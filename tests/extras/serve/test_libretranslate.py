@@ -125,7 +125,7 @@ MANY = [(f"f{number}", "x") for number in range(101)]
         (
             "multipart/form-data; boundary=boundary",
             _multipart(*FIELDS, head='Content-Disposition: form-data; name="{}"; filename="a.txt"\r\n'),
-            "the form has a file; send its text as the field q",
+            "the form contains a file; send its text in the field q",
         ),
         (FORM, b"q=\xff&source=en&target=de", "neither JSON nor a form in UTF-8"),
         (FORM, b"q=%ff&source=en&target=de", "neither JSON nor a form in UTF-8"),

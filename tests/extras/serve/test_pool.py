@@ -102,7 +102,7 @@ async def test_a_request_that_kills_two_workers_is_given_up_and_the_others_go_on
         found = await asyncio.gather(begun, *asks, return_exceptions=True)
     lost = [answer for answer in found if not isinstance(answer, str)]
     assert [type(answer) for answer in lost] == [RequestError]
-    assert "2 worker processes died of this request" in str(lost[0])
+    assert "2 worker processes died on this request" in str(lost[0])
     assert found[5] is lost[0]
     assert log.deaths == 2
     assert log.lines == {"done": 9, "lost": 1}
@@ -286,7 +286,7 @@ async def test_a_worker_that_hangs_in_a_batch_is_replaced(
         assert pids(dispatcher) != [before]
     assert log.deaths == 1
     assert log.lines == {"done": 1}  # the long one was still being split and encoded
-    assert "has not ended a batch within 4 s and is killed" in caplog.text
+    assert "did not finish a batch within 4 s and is killed" in caplog.text
 
 
 @pytest.mark.parametrize("busy", [False, True])

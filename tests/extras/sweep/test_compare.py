@@ -79,7 +79,7 @@ def test_runs_are_ordered_and_the_best_are_starred() -> None:
     assert [run.number for run in comparison.runs] == [1, 2, 3, 4, 5, 6]
     assert [run.name for run in comparison.runs if run.pareto] == ["large", "good", "small"]
     assert comparison.warnings == [
-        "not in the picture, because BLEU, speed while training or parameters are missing: unknown"
+        "not in the figure, because BLEU, speed while training or parameters are missing: unknown"
     ]
 
 
@@ -101,7 +101,7 @@ def test_speed_is_the_kind_that_more_runs_have() -> None:
 
 def test_different_signatures_are_a_warning() -> None:
     (warning,) = compare_runs([run("a", 1.0, 1, 1), run("b", 2.0, 1, 1, signatures={"bleu": "other"})]).warnings
-    assert warning == "the BLEU signatures differ, do not compare the scores: nrefs:1|tok:none; other"
+    assert warning == "the BLEU signatures differ, so the scores are not comparable: nrefs:1|tok:none; other"
 
 
 def test_runs_of_different_languages_are_a_warning() -> None:
@@ -111,7 +111,7 @@ def test_runs_of_different_languages_are_a_warning() -> None:
         run("c", 3.0, 1, 1),
     ]
     (warning,) = compare_runs(runs).warnings  # c, the best, is of an older version and has no languages
-    assert warning == "the text of b is en-fr, but that of a is en-de; their scores mean nothing together"
+    assert warning == "the text of b is en-fr, but that of a is en-de; scores would be meaningless"
     assert compare_runs(runs[1:]).warnings == []
 
 
@@ -142,7 +142,7 @@ def test_any_metric_ranks() -> None:
     with pytest.raises(ConfigError, match="rank_by is 'edit', which no run has; did you mean 'edits'"):
         compare_runs(runs, "edit")
     ratio = {"edits": MetricFacts("edits", higher_is_better=None)}
-    with pytest.raises(ConfigError, match="rank_by is 'edits', of which neither more nor less is better; there are: "):
+    with pytest.raises(ConfigError, match="rank_by is 'edits', which has no better direction; there are: "):
         compare_runs([replace(run, facts=run.facts | ratio) for run in runs], "edits")
     with pytest.raises(ConfigError, match=r"no run has scores \(runs/d: no test set\)"):
         compare_runs(runs[-1:])
@@ -241,8 +241,8 @@ def test_names_tell_runs_apart(tmp_path: Path) -> None:
         ({"metrics.csv": "step\n"}, "the run has not ended: it has no metrics.json"),
         ({"metrics.json": "{"}, "its files cannot be read: JSONDecodeError"),
         ({"metrics.json": "[]"}, "its files cannot be read: AttributeError"),
-        ({"metrics.json": '{"val/bleu": 1}'}, "metrics.json has no scores of test, but val/bleu 1; set split"),
-        ({"metrics.json": '{"test/bleu": NaN}'}, "metrics.json has no scores of test, but test/bleu nan; set split"),
+        ({"metrics.json": '{"val/bleu": 1}'}, "metrics.json has no scores for test, found val/bleu 1; set split"),
+        ({"metrics.json": '{"test/bleu": NaN}'}, "metrics.json has no scores for test, found test/bleu nan; set split"),
         ({"metrics.json": '{"test/bleu": 1, "metrics": {"bleu": 1}}'}, "its files cannot be read: ValueError: metrics"),
         ({"metrics.json": f'{{"test/bleu": {"9" * 400}}}'}, "its files cannot be read: OverflowError"),
         ({"metrics.json": '{"test/bleu": 1e300}'}, "its files cannot be read: ValueError: 1e+300 is out of range"),
@@ -253,8 +253,8 @@ def test_names_tell_runs_apart(tmp_path: Path) -> None:
         ({"metrics.json": "[" * 100_000}, "its files cannot be read: "),
         ({"report.json": '{"systems": [{}]}'}, "its files cannot be read: KeyError: 'scores'"),
         ({"results.json": '[{"trial": 1}]'}, "its files cannot be read: KeyError: 'folder'"),
-        ({"results.json": '{"name": "search_curve"}'}, "its results.json is of a claim (softsearch reproduce)"),
-        ({"results.json": "[]"}, "it lists neither systems nor trials"),
+        ({"results.json": '{"name": "search_curve"}'}, "its results.json belongs to a claim (softsearch reproduce)"),
+        ({"results.json": "[]"}, "it has neither systems nor trials"),
         ({"metrics.json": '{"test/bleu": 1, "test/chrf": "x"}'}, "its files cannot be read: ValueError"),
     ],
 )
@@ -283,7 +283,7 @@ def test_files_are_no_folders_of_runs(tmp_path: Path) -> None:
     for name in ("notes.txt", "more.txt"):
         (tmp_path / name).write_text("")
     a = trained(tmp_path / "a")
-    for runs, message in (("notes.txt", "is a file"), ("*.txt", "matches files only")):
+    for runs, message in (("notes.txt", "is a file"), ("*.txt", "matches only files")):
         for given in (tmp_path / runs, [a, tmp_path / runs]):
             with pytest.raises(ConfigError, match=f"runs: .* {message}; name folders of runs"):
                 find_folders(given)

@@ -32,7 +32,7 @@ SPACE = {
         ({"objectives": {}}, "set sweep=NAME, one of quality, "),
         (
             {"objectives": {"test/bleu": "maximize", "test/loss": "minimize"}, "pruner": MedianPruner()},
-            "there are 2 objectives, but Optuna prunes by a single one",
+            "there are 2 objectives, and Optuna prunes by a single one",
         ),
     ],
 )

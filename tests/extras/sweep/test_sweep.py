@@ -217,7 +217,7 @@ def test_plots_of_each_objective(
     others: dict[str, str], names: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert drawn(tmp_path, 12, lambda i: [float(i), 7.0, 1.0 - i], others, caplog) == names
-    message = "no importances for size: 12 trials are complete, expected at least 10 with different values of it"
+    message = "no importances for size: 12 trials are complete, expected at least 10 with different values"
     assert (message in caplog.text) == bool(others)
 
 

@@ -203,7 +203,7 @@ def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:
         read_tuned(path)
     TUNED.save(path)
     whole = json.loads(path.read_text())
-    other = "is not a file of softsearch tune of format 2"
+    other = "is not a softsearch tune file of format 2"
     for wrong, problem in (
         ([], other),
         ({**whole, "format": 1}, other),
@@ -233,9 +233,9 @@ def test_a_sweep_tries_few_points_all_and_goes_on_where_it_was_ended(models: Pat
 def test_an_option_that_the_search_lacks_is_refused(models: Path) -> None:
     with pytest.raises(ConfigError, match=r"space\.search\.beem is not an option that can be tuned; did you mean"):
         tune(tune_options(models, f"bundle={models / 'a'}", "+space.search.beem=[1,2]"))
-    with pytest.raises(ConfigError, match=r"space\.search\.beam has numbers and texts in \[2, 'big', 5\]"):
+    with pytest.raises(ConfigError, match=r"space\.search\.beam mixes numbers and strings in \[2, 'big', 5\]"):
         tune(tune_options(models, f"bundle={models / 'a'}", "+space.search.beam=[2,big]"))
-    with pytest.raises(ConfigError, match=r"sweep\.timeout=0 ended before a point was tried"):
+    with pytest.raises(ConfigError, match=r"sweep\.timeout=0 ended before any point was tried"):
         tune(tune_options(models, f"bundle={models / 'a'}", "sweep.timeout=0"))
     with pytest.raises(ConfigError, match="there is nothing to tune"):
         tune(tune_options(models, f"bundle={models / 'a'}", "search=greedy"))

@@ -1,26 +1,25 @@
-"""Claims of papers, as ``configs/claims/NAME.yaml`` states them.
+"""Claims of papers, read from ``configs/claims/NAME.yaml``.
 
-A new claim is one more YAML, which needs no code where the measures exist:
+A new claim is another YAML file; it needs no code if the measures exist:
 
-- ``runs``: overrides of ``train`` by the name of a run. Those of ``common`` and ``sizes`` come before them. Each run is
+- ``runs``: overrides of ``train`` by the name of a run, after those in ``common`` and ``sizes``. Each run is
   trained with every seed of ``seeds``. ``init.ckpt=NAME`` starts from an earlier run of the claim, with the same seed.
-- ``files``: what is made before the trainings, by name: ``vectors.src=NAME`` reads it. A file is any class that is
-  called with its path and the cache folder (:mod:`softsearch.extras.claims.made_files`).
-- ``measures``: tables by name. A measure is any class that is called with the folders of the finished runs, ``{run:
-  {seed: folder}}``, and returns rows of plain values (:data:`softsearch.extras.claims.measures.Measure`). Of a model
-  it is a function, see :class:`softsearch.extras.claims.inspection.ModelMeasure`.
-- ``tables``: the columns of a measure that the page shows, averaged over the seeds.
-- ``published``, ``holds``: numbers of the paper, and comparisons that decide. Both name cells of the tables, as in
+- ``files``: files to create before the trainings, by name, for example for ``vectors.src=NAME``. A file is any class
+  whose objects are called with its path and the cache folder (:mod:`softsearch.extras.claims.made_files`).
+- ``measures``: tables by name. A measure is any class whose objects are called with the folders of the finished runs,
+  ``{run: {seed: folder}}``, and return rows of plain values (:data:`softsearch.extras.claims.measures.Measure`).
+  Measures of models are functions (:class:`softsearch.extras.claims.inspection.ModelMeasure`).
+- ``tables``: the columns of each measure to show on the page, averaged over the seeds.
+- ``published``, ``holds``: numbers from the paper, and comparisons that decide. Both name cells of tables, for example
   ``scores.bleu[run=rnnsearch] - scores.bleu[run=rnnencdec]`` (:mod:`softsearch.extras.claims.verdict`).
-- ``figure``: what is drawn (:func:`softsearch.extras.claims.table_chart.chart`), with the published numbers whose
-  cells are in it.
-- ``names``: words for the names of runs, tables, columns and other text in the tables, which the page and the figure
-  have instead of them; those of frequent columns are in :mod:`softsearch.extras.claims.claim_page`.
-- ``scales``: what differs at ``quick``, ``cpu``, ``paper`` and ``smallest``: any of the keys above; null for a run that
-  a scale lacks. A scale that is not there is the claim as it stands above.
+- ``figure``: the figure (:func:`softsearch.extras.claims.table_chart.chart`), with the published numbers for its cells.
+- ``names``: words for names of runs, tables, columns and other text in tables, used on the page and in the figure;
+  those of frequent columns are in :mod:`softsearch.extras.claims.claim_page`.
+- ``scales``: changes at ``quick``, ``cpu``, ``paper`` and ``smallest``: any of the keys above; null for a run that a
+  scale does not have. At other scales, the claim is unchanged.
 
-Then ``softsearch reproduce claim=NAME publish=docs/reproduce`` writes its page and the list of all claims, and
-``claim=[]`` instead of a name writes all pages and figures again, and the list with claims that have not been run.
+Then ``softsearch reproduce claim=NAME publish=docs/reproduce`` writes its page and the list of all claims;
+``claim=[]`` rewrites all pages and figures, and the list including claims that have not been run.
 """
 
 from collections.abc import Mapping
@@ -43,7 +42,7 @@ FOLDER = "claims"
 
 @dataclass(frozen=True, kw_only=True)
 class Published(Section):
-    """A number of the paper, and the cell that has ours."""
+    """A number from the paper, and the cell with ours."""
 
     what: str
     value: float | str
@@ -52,17 +51,17 @@ class Published(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison(Section):
-    """A comparison that decides whether ``left`` is greater than ``right``.
+    """A test whether ``left`` is greater than ``right``.
 
     Args:
         says: the comparison in words.
         left: a cell, a sum and difference of cells, or a number.
-        right: the same.
-        margin: the smallest difference that matters, below which nothing is decided; by default that of the column in
+        right: like ``left``.
+        margin: the smallest difference that matters; smaller ones are inconclusive. By default that of the column in
             the claim's ``margins``.
-        chance: what rules chance out: ``seeds`` (a permutation test of the seeds' values), the column ``p`` of both
-            cells' rows (a paired bootstrap's), or ``none`` for what is not drawn by chance: all seeds must agree.
-            ``interval``: ``left`` reaches a number itself, or does not by the upper end of its interval.
+        chance: the test for significance: ``seeds`` (a permutation test over seeds), ``p`` (the column ``p`` in the
+            rows of both cells, from a paired bootstrap), or ``none`` for deterministic values, where all seeds must
+            agree. ``interval``: ``left`` must reach a number; it fails if the upper end of its interval does not.
     """
 
     says: str
@@ -74,9 +73,9 @@ class Comparison(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Figure(Section):
-    """A picture of the rows of measures, see :func:`softsearch.extras.claims.table_chart.chart`.
+    """A figure of the rows of measures (:func:`softsearch.extras.claims.table_chart.chart`).
 
-    The rows have a further column, ``measure``.
+    The rows have an additional column ``measure``.
     """
 
     measure: str | tuple[str, ...]
@@ -93,7 +92,7 @@ class Figure(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Runs to train: overrides by name, after those of all runs, with each seed."""
+    """Runs to train with each seed: overrides by name, after those of all runs."""
 
     seeds: tuple[Seed, ...]
     common: tuple[str, ...] = ()
@@ -104,7 +103,7 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Claim(Plan):
-    """What a paper says, and how it is tried at one scale."""
+    """A claim of a paper, and how it is tested at one scale."""
 
     title: str
     source: str
@@ -116,27 +115,27 @@ class Claim(Plan):
     figure: Figure
     names: Mapping[str, str] = field(default_factory=dict)
     published: tuple[Published, ...] = ()
-    margins: Mapping[str, NotNegative] = field(default_factory=dict)  # the smallest differences that matter, by column
+    margins: Mapping[str, NotNegative] = field(default_factory=dict)  # smallest differences that matter, by column
     holds: tuple[Comparison, ...]
 
 
 def claim_names() -> list[str]:
-    """The names of all claims in the folders where Hydra finds configs."""
+    """Returns the names of all claims in Hydra's config folders."""
     with config_loader() as loader:
         return sorted(loader.get_group_options(FOLDER))
 
 
 def read_claim(name: str, scale: str) -> Claim:
-    """A claim at a scale.
+    """Reads a claim at a scale.
 
     Raises:
-        ConfigError: there is no such claim, or it is not one.
+        ConfigError: there is no such claim, or the file is not a claim.
     """
     if name not in (names := claim_names()):
         raise ConfigError(f"there is no claim={name}; {nearest(name, names)}")
     try:
         with config_loader():
-            config = compose(f"{FOLDER}/{name}")[FOLDER]  # Hydra packs it by its folder
+            config = compose(f"{FOLDER}/{name}")[FOLDER]  # Hydra puts it under the name of its folder
         OmegaConf.set_struct(config, False)  # a scale may have more runs
         scales = config.pop("scales", {})
         merged = OmegaConf.merge(config, scales.get(scale, {}))

@@ -1,4 +1,4 @@
-"""The figure of a claim, from ``results.json`` alone: its rows, the numbers of the paper, and its words."""
+"""Draws the figure of a claim from ``results.json``: its rows, the paper's numbers, and names."""
 
 import re
 from pathlib import Path
@@ -21,7 +21,7 @@ def draw_claim(results: Results, path: Path) -> None:
 
 
 def claim_chart(results: Results) -> Figure:
-    """The figure; call it inside :func:`softsearch.report.drawing.style`."""
+    """Draws the figure; call it inside :func:`softsearch.report.drawing.style`."""
     figure = dict(results["figure"])
     names = figure.pop("measure")
     tables = [names] if isinstance(names, str) else names
@@ -31,7 +31,7 @@ def claim_chart(results: Results) -> Figure:
 
 
 def published_rows(results: Results) -> list[Row]:
-    """The rows whose cells the paper has, with its numbers in place of ours; two rows for ``38 to 39``."""
+    """Returns the rows for which the paper has numbers, with those instead of ours; two rows for ``38 to 39``."""
     found: dict[Any, Row] = {}
     for each in results["published"]:
         match = CELL.fullmatch(each["cell"] or "")
@@ -39,14 +39,14 @@ def published_rows(results: Results) -> list[Row]:
             continue
         table, column, conditions = match.groups()
         row = rows_of(match[0], results["tables"])[0][0]
-        texts = {key: value for key, value in row.items() if isinstance(value, str | int)}  # others are measured
+        texts = {key: value for key, value in row.items() if isinstance(value, str | int)}  # other values are measured
         for index, number in enumerate(_numbers(each["published"])):
             found.setdefault((table, conditions, index), texts | {"measure": table})[column] = number
     return list(found.values())
 
 
 def _numbers(value: float | str) -> list[float]:
-    """A number, or both ends of a range of them."""
+    """Returns a number, or both ends of a range."""
     if not isinstance(value, str):
         return [value]
     ends = re.fullmatch(r"([\d.]+) to ([\d.]+)", value)

@@ -1,4 +1,4 @@
-"""Pages about claims of papers: everything on them comes from ``results.json``."""
+"""Pages about claims of papers, made only from ``results.json``."""
 
 from collections.abc import Mapping, Sequence
 from statistics import mean, stdev
@@ -8,7 +8,7 @@ from softsearch.report.model_card import render_markdown
 
 Results = dict[str, Any]  # the content of results.json
 _PACKAGE = "softsearch.extras.claims"
-_FREQUENT = {  # words for columns and tables that many claims have
+_FREQUENT = {  # names of columns and tables that many claims have
     "run": "model",
     "bleu": "BLEU",
     "chrf": "chrF",
@@ -27,7 +27,7 @@ _FREQUENT = {  # words for columns and tables that many claims have
 
 
 def claim_page(results: Results) -> str:
-    """Markdown about one claim: what is said, what was trained, what came out, and what differs."""
+    """Returns Markdown about one claim: the claim, the trainings, the outcome, and differences from the paper."""
     names = words(results)
     values = {
         "tables": {
@@ -42,25 +42,25 @@ def claim_page(results: Results) -> str:
 
 
 def claims_index(claims: Mapping[str, tuple[str, str, int]], published: Mapping[str, Results]) -> str:
-    """Markdown that lists all claims, given by name with title, source and minutes, and what came out."""
+    """Returns Markdown that lists all claims, given by name with title, source and minutes, and their outcomes."""
     return render_markdown(_PACKAGE, "claims_index.md.jinja", {"claims": claims, "published": published})
 
 
 def words(results: Results) -> Mapping[str, str]:
-    """The words of a claim for the names of columns, tables, runs and other text in its tables."""
+    """Returns the words of a claim for names of columns, tables, runs and other text in its tables."""
     return _FREQUENT | results["names"]
 
 
 def _in_words(
     rows: Sequence[Mapping[str, Any]], columns: Sequence[str], names: Mapping[str, str]
 ) -> tuple[list[str], list[list[str]]]:
-    """The heading of a table, and its lines."""
+    """Returns the heading of a table, and its lines."""
     heading = [names.get(column, column) for column in columns]
     return heading, [[names.get(cell, cell) for cell in line] for line in averaged(rows, columns)]
 
 
 def averaged(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[list[str]]:
-    """A table of text: rows with the same text and whole numbers are one, with mean and deviation of the others."""
+    """Merges rows with equal text and whole numbers; other values become means with deviations, as text."""
     texts = [name for name in columns if any(isinstance(row.get(name), str | int) for row in rows)]
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
@@ -72,7 +72,7 @@ def averaged(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[
 
 
 def number(value: Any) -> str:
-    """A number as a table shows it."""
+    """Formats a number for a table."""
     if value is None or isinstance(value, str):
         return value or ""
     size = abs(value)

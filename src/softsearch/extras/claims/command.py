@@ -1,4 +1,4 @@
-"""Command ``reproduce``: trains what claims need, measures it, and writes what came out next to what the papers say."""
+"""``reproduce``: trains and measures what claims need, and compares the results with the papers."""
 
 import json
 import logging
@@ -30,7 +30,7 @@ RESULTS, FIGURE, PAGE = "results.json", "figure.png", "index.md"
 
 
 def reproduce(options: Reproduce) -> None:
-    """Trains, measures and judges claims, and writes a page of each.
+    """Trains, measures and judges claims, and writes a page for each.
 
     Raises:
         SoftsearchError: there is no such claim, one of its options is wrong, or a training failed.
@@ -41,7 +41,7 @@ def reproduce(options: Reproduce) -> None:
     needed = {name: trainings(claim, options) for name, claim in claims.items()}
     measures = {name: _measures(claim) for name, claim in claims.items()}
     if options.dry_run:
-        every = {each.folder: each for name in names for each in needed[name]}  # claims share some
+        every = {each.folder: each for name in names for each in needed[name]}  # claims share trainings
         echo("\n".join(f"{each.command}{' # finished' * each.finished}" for each in every.values()))
         return
     for name, claim in claims.items():
@@ -86,10 +86,10 @@ def _results(
 
 
 def judged(claim: Claim, tables: Tables) -> Results:
-    """What a claim says, what the tables say of it, and how that is shown.
+    """Returns the results of a claim: its text, the verdicts on the tables, and what its page needs.
 
     Raises:
-        ConfigError: a cell that it names is in no table.
+        ConfigError: it names a cell that is not in any table.
     """
     comparisons = [asdict(judge(comparison, tables, claim.margins)) for comparison in claim.holds]
     return {
@@ -105,7 +105,7 @@ def judged(claim: Claim, tables: Tables) -> Results:
 
 
 def _beside(published: Published, tables: Tables) -> dict[str, Any]:
-    """A published number and ours, the mean over the seeds with the lowest and the highest."""
+    """Returns a published number and ours: the mean over the seeds, the lowest and the highest."""
     ours = [] if published.ours is None else values(published.ours, tables)
     spread = {"ours": mean(ours), "low": min(ours), "high": max(ours)} if ours else {"ours": None}
     return {"what": published.what, "published": published.value, "cell": published.ours, **spread}
@@ -115,7 +115,7 @@ def write_claim(results: Results, folder: Path) -> None:
     """Writes results, page and figure."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / RESULTS).write_text(_as_json(results), encoding="utf-8")
-    results = read_json(folder / RESULTS)  # as a reader of the file sees it
+    results = read_json(folder / RESULTS)  # as read from the file
     (folder / PAGE).write_text(claim_page(results), encoding="utf-8")
     draw_claim(results, folder / FIGURE)
 
@@ -125,10 +125,10 @@ def _as_json(results: Results) -> str:
 
 
 def write_pages(folder: Path) -> None:
-    """Rewrites a folder's pages and figures from their tables, as the claims judge them now, and the list of claims.
+    """Rewrites the pages and figures in a folder from their tables, with the current claims, and the list of claims.
 
     Raises:
-        ConfigError: a file of results cannot be read, or lacks what its claim compares.
+        ConfigError: a file of results cannot be read, or does not have what its claim compares.
     """
     claims, found = {name: read_claim(name, "cpu") for name in claim_names()}, dict(published(folder))
     for name in found.keys() & claims.keys():
@@ -141,7 +141,7 @@ def write_pages(folder: Path) -> None:
 
 
 def published(folder: Path) -> Mapping[str, Results]:
-    """The results in a folder of pages, by the name of the claim.
+    """Reads the results in a folder of pages, by name of the claim.
 
     Raises:
         ConfigError: a file cannot be read.

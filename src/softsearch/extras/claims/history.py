@@ -1,4 +1,4 @@
-"""``history``: every architecture that translates text, trained under one budget, on one page."""
+"""``history``: all translation architectures, trained with the same budget, on one page."""
 
 import json
 import logging
@@ -30,7 +30,7 @@ from softsearch.text.moses import detokenize
 
 log = logging.getLogger(__name__)
 ABOUT = "about.json"
-Values = Mapping[str, Sequence[float]]  # of each test sentence, by a name
+Values = Mapping[str, Sequence[float]]  # a value for each test sentence, by name
 _EXAMPLES = {
     "long sentences": "A long sentence",
     "rare words": "A rare word",
@@ -39,7 +39,7 @@ _EXAMPLES = {
 
 
 def history(options: History) -> None:
-    """Trains what has not finished, exports it, and writes the page.
+    """Runs the unfinished trainings, exports the models, and writes the page.
 
     Raises:
         SoftsearchError: a model is unknown, one of its options is wrong, or a training failed.
@@ -56,13 +56,13 @@ def history(options: History) -> None:
     options.run_dir.mkdir(parents=True, exist_ok=True)
     path = options.run_dir / ABOUT
     path.write_text(json.dumps({**page, "models": {name: facts[name] for name in names}}), encoding="utf-8")
-    cli.run(["web", "--about", str(path)])  # checks it before hours of training
+    cli.run(["web", "--about", str(path)])  # to check the file before training for hours
     data = {each.run: composed("train", *each.overrides, "name=NAME", "run_dir=RUN").data for each in needed}
     if backwards := [run for run in data if data[run].reverse_source or data[run].target_direction != "l2r"]:
         wanted = "[data.reverse_source=false,data.target_direction=l2r]"
         raise ConfigError(
-            f"{', '.join(backwards)}: reads or writes from the end of a text to its start, which the page cannot; add "
-            + " ".join(f"'++budget.options.{run}={wanted}'" for run in backwards)
+            f"{', '.join(backwards)}: reads or writes from the end of a text to its start, which the page does not "
+            "support; add " + " ".join(f"'++budget.options.{run}={wanted}'" for run in backwards)
         )
     source = build(data[needed[0].run])
     files = source.files(options.cache_dir)
@@ -91,7 +91,7 @@ def _chrf(folder: Path, references: Sequence[str]) -> list[float]:
 
 
 def difficulties(train: ParallelCorpus, test: ParallelCorpus) -> Values:
-    """How hard each test sentence is, in three ways: source words, frequency of the rarest, and crossing links.
+    """Measures the difficulty of each test sentence: source words, frequency of the rarest, and crossing links.
 
     Each target word is linked to the source word with the greatest Dice coefficient in the training text; the last
     value is the share of pairs of target words whose links cross.
@@ -116,7 +116,7 @@ def difficulties(train: ParallelCorpus, test: ParallelCorpus) -> Values:
 
 
 def examples(hard: Values, chrf: Values, titles: Mapping[str, str]) -> list[tuple[int, str]]:
-    """A test sentence for each difficulty: of the hardest tenth, the one on which the models differ most in chrF."""
+    """Chooses a test sentence per difficulty: among the hardest tenth, the one where models differ most in chrF."""
     chosen: dict[int, str] = {}
     for kind, values in hard.items():
         ranked = sorted((i for i in range(len(values)) if i not in chosen), key=lambda i: -values[i])
@@ -129,7 +129,7 @@ def examples(hard: Values, chrf: Values, titles: Mapping[str, str]) -> list[tupl
 
 
 def first_errors(hard: Values, chrf: Sequence[float]) -> str:
-    """The difficulty that costs a model most chrF between the easiest and the hardest third; none below 1 point."""
+    """Describes the difficulty with the largest loss of chrF, easiest against hardest third, if above 1 point."""
 
     def thirds(values: Sequence[float]) -> tuple[float, float]:
         order = sorted(range(len(values)), key=lambda i: values[i])
@@ -145,7 +145,7 @@ def first_errors(hard: Values, chrf: Sequence[float]) -> str:
 
 
 def _exported(each: Training, cache_dir: Path) -> Path:
-    """The single graph of a training, in int8, or in float32 if that is refused."""
+    """Exports the single graph of a training in int8, or in float32 if int8 is refused."""
     out = each.folder / "single" / each.run
     for precision in ("int8", "float32"):
         if (out / MANIFEST).is_file():
@@ -164,7 +164,7 @@ def _exported(each: Training, cache_dir: Path) -> Path:
 def _measured_facts(
     each: Training, about: Mapping[str, Any], bundle: Path, hard: Values, chrf: Values
 ) -> Mapping[str, Any]:
-    """The facts of a model with what was measured."""
+    """Adds measurements to the facts about a model."""
     bleu = next(value for name, value in read_metrics(each.folder).items() if name.startswith("test/bleu"))
     facts = {**about, "bleu": bleu, "errors": first_errors(hard, chrf[each.run])}
     if not Bundle.open(bundle).manifest.trained("precision.name"):

@@ -1,4 +1,4 @@
-"""Measures of what is inside of finished runs: their models, and what they logged."""
+"""Measures of finished runs from their models and logs."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,13 +26,13 @@ Inspect = Callable[[System, HeldOutText, Path], Iterable[Row]]
 
 @dataclass(frozen=True, kw_only=True)
 class ModelMeasure:
-    """Rows that a function computes of models.
+    """Rows computed by a function of models.
 
     Args:
-        rows: called with a run as a system of that name, its test set and the cache folder.
+        rows: a function of a run as a system with that name, its test set and the cache folder.
         runs: names of the runs; null for all.
-        seeds: of these runs; null for all.
-        weights: ``trained``, and ``initial`` for those of a new model with the run's config and seed.
+        seeds: seeds of these runs; null for all.
+        weights: ``trained``, or ``initial`` for a new model with the run's config and seed.
     """
 
     rows: Inspect
@@ -60,10 +60,10 @@ class ModelMeasure:
 
 @dataclass(frozen=True, kw_only=True)
 class SeedMeasure:
-    """Rows that a function computes of the models of a run, with one model for each seed.
+    """Rows computed by a function of the models of a run, one for each seed.
 
     Args:
-        rows: called with the systems, their test set and the cache folder.
+        rows: a function of the systems, their test set and the cache folder.
         runs: names of the runs; null for all.
     """
 
@@ -82,25 +82,25 @@ class SeedMeasure:
 
 
 def _opened(run: str, folder: Path) -> tuple[System, HeldOutText, DictConfig]:
-    """A run as a system of that name, its test set and its config."""
+    """Opens a run as a system with that name, its test set and its config."""
     config = OmegaConf.load(folder / "config.yaml")
     assert isinstance(config, DictConfig)
     (opened,) = open_systems(str(folder), None, None)
     assert isinstance(opened.step_fn, TorchStepFunction)
-    model = opened.step_fn.model.cpu()  # where the functions make their tensors
+    model = opened.step_fn.model.cpu()  # where the functions create tensors
     system = replace(opened, name=run, step_fn=TorchStepFunction(model))
-    text = read_split(system.source, "test", Path(config.cache_dir), "train on data that has one")
+    text = read_split(system.source, "test", Path(config.cache_dir), "train on data with one")
     return system, text.joined(system.tokenizers[1]), config
 
 
 @dataclass(frozen=True, kw_only=True)
 class Logged:
-    """A row a run of what it logged, with the ``perplexity`` of its test set.
+    """A row per run with logged values, and the ``perplexity`` on its test set.
 
     Args:
-        final: columns and the values of ``metrics.json`` that they show, as in ``{bleu: test/bleu}``.
-        largest: likewise, the largest value of a column of ``metrics.csv``.
-        config: likewise, an option of the run, as in ``{pairs: data.train_size}``.
+        final: columns for values in ``metrics.json``, such as ``{bleu: test/bleu}``.
+        largest: columns for the largest value of a column in ``metrics.csv``.
+        config: columns for options of the run, such as ``{pairs: data.train_size}``.
         runs: names of the runs; null for all.
     """
 

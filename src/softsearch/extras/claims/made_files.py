@@ -1,4 +1,4 @@
-"""Files that a claim's trainings read and that are made for them, such as word vectors of other text."""
+"""Files that are created for a claim's trainings, such as word vectors from other text."""
 
 import logging
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ _MULTI30K = "softsearch.data.corpora.multi30k.Multi30k"
 
 
 def made_file(name: str, files: Parts, options: Trainings) -> Path:
-    """Where a file of a claim is, which has the hash of how it is made in its name."""
+    """Returns the path of a claim's file; its name has the hash of its options."""
     node = files[name]
-    assert node is not None  # make_files leaves such out, and nothing else asks for one
+    assert node is not None  # make_files skips such files, and nothing else uses them
     return options.runs_dir / "files" / f"{name}-{digest(plain(node))}"
 
 
 def make_files(files: Parts, options: Trainings) -> None:
-    """Makes the files that are not there yet.
+    """Creates missing files.
 
     Raises:
         ConfigError: a file's options are wrong.
@@ -50,20 +50,20 @@ def make_files(files: Parts, options: Trainings) -> None:
 
 
 def without_root(values: dict[str, Any], multi30k: Path | None) -> list[str]:
-    """The sources of Multi30k in a config that name no folder, where ``multi30k`` is one."""
+    """Returns the keys of Multi30k sources without a folder in a config, if ``multi30k`` is one."""
     nodes = [(key, node) for key, node in flatten(values) if isinstance(node, dict) and multi30k is not None]
     return [key for key, node in nodes if node.get("_target_") == _MULTI30K and node.get("root") is None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class WordVectors:
-    """Vectors of words by gensim's skip-gram model (Mikolov et al. 2013), in word2vec's text format.
+    """Word vectors from gensim's skip-gram model (Mikolov et al. 2013), in word2vec's text format.
 
     Args:
-        data: whose training text they are of.
-        side: of it.
-        skip: pairs at its start that are left out.
-        dim: width.
+        data: the data with the training text.
+        side: the side of the text.
+        skip: number of pairs at its start to skip.
+        dim: width of the vectors.
     """
 
     data: ParallelSource
@@ -85,5 +85,7 @@ class WordVectors:
         corpora = [read_parallel(*pair) for pair in self.data.train_files(cache_dir)]
         text = [line.split() for corpus in corpora for line in (corpus.src if self.side == "src" else corpus.tgt)]
         options = {"vector_size": self.dim, "sg": 1, "window": 5, "min_count": 2, "epochs": 10}
-        model = Word2Vec(text[self.skip :], seed=1, workers=1, **options)  # several threads would not do the same again
+        model = Word2Vec(
+            text[self.skip :], seed=1, workers=1, **options
+        )  # with several threads, results would not be reproducible
         model.wv.save_word2vec_format(str(path))

@@ -1,4 +1,4 @@
-"""Measures of finished runs: tables of plain values, kept by the hash of what they were measured on."""
+"""Measures of finished runs: tables of plain values, cached by the hash of what was measured."""
 
 import hashlib
 import io
@@ -36,18 +36,18 @@ from softsearch.training.checkpoints.checkpoint_contents import read_contents
 Runs = Mapping[str, Mapping[int, Path]]  # folders of finished runs by name and seed
 Measure = Callable[[Runs], list[Row]]
 _DIGITS = 6
-_PARTS = 5  # of the sentences, by rarity
-_LOWER_BOUNDS = (0, 1, 2, 5, 10, 100, 1000)  # times in the training text
+_PARTS = 5  # parts of the sentences, by rarity
+_LOWER_BOUNDS = (0, 1, 2, 5, 10, 100, 1000)  # occurrences in the training text
 _NAMES = ("0", "1", "2-4", "5-9", "10-99", "100-999", "1000+")
 
 
 def digest(value: object) -> str:
-    """A short hash of plain values."""
+    """Returns a short hash of plain values."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
 def build_measure(name: str, node: Any) -> Measure:
-    """A measure of a claim.
+    """Builds a measure of a claim.
 
     Raises:
         ConfigError: an option is wrong, or it is not a measure.
@@ -59,13 +59,13 @@ def build_measure(name: str, node: Any) -> Measure:
 
 
 def measured(measure: Measure, node: Any, runs: Runs, folder: Path) -> list[Row]:
-    """The rows of a measure: those in ``folder``, if the same runs have been measured in the same way before.
+    """Returns the rows of a measure, from ``folder`` if the same runs have been measured in the same way before.
 
     Args:
-        measure: is called with the runs.
+        measure: the measure.
         node: its config, which is part of the hash.
-        runs: the folders of the trainings.
-        folder: of rows.
+        runs: folders of the trainings.
+        folder: folder of cached rows.
 
     Raises:
         SoftsearchError: a run cannot be measured.
@@ -84,7 +84,7 @@ def measured(measure: Measure, node: Any, runs: Runs, folder: Path) -> list[Row]
 
 
 def _identity(run: Path) -> list[str]:
-    """The name of a run's folder, and digests of what a measure reads there."""
+    """Returns the name of a run's folder, and digests of the files that measures read there."""
     files = [*sorted(run.glob("checkpoints/*.ckpt")), run / METRICS]
     return [run.name, *(digest_of(file) for file in files if file.is_file())]
 
@@ -94,7 +94,7 @@ def _rounded(value: Any) -> Any:
 
 
 def chosen(runs: Runs, names: Sequence[str] | None) -> Runs:
-    """The runs of these names; None: all.
+    """Returns the runs with these names; None: all.
 
     Raises:
         ConfigError: there is no such run.
@@ -106,22 +106,22 @@ def chosen(runs: Runs, names: Sequence[str] | None) -> Runs:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluate:
-    """Rows of reports of ``evaluate``.
+    """Rows from reports of ``evaluate``.
 
     Args:
-        table: ``scores`` (a row a system, with every metric and its interval), ``lengths`` (by source length),
+        table: ``scores`` (a row per system, with every metric and its interval), ``lengths`` (by source length),
             ``searches`` (by search, of ``curve``), ``differences`` (from the first system, by metric, with ``p``),
             ``frequencies`` (reference words found, by their number in the training text), ``rarity`` (BLEU of five
             parts of the sentences, by the mean rank of the source's words among those of the training text, frequent
             ones first), ``attention`` (means over the sentences of ``heatmaps``) or ``heatmaps`` (of the two
             translations of 7 to 14 words with the fewest inverted pairs, and the two with the most).
-        options: of the command, as in ``search.beam=10``.
+        options: options of the command, such as ``search.beam=10``.
         runs: names of the runs; null for all.
-        seeds: of these runs; null for all.
-        together: the systems of a report: ``each`` run alone, the ``runs`` of one seed, or the ``seeds`` of one run.
-        size: how many seeds are one group; null for all.
-        rerank: the first model of a group searches, and all of them score its n-best list; ``all``: or the lists of
-            all of them.
+        seeds: seeds of these runs; null for all.
+        together: the systems in one report: ``each`` run alone, the ``runs`` with one seed, or the ``seeds`` of a run.
+        size: number of seeds in a group; null for all.
+        rerank: the first model of a group searches, and all of them score its n-best list; ``all``: they score the
+            lists of all of them.
     """
 
     table: Literal["scores", "lengths", "searches", "differences", "frequencies", "rarity", "attention", "heatmaps"]
@@ -133,11 +133,11 @@ class Evaluate:
     rerank: Literal["first", "all"] | None = None
 
     def __call__(self, runs: Runs) -> list[Row]:
-        """Evaluates what has not been evaluated with these options."""
+        """Evaluates runs that have not been evaluated with these options."""
         return [row for systems in self._groups(runs) for row in self._rows(systems)]
 
     def _groups(self, runs: Runs) -> list[dict[tuple[str, int], Path]]:
-        """The folders of each report by run and seed."""
+        """Returns the folders of each report by run and seed."""
         groups: dict[Any, dict[tuple[str, int], Path]] = {}
         for name, every in chosen(runs, self.runs).items():
             seeds = {seed: folder for seed, folder in every.items() if self.seeds is None or seed in self.seeds}
@@ -151,7 +151,7 @@ class Evaluate:
         report, keys = self._report(list(systems.values())), list(systems)
         run, seed = keys[0]
         seed_ensemble = (run, "+".join(str(seed) for _, seed in keys))
-        keys = keys if len(report.systems) >= len(keys) else []  # members=false, or reranked
+        keys = keys if len(report.systems) >= len(keys) else []  # fewer with members=false or reranking
         ensembles = [seed_ensemble if self.together == "seeds" else ("ensemble", seed)]
         named = [*ensembles[: len(report.systems) - len(keys)], *keys]
         labels = {
@@ -168,7 +168,7 @@ class Evaluate:
                 yield labels[system.name] | row
 
     def _report(self, folders: Sequence[Path]) -> Report:
-        """The report of a group."""
+        """Returns the report of a group."""
         if self.rerank is None:
             return _evaluated(folders, self.options)
         others = f"[{','.join(quoted(str(folder)) for folder in folders[1:])}]"
@@ -201,8 +201,8 @@ def _searches(system: SystemReport, report: Report) -> Iterator[Row]:
 
 
 def _training_text(system: SystemReport) -> tuple[ParallelSource, list[ParallelCorpus]]:
-    """The data that a system was trained on, and the text of it."""
-    contents = read_contents(Path(system.origin))  # which may name no class that config.yaml may not name either
+    """Returns the data that a system was trained on, and its text."""
+    contents = read_contents(Path(system.origin))  # may name only classes that config.yaml may name
     config, source = contents.config, rebuild_source(contents)
     return source, [read_parallel(*pair) for pair in source.train_files(Path(config["cache_dir"]))]
 
@@ -226,7 +226,7 @@ def _rarity(system: SystemReport, report: Report) -> Iterator[Row]:
 
 
 def _attention(system: SystemReport, report: Report) -> Iterator[Row]:
-    weights = [np.array(each.weights)[:-1, :-1] for each in system.heatmaps if len(each.tgt) > 1]  # without </s>
+    weights = [np.array(each.weights)[:-1, :-1] for each in system.heatmaps if len(each.tgt) > 1]  # except </s>
     inverted = np.array([inverted_pairs(each) for each in weights])
     peak = float(np.mean([each.max(axis=1).mean() for each in weights]))
     yield {"inverted": float(inverted.mean()), "reordered": float((inverted > 0).mean()), "peak": peak}
@@ -255,7 +255,7 @@ _TABLES: Mapping[str, Callable[[SystemReport, Report], Iterator[Row]]] = {
 
 
 def _evaluated(folders: Sequence[Path], options: Sequence[str]) -> Report:
-    """The report of runs, in the folder of the first one, written if need be; what is printed is kept next to it."""
+    """Returns the report of runs in the folder of the first one, and writes it if missing, with the printed output."""
     folder = folders[0] / f"evaluate-{digest([[path.name for path in folders], list(options)])}"
     if not (folder / REPORT).is_file():
         config = composed("evaluate", "overlap=false", *options, f"run_dir={digest(str(folder))}")
@@ -269,24 +269,24 @@ def _evaluated(folders: Sequence[Path], options: Sequence[str]) -> Report:
 
 
 class FrequencyRange(NamedTuple):
-    """The words of a range of frequencies."""
+    """Recall of the words in a range of frequencies."""
 
     name: str
-    words: int  # of the references
-    recall: float  # the share of them that the translations have
+    words: int  # number of words in the references
+    recall: float  # the share of them in the translations
 
 
 def count_words(lines: Iterable[str]) -> Counter[str]:
-    """How often each word, between spaces, is in the lines."""
+    """Counts each word, separated by spaces, in the lines."""
     return Counter(word for line in lines for word in line.split())
 
 
 def recall_by_frequency(
     counts: Mapping[str, int], translations: Sequence[str], references: Sequence[str]
 ) -> list[FrequencyRange]:
-    """The recall of words by range, rare ones first, without empty ranges; ``counts`` are those of the training text.
+    """Returns the recall of words by range, rare first, without empty ranges; ``counts`` are from the training text.
 
-    Repeated words count once for each time that both sides have them; positions do not matter.
+    Repeated words count as often as they are on both sides; positions do not matter.
     """
     words, found = Counter[int](), Counter[int]()
     for translation, reference in zip(translations, references, strict=True):
@@ -299,10 +299,10 @@ def recall_by_frequency(
 
 
 def inverted_pairs(weights: NDArray[np.floating]) -> float:
-    """The share of pairs of target words that attend in the opposite order, a number for reordering.
+    """Returns the share of pairs of target words that attend in the opposite order, a measure of reordering.
 
-    It is Kendall's distance (Birch, Osborne & Blunsom 2010) of the most attended source positions of ``[tgt, src]``:
-    0 where the attention never goes back, 1 where it runs backwards.
+    It is Kendall's distance (Birch, Osborne & Blunsom 2010) of the most attended source positions in ``[tgt, src]``: 0
+    if attention never moves backwards, 1 if it always does.
     """
     places = weights.argmax(axis=1)
     later, earlier = np.tril_indices(len(places), -1)

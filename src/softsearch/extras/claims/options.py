@@ -1,4 +1,4 @@
-"""Options of ``reproduce`` and ``history``, as their YAML has them."""
+"""Options of ``reproduce`` and ``history``, as in their YAML."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Reproduce(Trainings):
 
 @dataclass(frozen=True, kw_only=True)
 class PageFacts(Section):
-    """Texts of a page, and facts of its models by name."""
+    """Text of a page, and facts about its models by name."""
 
     title: str
     text: str
@@ -40,13 +40,13 @@ class PageFacts(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Budget(Section):
-    """Options of all trainings, and of single ones by model."""
+    """Options of all trainings, and of single trainings by model."""
 
     common: tuple[str, ...]
     options: Mapping[str, tuple[str, ...]]
 
     def run(self, model: str) -> tuple[str, ...]:
-        """The options of a model's training."""
+        """Returns the options of a model's training."""
         return (f"model={model}", *self.common, *self.options.get(model, ()))
 
 

@@ -1,4 +1,4 @@
-"""A measure of no run: the time of a training step and of decoding, for models with random weights."""
+"""A measure without runs: the time of a training step and of decoding, for models with random weights."""
 
 import logging
 import math
@@ -29,24 +29,24 @@ Step = Callable[[Batch], object]
 
 @dataclass(frozen=True, kw_only=True)
 class StepTimes:
-    """A row for each model, vocabulary, length and round: ``microseconds`` a target token, and their ``growth``.
+    """A row for each model, vocabulary, length and round: ``microseconds`` per target token, and their ``growth``.
 
-    A step is forward and backward pass and the optimizer's step, on random tokens, all sentences being equally long.
-    Every batch has ``tokens`` target tokens, in fewer sentences the longer they are. The tokens are spread as words are
-    in text, the n-th being 1/n as frequent. In each round every model takes all steps in turn, so that what else the
-    machine does meets all of them; a round is the ``seed``. ``growth`` is over the first vocabulary and length, and
-    ``speedup`` over the first model.
+    A step is a forward and backward pass and an optimizer step, on random tokens in sentences of equal length. Every
+    batch has ``tokens`` target tokens, so longer sentences mean fewer. Tokens are distributed like words in text: the
+    n-th has 1/n of the frequency. In each round every model takes all steps in turn, so that other load on the machine
+    affects all of them; the round is the ``seed``. ``growth`` is relative to the first vocabulary and length,
+    ``speedup`` to the first model.
 
     Args:
         models: options of ``train`` by name.
-        lengths: tokens of a sentence on either side, EOS included.
-        tokens: of a batch.
-        vocabularies: numbers of tokens that there are.
-        rounds: how often everything is measured.
-        steps: whose median counts, after one more.
-        decoding: also measures translation, one target token after the other, without a search: ``decoding`` is its
-            microseconds a target token, and ``decoding_growth`` their growth.
-        device: where, such as ``cuda``.
+        lengths: tokens per sentence on each side, EOS included.
+        tokens: target tokens per batch.
+        vocabularies: sizes of the vocabulary.
+        rounds: number of rounds.
+        steps: number of steps, after one warm-up, whose median is used.
+        decoding: whether to measure translation too, token by token without a search: ``decoding`` is its microseconds
+            per target token, and ``decoding_growth`` their growth.
+        device: the device, such as ``cuda``.
     """
 
     models: Mapping[str, Sequence[str]]
@@ -87,7 +87,7 @@ class StepTimes:
         return rows
 
     def _build(self, name: str, vocabulary: int) -> tuple[Seq2Seq, Step]:
-        """A model and its training step."""
+        """Builds a model and its training step."""
         overrides = [*self.models[name], f"tokenizer.vocab_size={vocabulary}", "name=NAME", "run_dir=RUN"]
         options = read_options(composed("train", *overrides), Train)
         torch.manual_seed(options.seed)
@@ -113,7 +113,7 @@ class StepTimes:
         return Batch(src.to(self.device), torch.cat((tgt.new_full((len(tgt), 1), BOS), tgt), dim=1).to(self.device))
 
     def _time(self, step: Step, batch: Batch) -> float:
-        """Microseconds a target token: the median."""
+        """Returns the median of microseconds per target token."""
         found = []
         for _ in range(1 + self.steps):
             start = perf_counter()
@@ -126,7 +126,7 @@ class StepTimes:
 
 @torch.inference_mode()
 def _decode(model: Seq2Seq, batch: Batch) -> None:
-    """Reads the targets as a search does, one token after the other."""
+    """Reads the targets like a search, one token after the other."""
     model.eval()
     state = model.encode(batch.src_tokens)
     for tokens in batch.tgt_tokens[:, :-1].unbind(1):

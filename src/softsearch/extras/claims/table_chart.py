@@ -1,6 +1,6 @@
-"""Charts of measured tables in words: lines, dots in rows with names, points in a plane and heatmaps.
+"""Charts of measured tables: lines, dots in named rows, points in a plane, and heatmaps.
 
-Rows may come from several seeds, which are small points over their mean, and from a paper, which are diamonds.
+Rows may come from several seeds, drawn as small points around their mean, and from a paper, drawn as diamonds.
 """
 
 import re
@@ -18,14 +18,14 @@ from softsearch.report.drawing import LINE, SOFT, colour, draw_heatmap, drawable
 
 Rows = Sequence[Mapping[str, Any]]
 Columns = str | Sequence[str]
-_WIDTH = 5.4  # inches, in which text is readable where the picture is 400 pixels wide
+_WIDTH = 5.4  # inches; text is readable if the figure is 400 pixels wide
 _PLANE, _LANE, _CELL = 2.7, 0.22, 0.23  # inches: height of lines and points, of a dot in its row, of a token
 _COLOURS, _MARKERS, _DASHES = 3, "os^vX", ("-", "--", ":", "-.")
 _SEED: dict[str, Any] = {"facecolors": "none", "s": 12, "linewidths": 0.8, "alpha": 0.7, "zorder": 3.5}
 _PUBLISHED: dict[str, Any] = {"marker": "D", "s": 40, "facecolors": "white", "linewidths": 1.4, "zorder": 4}
-_OURS = "ours"  # of a single series
-_LEGEND_WIDTH, _LEGEND_LINE = 64, 0.2  # characters of a line, its height in inches
-_DECADE_TICKS_FROM = 1000  # ratio of the ends of a logarithmic axis from which powers of ten suffice as ticks
+_OURS = "ours"  # label of a single series
+_LEGEND_WIDTH, _LEGEND_LINE = 64, 0.2  # characters per line, height of a line in inches
+_DECADE_TICKS_FROM = 1000  # ratio of the ends of a logarithmic axis above which only powers of ten are ticks
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class _Point:
 
     panel: str
     series: str
-    x: Any  # a number, or words
+    x: Any  # a number, or text
     y: Any
     value: float
     published: bool
@@ -42,7 +42,7 @@ class _Point:
 
 @dataclass(frozen=True)
 class _Series:
-    """A series of a panel, and how it is drawn."""
+    """A series in a panel, and how it is drawn."""
 
     name: str
     colour: str
@@ -74,23 +74,23 @@ def chart(
     names: Mapping[str, str] | None = None,
     published: Rows = (),
 ) -> Figure:
-    """A chart of rows; call it, and save it, inside :func:`softsearch.report.drawing.style`.
+    """Draws a chart of rows; call it, and save it, inside :func:`softsearch.report.drawing.style`.
 
     Args:
-        rows: text and numbers by column. Rows without a value are left out.
-        kind: of chart. ``dots`` has the names of ``x`` one below the other, and the values of ``y`` from left to right.
-            A heatmap has a cell for each x and y with its ``value``, from 0 to 1, in per cent; a number before a name,
-            as in ``3 the``, keeps equal names apart and is not drawn.
-        x: the column of the horizontal axis: numbers, or text in the order of the rows; several columns are joined.
-        y: that of the vertical axis, which is text in heatmaps.
-        value: the column of a heatmap's values.
-        series: the column by which lines and colours of points differ, three colours at most.
-        panel: the column by which the rows are split into charts.
-        only: values by column: rows with others are left out.
-        x_log: draws the axis with logarithms.
-        y_log: likewise.
+        rows: text and numbers by column. Rows without a value are skipped.
+        kind: kind of chart. ``dots`` lists the names in ``x`` from top to bottom, with the values of ``y`` from left to
+            right. A heatmap has a cell for each x and y with its ``value``, from 0 to 1, in per cent; a number before a
+            name, such as ``3 the``, distinguishes equal names and is not drawn.
+        x: column of the horizontal axis: numbers, or text in the order of the rows; several columns are joined.
+        y: column of the vertical axis, which is text in heatmaps.
+        value: column of a heatmap's values.
+        series: column that determines lines and colours, at most three.
+        panel: column that splits the rows into panels.
+        only: values by column; rows with other values are skipped.
+        x_log: whether the horizontal axis is logarithmic.
+        y_log: whether the vertical axis is logarithmic.
         names: words for columns and for text in the rows.
-        published: rows with the numbers of the paper, those of the same series as ours in its colour.
+        published: rows with the paper's numbers; those of our series have its colour.
     """
     words = names or {}
 
@@ -112,13 +112,13 @@ def chart(
 
 
 def _label(row: Mapping[str, Any], columns: Columns, words: Mapping[str, str]) -> str:
-    """The words for a row's values in columns: a number has those of its column."""
+    """Returns words for a row's values in columns; a number is preceded by the name of its column."""
     parts = [
         words.get(row[each], row[each]) if isinstance(row[each], str) else f"{row[each]:,} {words.get(each, each)}"
         for each in ([columns] if isinstance(columns, str) else columns)
     ]
     text = ", ".join(part for part in parts if part)
-    return drawable(re.sub(r"^0*(\d+)-0*(\d+)$", r"\1-\2", text))  # 06-10 sorts well
+    return drawable(re.sub(r"^0*(\d+)-0*(\d+)$", r"\1-\2", text))  # 06-10 is written so that it sorts
 
 
 def _draw(points: Sequence[_Point], kind: str, labels: Sequence[str], *, x_log: bool, y_log: bool) -> Figure:
@@ -130,7 +130,7 @@ def _draw(points: Sequence[_Point], kind: str, labels: Sequence[str], *, x_log: 
     grid = list(figure.subplots(len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": heights})[:, 0])
     own_series = len({tuple(each.name for each in every) for every in series.values()}) > 1
     for axes, (name, own) in zip(grid, panels.items(), strict=True):
-        axes.set_title(name, fontsize=10, loc="left", pad=20 if own_series else None)  # above its legend
+        axes.set_title(name, fontsize=10, loc="left", pad=20 if own_series else None)  # above the legend
         if kind == "heatmap":
             _heatmap(axes, own, name)
             continue
@@ -139,7 +139,7 @@ def _draw(points: Sequence[_Point], kind: str, labels: Sequence[str], *, x_log: 
         x_label, y_label = (labels[1], "") if kind == "dots" else labels[:2]
         _finish(axes, x_label if axes is grid[-1] else "", y_label, grid_along="x" if kind == "dots" else "y")
         _scale(axes, x_log=x_log or (kind == "dots" and y_log), y_log=y_log and kind != "dots")
-    for axes in grid[1:]:  # the same range of values, which can then be compared
+    for axes in grid[1:]:  # the same range, so that panels can be compared
         if kind in {"line", "dots"}:
             (axes.sharey if kind == "line" else axes.sharex)(grid[0])
     grid[0].autoscale_view()
@@ -161,18 +161,18 @@ def _height(kind: str, points: Sequence[_Point]) -> float:
 
 
 def _lanes(points: Sequence[_Point]) -> dict[Any, list[str]]:
-    """The series at each name, which lie one below the other."""
+    """Returns the series at each name, from top to bottom."""
     return {x: _distinct(p.series for p in points if p.x == x) for x in _distinct(p.x for p in points)}
 
 
 def _distinct(values: Any) -> list[Any]:
-    """The values in their order, numbers in that of numbers."""
+    """Returns the distinct values in order; numbers are sorted."""
     found = list(dict.fromkeys(values))
     return sorted(found) if all(isinstance(each, int | float) for each in found) else found
 
 
 def _series(points: Sequence[_Point]) -> list[_Series]:
-    """The series of a panel: names that are the same up to a comma share a colour."""
+    """Returns the series of a panel; names that are equal up to a comma share a colour."""
     names = _distinct(point.series for point in points)
     groups = list(dict.fromkeys(name.partition(",")[0] for name in names))
     found: list[_Series] = []
@@ -228,7 +228,7 @@ def _points(axes: Axes, every: Sequence[_Series]) -> None:
 
 
 def _by_place(series: _Series) -> dict[Any, list[float]]:
-    """The values of all seeds at each place."""
+    """Returns the values of all seeds at each position."""
     found: dict[Any, list[float]] = {}
     for point in series.measured:
         found.setdefault(point.x, []).append(point.y)
@@ -251,7 +251,7 @@ def _heatmap(axes: Axes, points: Sequence[_Point], title: str) -> None:
 
 
 def _legend(grid: Sequence[Axes], target: Axes | Figure, **place: Any) -> int:
-    """Names the series of some panels, and the paper's points where there are some; its number of lines."""
+    """Adds a legend of the series of some panels, and of the paper's points; returns its number of lines."""
     shown = [pair for axes in grid for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
     handles = {label: handle for handle, label in shown}
     if any(each.get_zorder() == _PUBLISHED["zorder"] for axes in grid for each in axes.collections):
@@ -280,5 +280,7 @@ def _scale(axes: Axes, *, x_log: bool, y_log: bool) -> None:
         low, high = axis.get_view_interval()
         if high < _DECADE_TICKS_FROM * low:
             axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axis.set_major_formatter(StrMethodFormatter("{x:g}"))  # the default one writes formulas, which are not drawn
+        axis.set_major_formatter(
+            StrMethodFormatter("{x:g}")
+        )  # the default formatter writes formulas, which are not rendered
         axis.set_minor_formatter(NullFormatter())

@@ -1,4 +1,4 @@
-"""Trainings of a claim: each in a folder named by the hash of its config, finished once and used by every claim."""
+"""Trainings of claims, each in a folder named by the hash of its config, so that claims share them."""
 
 import logging
 import shlex
@@ -27,36 +27,36 @@ from softsearch.extras.claims.measures import digest
 from softsearch.extras.claims.options import Trainings
 
 log = logging.getLogger(__name__)
-_POLL = 1.0  # seconds between two looks at a training
-_PLACES = ("run_dir", "cache_dir", "name", "logger", "resume", "overwrite", "trust")  # which do not change the result
+_POLL = 1.0  # seconds between two polls of a training
+_PLACES = ("run_dir", "cache_dir", "name", "logger", "resume", "overwrite", "trust")  # these do not change the result
 
 
 @dataclass(frozen=True)
 class Training:
-    """A run with one seed."""
+    """A training of a run with one seed."""
 
     run: str
     seed: int
     overrides: tuple[str, ...]
     folder: Path
     steps: int
-    is_counted: bool = False  # by softsearch count
+    is_counted: bool = False  # made by softsearch count
 
     @property
     def finished(self) -> bool:
-        """Whether it has been tested, which is the last that a training does."""
+        """Tells whether it has been tested, which is the last step of a training."""
         return (self.folder / METRICS).is_file()
 
     @property
     def command(self) -> str:
-        """What a user would type to train it alone."""
+        """Returns the command to train it separately."""
         program, again = ("count", "overwrite=true") if self.is_counted else ("train", "resume=auto")
         folder = quoted(str(self.folder))
         return shlex.join(["softsearch", program, *self.overrides, f"hydra.run.dir={folder}", again])
 
 
 def trainings(claim: Plan, options: Trainings) -> list[Training]:
-    """The trainings of a claim, or of another plan, with checked configs.
+    """Returns the trainings of a claim, or of another plan, with checked configs.
 
     Raises:
         ConfigError: a run has a wrong option.
@@ -71,7 +71,7 @@ def trainings(claim: Plan, options: Trainings) -> list[Training]:
 def _trainings(
     run: str, claim: Plan, options: Trainings, further: Sequence[str], earlier: Mapping[tuple[str, int], Path]
 ) -> Iterator[Training]:
-    """A run with every seed; an earlier run that ``init`` names has the same one."""
+    """Yields a run with every seed; an earlier run named by ``init`` has the same seed."""
     overrides = [*claim.common, *claim.sizes, *claim.runs[run], *options.overrides]
     try:
         config = composed("train", *overrides, "name=NAME", "run_dir=RUN", "cache_dir=CACHE")
@@ -83,12 +83,14 @@ def _trainings(
             if name in claim.files:
                 path = made_file(name, claim.files, options)
                 made.append(f"vectors.{side}='{path}'")
-                config.vectors[side] = path.name  # of how it is made: where it lies does not change the result
+                config.vectors[side] = path.name  # has the hash of its options: its folder does not change the result
         for seed in claim.seeds:
             config.seed = seed
             start = [f"init.ckpt='{earlier[init, seed]}'"] if init in claim.runs else []
             if start:
-                config.init.ckpt = earlier[init, seed].name  # of its config: where it lies does not change the result
+                config.init.ckpt = earlier[
+                    init, seed
+                ].name  # has the hash of its config: its folder does not change the result
             values = plain(config)
             for name, node in values.items():
                 check(node, name, given=RUNTIME_ARGUMENTS.get(name, ()))
@@ -103,7 +105,7 @@ def _trainings(
 
 
 def train_all(needed: Sequence[Training]) -> None:
-    """Trains what has not finished; what was killed goes on from its last checkpoint.
+    """Runs the unfinished trainings; interrupted ones continue from their last checkpoint.
 
     Raises:
         SoftsearchError: a training failed.
@@ -136,7 +138,7 @@ def _train(each: Training, name: str) -> None:
 
 
 def described(each: Training) -> dict[str, Any]:
-    """A training as plain values, for ``results.json``."""
+    """Returns a training as plain values for ``results.json``."""
     places = ("name=", "cache_dir=", "seed=", "init.ckpt='", "vectors.src='", "vectors.tgt='")
     overrides = [o for o in each.overrides if not o.startswith(places) and ".root=" not in o]
     metrics, config = read_metrics(each.folder), OmegaConf.load(each.folder / "config.yaml")

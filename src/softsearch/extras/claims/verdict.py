@@ -1,7 +1,7 @@
-"""Verdicts: cells of measured tables compared, and whether chance explains the difference.
+"""Verdicts: compares cells of measured tables, and tests whether a difference is significant.
 
-A cell is written ``TABLE.COLUMN[KEY=VALUE,KEY=VALUE]``, the values of a column in the rows that have these values; with
-several seeds it has one value for each. Cells are added and subtracted seed by seed: ``a.bleu[run=x] - a.bleu[run=y]``.
+A cell is written ``TABLE.COLUMN[KEY=VALUE,KEY=VALUE]``: the values of a column in the rows with these values, one per
+seed. Cells are added and subtracted seed by seed: ``a.bleu[run=x] - a.bleu[run=y]``.
 """
 
 import re
@@ -30,19 +30,19 @@ class Verdict:
     """The outcome of a comparison."""
 
     says: str
-    left: float  # means over the seeds
+    left: float  # mean over the seeds
     right: float
-    p: float | None  # that chance alone makes such a difference
+    p: float | None  # p-value of the difference
     margin: float  # the smallest difference that matters
-    detectable: float | None  # the smallest difference that these seeds would show in four trials of five
+    detectable: float | None  # smallest difference that these seeds would detect with a power of 0.8
     outcome: str
 
 
 def judge(comparison: Comparison, tables: Tables, margins: Mapping[str, float] | None = None) -> Verdict:
-    """Compares two cells; ``margins`` are those of columns, for a comparison without its own.
+    """Compares two cells; ``margins``, by column, are for comparisons without their own.
 
     Raises:
-        ConfigError: a cell is in no table.
+        ConfigError: a cell is not in any table.
     """
     left, right = values(comparison.left, tables), values(comparison.right, tables)
     difference, p, detectable = mean(left) - mean(right), None, None
@@ -55,7 +55,7 @@ def judge(comparison: Comparison, tables: Tables, margins: Mapping[str, float] |
         outcome = HOLDS if difference >= 0 else FAILS if mean(highest) < mean(right) else CLOSE
     elif comparison.chance == "p":
         ps = [row["p"] for cell in cells for row in rows_of(cell, tables)[0] if row.get("p") is not None]
-        p = max(ps, default=None)  # none of systems without a difference
+        p = max(ps, default=None)  # systems without a difference have none
         outcome = CLOSE if p is None or p > SIGNIFICANCE else HOLDS if difference > 0 else FAILS
     elif comparison.chance == "seeds" and len(cells) == 2:
         p, detectable = permutation_p(left, right), smallest_effect(left, right)
@@ -68,7 +68,7 @@ def judge(comparison: Comparison, tables: Tables, margins: Mapping[str, float] |
 
 
 def overall(outcomes: Sequence[str]) -> str:
-    """The outcome of a claim: what most of its comparisons say, with how many hold if not all do."""
+    """Returns the outcome of a claim: that of most comparisons, with the number that hold if not all do."""
     held, failed = outcomes.count(HOLDS), outcomes.count(FAILS)
     if held == len(outcomes):
         return HOLDS
@@ -77,9 +77,9 @@ def overall(outcomes: Sequence[str]) -> str:
 
 
 def smallest_effect(left: Sequence[float], right: Sequence[float]) -> float | None:
-    """The difference of two means that a one-sided t-test at 0.05 finds in four trials of five (a power of 0.8).
+    """Returns the difference of two means that a one-sided t-test at 0.05 detects with a power of 0.8.
 
-    It depends on the deviation within the two sides, which is estimated from the same values; None of single values.
+    It depends on the deviation within the two sides, estimated from the same values; None for single values.
     """
     degrees = len(left) + len(right) - 2
     if min(len(left), len(right)) < 2:
@@ -90,7 +90,7 @@ def smallest_effect(left: Sequence[float], right: Sequence[float]) -> float | No
 
 
 def _t_quantile(share: float, degrees: int) -> float:
-    """A quantile of Student's t, by the first terms of Hill's expansion around the normal distribution (1970)."""
+    """Returns a quantile of Student's t, from the first terms of Hill's expansion around the normal (1970)."""
     z = NormalDist().inv_cdf(share)
     first, second = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
@@ -98,10 +98,10 @@ def _t_quantile(share: float, degrees: int) -> float:
 
 
 def permutation_p(left: Sequence[float], right: Sequence[float]) -> float:
-    """The exact one-sided p-value of the difference of two means, in its own direction.
+    """Returns the exact one-sided p-value of the difference of two means, in its own direction.
 
-    It is the share of all ways to divide the values into groups of these sizes whose difference is as large (Fisher
-    1935). Three seeds a side have 20 ways, so that 0.05 asks for all values of one above all of the other.
+    It is the share of all divisions of the values into groups of these sizes whose difference is as large (Fisher
+    1935). Three seeds per side have 20 divisions, so 0.05 requires all values of one side above all of the other.
     """
     pooled = np.array([*left, *right])
     observed = abs(np.mean(left) - np.mean(right)) - 1e-12
@@ -116,7 +116,7 @@ def permutation_p(left: Sequence[float], right: Sequence[float]) -> float:
 
 
 def values(expression: str | float, tables: Tables) -> list[float]:
-    """The values of a cell, or of a sum and difference of cells, one for each seed; or a number itself.
+    """Returns the values of a cell, or of sums and differences of cells, one per seed; or a number itself.
 
     Raises:
         ConfigError: there is no such table, column or row.
@@ -134,25 +134,25 @@ def values(expression: str | float, tables: Tables) -> list[float]:
 
 
 def _high(cell: re.Match[str]) -> str:
-    """The cell of the upper end of a cell's interval."""
+    """Returns the cell with the upper end of a cell's interval."""
     return cell[0].replace(f".{cell[2]}", f".{cell[2]}_high", 1)
 
 
 def _cell(text: str, tables: Tables) -> dict[Any, float]:
-    """The values of a cell by seed."""
+    """Returns the values of a cell by seed."""
     rows, column = rows_of(text, tables)
     rows = [row for row in rows if row.get(column) is not None]
     found = {row.get("seed"): row[column] for row in rows}
     if not found or len(found) != len(rows):
-        raise ConfigError(f"{text!r} is in {len(rows)} rows, expected one for each seed; change the condition")
+        raise ConfigError(f"{text!r} is in {len(rows)} rows, expected one per seed; change the condition")
     return found
 
 
 def rows_of(text: str, tables: Tables) -> tuple[list[Row], str]:
-    """The rows of a cell, and its column.
+    """Returns the rows of a cell, and its column.
 
     Raises:
-        ConfigError: it is not a cell, or there is no such table or column.
+        ConfigError: the text is not a cell, or there is no such table or column.
     """
     match = CELL.fullmatch(text.strip())
     if match is None:

@@ -1,4 +1,4 @@
-"""The course of ``notebooks/``: exercises that compare a reader's function with the lab's.
+"""The course in ``notebooks/``: exercises that compare a reader's function with ours.
 
 >>> from softsearch.extras.course import check
 >>> check("bleu_precision", my_function)

@@ -1,11 +1,11 @@
-"""Exercises: the function that solves one, the inputs that a reader's is tried on, and how exact it must be."""
+"""The type of exercises: a reference function, inputs to try a reader's function on, and a tolerance."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-Arguments = Mapping[str, Any]  # of one call, by name and in order
+Arguments = Mapping[str, Any]  # arguments of one call, by name and in order
 
 
 class Exercise(NamedTuple):
@@ -13,9 +13,9 @@ class Exercise(NamedTuple):
 
     reference: Callable[..., Any]
     inputs: Callable[[], Sequence[Arguments]]
-    tolerance: float = 1e-6  # relative to 1 or to the value; 0 for whole numbers
+    tolerance: float = 1e-6  # relative to the larger of 1 and the value; 0 for whole numbers
 
 
 def rng(seed: int = 0) -> np.random.Generator:
-    """The random numbers of inputs, the same every time."""
+    """Returns a generator of random inputs, the same every time."""
     return np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""Exercises on models: notebooks 02 to 06. Most references are the lab's modules with the weights of the input."""
+"""Exercises on models: notebooks 02 to 06. Most references are our modules with weights from the input."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ Array = NDArray[np.float64]
 
 
 def gru_step(x: Array, h: Array, U_z: Array, U_r: Array, U: Array) -> Array:
-    """The h' of a :class:`~softsearch.models.cells.GRUCell`; ``x`` is W x + b for z, for r and for the candidate.
+    """Returns h' of a :class:`~softsearch.models.cells.GRUCell`; ``x`` is W x + b for z, r and the candidate.
 
     Cho et al. 2014, equations 5 to 8, where z weights the candidate (Bahdanau et al. 2015, appendix A.1.1).
     """
@@ -27,23 +27,23 @@ def gru_step(x: Array, h: Array, U_z: Array, U_r: Array, U: Array) -> Array:
 
 
 def gradient_bound(U: Array, gamma: float, steps: int) -> float:
-    """(gamma lambda_1)^steps, lambda_1 being the largest singular value of U (Pascanu et al. 2013, section 2.1)."""
+    """Returns (gamma lambda_1)^steps with the largest singular value lambda_1 of U (Pascanu et al. 2013, 2.1)."""
     return float((gamma * np.linalg.norm(U, 2)) ** steps)
 
 
 def clip_by_norm(gradients: Sequence[Array], threshold: float) -> list[Array]:
-    """The gradients, all times threshold / norm if their joint norm exceeds it (Pascanu et al. 2013, algorithm 1)."""
+    """Multiplies all gradients by threshold / norm if their joint norm is larger (Pascanu et al. 2013, algorithm 1)."""
     norm = np.sqrt(sum(float((gradient**2).sum()) for gradient in gradients))
     return [gradient * min(1.0, threshold / norm) for gradient in gradients]
 
 
 def last_states(states: Array, lengths: NDArray[np.int64]) -> Array:
-    """The state at the last real token of each sentence; ``[batch, len, dim]`` -> ``[batch, dim]``."""
+    """Returns the state at each sentence's last unpadded token; ``[batch, len, dim]`` -> ``[batch, dim]``."""
     return np.asarray(states[np.arange(len(states)), lengths - 1])
 
 
 def maxout(x: Array) -> Array:
-    """The maximum of neighbours, see :func:`softsearch.models.layers.maxout`."""
+    """Returns the maximum of each pair of neighbours (:func:`softsearch.models.layers.maxout`)."""
     import torch
 
     from softsearch.models.layers import maxout
@@ -52,14 +52,14 @@ def maxout(x: Array) -> Array:
 
 
 def sentence_log_prob(logits: Array, targets: NDArray[np.int64]) -> Array:
-    """Log p(y | x) of each sentence: ``[batch, len, vocab]`` and ``[batch, len]`` ids, 0 at padding, -> ``[batch]``."""
+    """Returns log p(y | x) ``[batch]`` from ``[batch, len, vocab]`` and ids ``[batch, len]``, 0 for padding."""
     log_probs = logits - log_sum_exp(logits, axis=-1)
     target_log_probs = np.take_along_axis(log_probs, targets[..., None], axis=-1)[..., 0]
     return np.asarray((target_log_probs * (targets != PAD)).sum(axis=1))
 
 
 def additive_energies(s: Array, h: Array, W_a: Array, U_a: Array, v_a: Array) -> Array:
-    """e_ij of :class:`~softsearch.models.attention.AdditiveAttention` for one s_{i-1} and all h_j ``[len, dim]``."""
+    """Returns e_ij of :class:`~softsearch.models.attention.AdditiveAttention`: one s_{i-1}, all h_j ``[len, dim]``."""
     from softsearch.models.attention import AdditiveAttention
 
     attention = AdditiveAttention(len(s), h.shape[1], dim=len(v_a)).double()
@@ -68,7 +68,7 @@ def additive_energies(s: Array, h: Array, W_a: Array, U_a: Array, v_a: Array) ->
 
 
 def masked_softmax(energies: Array, mask: NDArray[np.bool_]) -> Array:
-    """Softmax over the last axis where ``mask`` is True, see :func:`softsearch.models.attention.masked_softmax`."""
+    """Returns the softmax where ``mask`` is True (:func:`softsearch.models.attention.masked_softmax`)."""
     import torch
 
     from softsearch.models.attention import masked_softmax
@@ -77,7 +77,7 @@ def masked_softmax(energies: Array, mask: NDArray[np.bool_]) -> Array:
 
 
 def luong_general(h_t: Array, h_s: Array, W_a: Array) -> Array:
-    """a_t with the score ``general`` of :class:`~softsearch.models.luong_attention.LuongAttention`."""
+    """Returns a_t with the score ``general`` of :class:`~softsearch.models.luong_attention.LuongAttention`."""
     from softsearch.models.luong_attention import LuongAttention
 
     attention = LuongAttention(len(h_t), h_s.shape[1], score="general").double()
@@ -85,9 +85,9 @@ def luong_general(h_t: Array, h_s: Array, W_a: Array) -> Array:
 
 
 def local_weights(scores: Array, p_t: float, half_window: int) -> Array:
-    """a_t of local-p attention, from the scores of all positions and the centre p_t (Luong et al. 2015, equation 10).
+    """Returns a_t of local-p attention, from all scores and the centre p_t (Luong et al. 2015, equation 10).
 
-    The lab's attention gets states whose products with the query are the scores, and weights that lead to p_t.
+    Our attention gets states whose products with the query are the scores, and weights that result in p_t.
     """
     from softsearch.models.luong_attention import LuongAttention
 
@@ -100,12 +100,12 @@ def local_weights(scores: Array, p_t: float, half_window: int) -> Array:
 
 
 def attentional_state(c_t: Array, h_t: Array, W_c: Array) -> Array:
-    """h~_t = tanh(W_c [c_t; h_t]) (Luong et al. 2015, equation 5)."""
+    """Returns h~_t = tanh(W_c [c_t; h_t]) (Luong et al. 2015, equation 5)."""
     return np.asarray(np.tanh(W_c @ np.concatenate((c_t, h_t))))
 
 
 def scaled_dot_product(Q: Array, K: Array, V: Array, mask: NDArray[np.bool_]) -> Array:
-    """Softmax(Q K' / sqrt(d_k)) V where ``mask`` ``[queries, keys]`` is True, by a head of the lab's attention."""
+    """Returns softmax(Q K' / sqrt(d_k)) V where ``mask`` ``[queries, keys]`` is True, by a head of our attention."""
     import torch
 
     from softsearch.models.multi_head import MultiHeadAttention
@@ -117,7 +117,7 @@ def scaled_dot_product(Q: Array, K: Array, V: Array, mask: NDArray[np.bool_]) ->
 
 
 def position_encoding(position: int, d_model: int) -> Array:
-    """PE(pos) of Vaswani et al. 2017, section 3.5, see :func:`softsearch.models.positions.sinusoids`."""
+    """Returns PE(pos) of Vaswani et al. 2017, section 3.5 (:func:`softsearch.models.positions.sinusoids`)."""
     import torch
 
     from softsearch.models.positions import sinusoids
@@ -126,7 +126,7 @@ def position_encoding(position: int, d_model: int) -> Array:
 
 
 def smoothed_loss(logits: Array, targets: NDArray[np.int64], smoothing: float) -> float:
-    """The mean loss of a token with label smoothing, see :class:`softsearch.models.loss.CrossEntropy`."""
+    """Returns the mean loss per token with label smoothing (:class:`softsearch.models.loss.CrossEntropy`)."""
     import torch
 
     from softsearch.models.loss import CrossEntropy
@@ -138,7 +138,7 @@ def smoothed_loss(logits: Array, targets: NDArray[np.int64], smoothing: float) -
 
 
 def _attend(attention: Any, weights: dict[str, Array], query: Array, states: Array, *, energies: bool = False) -> Array:
-    """The weights, or the energies, of an attention from one query to the states of one sentence."""
+    """Returns the weights, or the energies, of attention from one query to the states of one sentence."""
     import torch
 
     from softsearch.models.interface import Memory
@@ -153,7 +153,7 @@ def _attend(attention: Any, weights: dict[str, Array], query: Array, states: Arr
 
 
 def _set(module: Any, weights: dict[str, Array]) -> None:
-    """Sets parameters by name; all others are zeros."""
+    """Sets parameters by name, and all others to zero."""
     import torch
 
     for name, parameter in module.named_parameters():
@@ -165,7 +165,7 @@ def _numpy(tensor: Any) -> Array:
 
 
 def _random(seed: int, **shapes: tuple[int, ...]) -> dict[str, Any]:
-    """Random arrays of these shapes."""
+    """Returns random arrays with these shapes."""
     generator = rng(seed)
     return {name: generator.standard_normal(shape) for name, shape in shapes.items()}
 
@@ -176,7 +176,7 @@ def _gru() -> list[Arguments]:
 
 def _matrices() -> list[Arguments]:
     rotation = np.array([[0.0, -1.0], [1.0, 0.0]])
-    unequal = np.array([[0.5, 2.0], [0.0, 0.5]])  # its eigenvalues are 0.5, its largest singular value is 2.1
+    unequal = np.array([[0.5, 2.0], [0.0, 0.5]])  # eigenvalues 0.5, but largest singular value 2.1
     cases = ((rotation, 0.25, 3), (unequal, 1.0, 5), (_random(0, U=(4, 4))["U"], 0.25, 1))
     return [{"U": U, "gamma": gamma, "steps": steps} for U, gamma, steps in cases]
 

@@ -16,17 +16,16 @@ Links = set[tuple[int, int]]
 
 
 def alignment_error_rate(predicted: Sequence[Links], sure: Sequence[Links], possible: Sequence[Links]) -> float:
-    """The alignment error rate of predicted links; ``possible`` includes ``sure``."""
+    """Returns the alignment error rate of predicted links; ``possible`` includes ``sure``."""
     from softsearch.evaluation.alignment_error import Gold, alignment_error_rate
 
     return alignment_error_rate(predicted, [Gold(*links) for links in zip(sure, possible, strict=True)])
 
 
 def beam_step(totals: Array, log_probs: Array, beam: int) -> tuple[list[int], list[int], list[float]]:
-    """The ``beam`` best continuations of all hypotheses together, best first: parents, tokens and log probabilities.
+    """Returns the ``beam`` best continuations of all hypotheses, best first: parents, tokens, log probabilities.
 
-    ``totals`` are the log probabilities of the hypotheses, ``log_probs`` ``[hypotheses, vocab]`` those of the next
-    tokens.
+    ``totals`` are the log probabilities of the hypotheses, ``log_probs`` ``[hypotheses, vocab]`` those of next tokens.
     """
     every = (totals[:, None] + log_probs).reshape(1, -1)
     best = best_candidates(every.astype(np.float32), np.arange(every.size), None, beam).tokens[0]
@@ -35,19 +34,19 @@ def beam_step(totals: Array, log_probs: Array, beam: int) -> tuple[list[int], li
 
 
 def length_norm(length: int, alpha: float) -> float:
-    """lp(Y) of Wu et al. 2016, equation 14, see :func:`softsearch.search.options.length_norm`."""
+    """Returns lp(Y) of Wu et al. 2016, equation 14 (:func:`softsearch.search.options.length_norm`)."""
     return float(options.length_norm(length, alpha, "gnmt"))
 
 
 def nucleus(probs: Array, top_p: float) -> Array:
-    """The distribution over the fewest tokens with ``top_p`` together (Holtzman et al. 2020, section 3.1)."""
+    """Returns the distribution over the fewest tokens with a total of ``top_p`` (Holtzman et al. 2020, section 3.1)."""
     with np.errstate(divide="ignore"):
         weights = Sampling(top_p=top_p).weights(np.log(probs)[None])[0]
     return np.asarray(weights / weights.sum())
 
 
 def bleu_precision(hypothesis: Sequence[str], reference: Sequence[str], n: int) -> tuple[int, int]:
-    """The clipped matches and the number of n-grams of a hypothesis, as sacreBLEU counts them."""
+    """Returns the clipped matches and the number of n-grams of a hypothesis, as counted by sacreBLEU."""
     from softsearch.evaluation.metrics import BLEU
 
     counts = BLEU(tokenize="none").table([" ".join(hypothesis)], [" ".join(reference)])[0]
@@ -55,7 +54,7 @@ def bleu_precision(hypothesis: Sequence[str], reference: Sequence[str], n: int) 
 
 
 def brevity_penalty(hypothesis_length: int, reference_length: int) -> float:
-    """BP of Papineni et al. 2002, section 2.3, as sacreBLEU computes it."""
+    """Returns BP of Papineni et al. 2002, section 2.3, as computed by sacreBLEU."""
     from sacrebleu.metrics import BLEU
 
     ones = [1] * 4
@@ -63,7 +62,7 @@ def brevity_penalty(hypothesis_length: int, reference_length: int) -> float:
 
 
 def p_value(system: float, baseline: float, system_resamples: Array, baseline_resamples: Array) -> float:
-    """The p-value of a paired bootstrap test, see :func:`softsearch.evaluation.bootstrap.paired_bootstrap`."""
+    """Returns the p-value of a paired bootstrap (:func:`softsearch.evaluation.bootstrap.paired_bootstrap`)."""
     from softsearch.evaluation.bootstrap import Resamples, paired_bootstrap
 
     pairs = {"baseline": (baseline, baseline_resamples), "system": (system, system_resamples)}
@@ -71,12 +70,12 @@ def p_value(system: float, baseline: float, system_resamples: Array, baseline_re
 
 
 def plan_batches(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
-    """Cuts sentences into batches as :func:`softsearch.search.batching.plan_batches` does."""
+    """Divides sentences into batches like :func:`softsearch.search.batching.plan_batches`."""
     return batching.plan_batches(lengths, batch_tokens)
 
 
 def quantize_rows(matrix: Array) -> tuple[NDArray[np.int8], Array]:
-    """int8 weights and the scale of each row, as the export makes them."""
+    """Returns int8 weights and the scale of each row, as in the export."""
     from softsearch.export.quantization import quantize_weight
 
     integers, scales = quantize_weight(matrix, 0)
@@ -84,9 +83,9 @@ def quantize_rows(matrix: Array) -> tuple[NDArray[np.int8], Array]:
 
 
 def pareto_front(quality: Sequence[float], seconds: Sequence[float]) -> list[int]:
-    """The systems than which none is at least as good and as fast, and better in one of the two; in their order.
+    """Returns the systems, in order, that no other one dominates: is at least as good and fast, and better in one.
 
-    See :func:`softsearch.report.charts.pareto_front`.
+    Like :func:`softsearch.report.charts.pareto_front`.
     """
     from softsearch.report.charts import pareto_front
 

@@ -1,4 +1,4 @@
-"""Small models on the generated corpus, trained step by step, so that a notebook can look inside between two steps."""
+"""Small models on the generated corpus, trained step by step, so that a notebook can inspect them between steps."""
 
 from collections.abc import Iterator, Sequence
 
@@ -38,12 +38,11 @@ _GENERATED = ("data.train_size=6000", "data.val_size=200", "data.test_size=200")
 
 
 class SmallRun:
-    """Data and a model, made as ``train`` makes them, without a run folder.
+    """Data and a model created as in ``train``, without a run folder.
 
     Args:
-        options: as on the command line of ``train``, such as ``model=rnnsearch``. The corpus is generated and has 6,000
-            pairs, the vocabulary has 300 pieces, Muon is the optimizer, and there is no label smoothing, unless options
-            say otherwise.
+        options: options of ``train``, such as ``model=rnnsearch``. By default, the corpus is generated and has 6,000
+            pairs, the vocabulary has 300 pieces, the optimizer is Muon, and there is no label smoothing.
 
     Raises:
         ConfigError: an option is wrong.
@@ -64,11 +63,11 @@ class SmallRun:
 
     @property
     def parameters(self) -> int:
-        """The number of the model's parameters."""
+        """Returns the number of the model's parameters."""
         return sum(parameter.numel() for parameter in self.model.parameters())
 
     def train(self, steps: int) -> Iterator[float]:
-        """Takes optimizer steps; yields the loss after each, in nats per target token."""
+        """Takes optimizer steps; yields the loss of each, in nats per target token."""
         optimizer = make_optimizer(build(self.options.optimizer), self.model)
         schedule = build(self.options.scheduler)(optimizer)
         method: TrainingMethod = build(self.options.method)
@@ -82,10 +81,10 @@ class SmallRun:
             optimizer.step()
             schedule.step()
             yield float(loss.detach())
-            self.model.train()  # whoever looked at it in between
+            self.model.train()  # the caller may have changed the mode
 
     def batches(self) -> Iterator[Batch]:
-        """The training batches, epoch after epoch, in the order of a run with this seed."""
+        """Yields training batches, epoch after epoch, in the order of a run with this seed."""
         dataset = self.data.prepared.dataset("train")
         lengths = dataset.src.lengths(), dataset.tgt.lengths()
         epoch = 0
@@ -95,18 +94,18 @@ class SmallRun:
             epoch += 1
 
     def batch(self, sources: Sequence[str], targets: Sequence[str]) -> Batch:
-        """Pairs of text as one padded batch."""
+        """Returns pairs of text as one padded batch."""
         sides = zip(self.tokenizers, (sources, targets), strict=True)
         src, tgt = ([np.array(tokenizer.encode(line), dtype=np.int64) for line in side] for tokenizer, side in sides)
         return Batch(pad(src), pad(tgt, bos=True))
 
     def translate(self, lines: Sequence[str], search: SearchStrategy | None = None) -> list[str]:
-        """The best translations, by default of beam search, which writes at most 10 tokens more than the source has."""
+        """Returns the best translations, by default from beam search with at most 10 tokens more than the source."""
         src, tgt = self.tokenizers
         search = search or BeamSearch(max_length_factor=1.0)
         return translate_sources(self.model, tgt, search, [src.encode(line) for line in lines])
 
     @property
     def step_fn(self) -> TorchStepFunction:
-        """The model as search sees it."""
+        """Returns the model's step function."""
         return TorchStepFunction(self.model.eval())

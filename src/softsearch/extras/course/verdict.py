@@ -1,4 +1,4 @@
-"""Verdicts on exercises: a reader's function and ours get the same inputs, and what differs is told."""
+"""Verdicts on exercises: runs a reader's function and ours on the same inputs, and describes differences."""
 
 import copy
 import difflib
@@ -11,7 +11,7 @@ import numpy as np
 from softsearch.errors import InputError
 from softsearch.extras.course.exercise import Exercise
 
-_SHOWN = 160  # characters of a value in a message
+_SHOWN = 160  # largest number of characters of a value in a message
 
 
 class Verdict(NamedTuple):
@@ -26,7 +26,7 @@ def check(name: str, function: Callable[..., Any]) -> None:
 
     Args:
         name: the name of the exercise.
-        function: the reader's.
+        function: the reader's function.
 
     Raises:
         InputError: there is no such exercise.
@@ -35,10 +35,10 @@ def check(name: str, function: Callable[..., Any]) -> None:
 
 
 def verdict(name: str, function: Callable[..., Any]) -> Verdict:
-    """The outcome of :func:`check`.
+    """Returns the outcome of :func:`check`.
 
     Raises:
-        InputError: there is no such exercise, or ``function`` is none.
+        InputError: there is no such exercise, or ``function`` is not a function.
     """
     exercise = find(name)
     if not callable(function):
@@ -48,20 +48,16 @@ def verdict(name: str, function: Callable[..., Any]) -> Verdict:
         problem = _problem(exercise, function, arguments)
         if problem is not None:
             return Verdict(False, f"{name}: {problem}")
-    return Verdict(True, f"{name}: right, for all {len(inputs)} inputs")
+    return Verdict(True, f"{name}: correct for all {len(inputs)} inputs")
 
 
 def find(name: str) -> Exercise:
-    """The exercise of a name.
+    """Returns the exercise with a name.
 
     Raises:
         InputError: there is none.
     """
-    from softsearch.extras.course import (  # these know which library functions they are compared with
-        models,
-        scores,
-        words,
-    )
+    from softsearch.extras.course import models, scores, words  # these import the library functions to compare with
 
     exercises: dict[str, Exercise] = {**words.EXERCISES, **models.EXERCISES, **scores.EXERCISES}
     if name not in exercises:
@@ -72,11 +68,11 @@ def find(name: str) -> Exercise:
 
 
 def _problem(exercise: Exercise, function: Callable[..., Any], arguments: Mapping[str, Any]) -> str | None:
-    """What is wrong with a function's answer to one input; None if nothing is."""
+    """Describes what is wrong with a function's answer to one input; None if nothing is."""
     given = copy.deepcopy(dict(arguments))
     try:
         found = function(*given.values())
-    except Exception as error:  # noqa: BLE001  # whatever a reader's function raises is a part of the answer
+    except Exception as error:  # noqa: BLE001  # exceptions of a reader's function are part of the answer
         return _raised(error, arguments)
     if _unfinished(found):
         return "not done yet: the function still has a ... in it"
@@ -93,7 +89,7 @@ def _problem(exercise: Exercise, function: Callable[..., Any], arguments: Mappin
 def _raised(error: Exception, arguments: Mapping[str, Any]) -> str:
     if isinstance(error, NotImplementedError) or "ellipsis" in str(error).lower():
         return "not done yet: the function still has a ... in it"
-    frames = traceback.extract_tb(error.__traceback__)[1:2]  # that of the reader's function, behind our call of it
+    frames = traceback.extract_tb(error.__traceback__)[1:2]  # the frame of the reader's function, which follows ours
     where = "".join(f"\nin line {frame.lineno} of its cell or file: {frame.line}" for frame in frames)
     return f"the function raised {type(error).__name__}: {error}{where}\nfor{_call(arguments)}"
 
@@ -103,7 +99,7 @@ def _unfinished(value: Any) -> bool:
 
 
 def difference(found: Any, expected: Any, tolerance: float, where: str = "the result") -> str | None:
-    """What differs between a value and the one that was expected; None if nothing does.
+    """Describes the difference between a value and the expected one; None if there is none.
 
     ``tolerance`` is relative to 1 or to the expected number, whichever is larger.
     """
@@ -137,7 +133,7 @@ def _sequence(found: Any, expected: Sequence[Any], tolerance: float, where: str)
 
 
 def _numbers(found: Any, expected: Any, tolerance: float, where: str) -> str | None:
-    """The difference of numbers: shape, kind, not a number, value."""
+    """Describes a difference of numbers: shape, type, NaN, value."""
     right = np.asarray(expected)
     try:
         array = np.asarray(found.detach() if hasattr(found, "detach") else found)
@@ -164,17 +160,17 @@ def _form(array: np.ndarray[Any, Any]) -> str:
 
 
 def _place(where: np.ndarray[Any, Any]) -> str:
-    """The first place that is True, of an array."""
+    """Formats the first index of an array that is True."""
     return f" at {np.argwhere(where)[0].tolist()}" if where.ndim else ""
 
 
 def _call(arguments: Mapping[str, Any]) -> str:
-    """The arguments of a call, one a line."""
+    """Formats the arguments of a call, one per line."""
     return "".join(f"\n  {name} = {shown(value)}" for name, value in arguments.items())
 
 
 def shown(value: Any) -> str:
-    """A value in short."""
+    """Formats a value briefly."""
     if isinstance(value, np.ndarray):
         text = np.array2string(value, precision=3, threshold=12, edgeitems=2, separator=", ")
         text = f"array of shape {value.shape} {text}" if value.ndim else text

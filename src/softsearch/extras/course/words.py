@@ -16,7 +16,7 @@ Symbols = tuple[str, ...]
 
 
 def nearest_words(vectors: NDArray[np.float64], word: int, count: int) -> list[int]:
-    """The ``count`` other rows of ``vectors`` with the greatest cosine to row ``word``, the nearest first."""
+    """Returns the ``count`` other rows of ``vectors`` with the greatest cosine to row ``word``, nearest first."""
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     cosines = unit @ unit[word]
     cosines[word] = -np.inf
@@ -25,22 +25,22 @@ def nearest_words(vectors: NDArray[np.float64], word: int, count: int) -> list[i
 
 
 def continuation_probability(bigrams: Sequence[Pair]) -> dict[str, float]:
-    """The share of each word among the different bigrams, by their second word (Kneser & Ney 1995)."""
+    """Returns the share of each word as the second word of distinct bigrams (Kneser & Ney 1995)."""
     different = Counter(word for _, word in dict.fromkeys(bigrams))
     return {word: count / different.total() for word, count in different.items()}
 
 
 def perplexity(log_probs: Sequence[Sequence[float]]) -> float:
-    """Exp of the mean -log p of a token, from the natural log probabilities of the tokens of each sentence."""
+    """Returns exp of the mean -log p per token, from the natural log probabilities of each sentence's tokens."""
     from softsearch.evaluation.inference import mean_nll
 
     return math.exp(mean_nll([PairScore(sum(tokens), tuple(tokens)) for tokens in log_probs]))
 
 
 def most_frequent_pair(words: Mapping[Symbols, int]) -> Pair:
-    """The neighbours that occur most often, counted by word (Sennrich et al. 2016, algorithm 1).
+    """Returns the most frequent pair of neighbours, counted by word (Sennrich et al. 2016, algorithm 1).
 
-    Of pairs that occur equally often it is the first in the order of strings.
+    Among equally frequent pairs, it is the first in the order of strings.
     """
     counts: Counter[Pair] = Counter()
     for symbols, count in words.items():
@@ -50,7 +50,7 @@ def most_frequent_pair(words: Mapping[Symbols, int]) -> Pair:
 
 
 def merge_pair(symbols: Symbols, pair: Pair) -> Symbols:
-    """The symbols with every occurrence of the pair, from left to right, as one symbol."""
+    """Merges every occurrence of the pair, from left to right, into one symbol."""
     merged: list[str] = []
     rest = list(symbols)
     while rest:
@@ -61,7 +61,7 @@ def merge_pair(symbols: Symbols, pair: Pair) -> Symbols:
 
 
 def best_segmentation(word: str, log_probs: Mapping[str, float]) -> list[str]:
-    """The pieces of the most probable segmentation under a unigram model (Kudo 2018, section 3.1, Viterbi)."""
+    """Returns the most probable segmentation under a unigram model (Kudo 2018, section 3.1, Viterbi)."""
     best: list[tuple[float, list[str]]] = [(0.0, [])]
     for end in range(1, len(word) + 1):
         options = [
@@ -108,7 +108,14 @@ def _merges() -> list[Arguments]:
 def _unigrams() -> list[Arguments]:
     letters = {letter: math.log(0.02) for letter in sorted({*"unrelated"})}
     pieces = letters | {piece: math.log(p) for piece, p in (("un", 0.1), ("rel", 0.05), ("related", 0.04), ("ed", 0.2))}
-    greedy = {"a": -3.0, "ab": -1.0, "abc": -2.0, "c": -4.0, "d": -4.0, "cd": -1.5}  # not the longest piece first
+    greedy = {
+        "a": -3.0,
+        "ab": -1.0,
+        "abc": -2.0,
+        "c": -4.0,
+        "d": -4.0,
+        "cd": -1.5,
+    }  # longest piece first is not the best
     return [{"word": word, "log_probs": p} for word, p in (("unrelated", pieces), ("abcd", greedy), ("a", greedy))]
 
 

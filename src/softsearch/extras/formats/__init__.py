@@ -1,1 +1,1 @@
-"""Export formats of other programs: CTranslate2 and Argos Translate."""
+"""Export formats for other programs: CTranslate2 and Argos Translate."""

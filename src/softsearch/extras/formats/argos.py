@@ -1,7 +1,7 @@
-"""Packages of Argos Translate, which LibreTranslate installs, too (https://github.com/argosopentech/argos-translate).
+"""Packages for Argos Translate and LibreTranslate (https://github.com/argosopentech/argos-translate).
 
-A package is a zip archive of a folder with a CTranslate2 model, one SentencePiece model that encodes the source and
-joins the pieces of the target, and a splitter of sentences; without one, Argos Translate would download it.
+A package is a zip archive of a folder with a CTranslate2 model, one SentencePiece model for source and target, and a
+sentence splitter, which Argos Translate would otherwise download.
 """
 
 import json
@@ -22,11 +22,11 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.search.interface import StepFunction
 from softsearch.text.tokenizer import Tokenizers
 
-_VERSION = "1.11"  # the oldest Argos Translate whose splitters are such graphs
+_VERSION = "1.11"  # the oldest Argos Translate that supports such splitters
 
 
 class ArgosFormat(ExportFormat):
-    """The package of a model of plain text without tags."""
+    """The package of a model for plain text without tags."""
 
     name: ClassVar[str] = "argos"
 
@@ -35,7 +35,7 @@ class ArgosFormat(ExportFormat):
         src, tgt = inputs.languages
         if inputs.text_form != "plain" or inputs.tags or not src or not tgt:
             raise ConfigError(
-                f"format=argos needs a model of plain text without tags, and its languages; found {inputs.text_form} "
+                f"format=argos needs a model for plain text without tags, and its languages; found {inputs.text_form} "
                 f"text with {len(inputs.tags)} tags from {src!r} to {tgt!r}; train on such data, or use "
                 "format=ctranslate2"
             )
@@ -46,11 +46,11 @@ class ArgosFormat(ExportFormat):
 def export_argos(
     model: Seq2Seq, reference: StepFunction, tokenizers: Tokenizers, languages: tuple[str, str], path: Path
 ) -> Parity:
-    """Writes the package of a model of plain text; ``languages`` are the codes of source and target.
+    """Writes the package of a model for plain text; ``languages`` are the codes of source and target.
 
     Raises:
-        ConfigError: CTranslate2 is not installed or has no such model, or ``path`` exists.
-        BundleError: the CTranslate2 model computes something else; nothing was written.
+        ConfigError: CTranslate2 is not installed or does not support the model, or ``path`` exists.
+        BundleError: the CTranslate2 model computes other numbers; nothing was written.
     """
     if path.exists():
         raise ConfigError(f"out={path} exists; choose a new file or remove it")

@@ -22,12 +22,12 @@ from softsearch.search.interface import Sentences, StepFunction
 from softsearch.text.tokenizer import Tokenizers
 
 _ACTIVATIONS: dict[type, str] = {nn.ReLU: "RELU", nn.GELU: "GELU", nn.SiLU: "SWISH"}
-_POSITIONS = 2048  # that sentences may have, as in models of CTranslate2's own converters
-_LENGTHS = (1, 5, 60)  # tokens of the sentences with which the model is compared
+_POSITIONS = 2048  # longest sentence, as in models from CTranslate2's own converters
+_LENGTHS = (1, 5, 60)  # in tokens, of the sentences for the comparison with the model
 
 
 class CTranslate2Format(ExportFormat):
-    """The folder of a CTranslate2 model, which converts its weights to other precisions as it loads them."""
+    """The folder of a CTranslate2 model; CTranslate2 converts weights to other precisions when it loads them."""
 
     name: ClassVar[str] = "ctranslate2"
 
@@ -38,29 +38,29 @@ class CTranslate2Format(ExportFormat):
 
 
 def export_ctranslate2(model: Seq2Seq, reference: StepFunction, tokenizers: Tokenizers, path: Path) -> Parity:
-    """Writes the folder of a CTranslate2 model with its SentencePiece models, if it computes what the model does.
+    """Writes the folder of a CTranslate2 model with SentencePiece models, if it computes the same numbers as the model.
 
     Args:
         model: a Transformer in evaluation mode.
-        reference: the same model as search sees it.
+        reference: the step function of the same model.
         tokenizers: source and target.
         path: a new or an empty folder.
 
     Raises:
-        ConfigError: CTranslate2 is not installed or has no such model, or the folder holds something.
-        BundleError: the written model computes something else; nothing was written.
+        ConfigError: CTranslate2 is not installed or does not support the model, or the folder is not empty.
+        BundleError: the written model computes other numbers; nothing was written.
     """
     spec = _spec(model)
     src, tgt = tokenizers
     if src.reverse or tgt.reverse:
-        raise ConfigError("CTranslate2 reads and writes from left to right only; export this model with format=bundle")
+        raise ConfigError("CTranslate2 reads and writes only from left to right; export this model with format=bundle")
     spec.register_source_vocabulary(src.names())
     spec.register_target_vocabulary(tgt.names())
     spec.config.add_source_eos = True
     spec.validate()
     spec.optimize()
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise ConfigError(f"out={path} exists and is not empty; choose a new folder or remove what is there")
+        raise ConfigError(f"out={path} exists and is not empty; choose a new folder or empty this one")
     with new_folder(path) as new:
         spec.save(str(new))
         for name, tokenizer in {"joint": src}.items() if src.model == tgt.model else {"src": src, "tgt": tgt}.items():
@@ -72,13 +72,13 @@ def export_ctranslate2(model: Seq2Seq, reference: StepFunction, tokenizers: Toke
 
 
 def _spec(model: Seq2Seq) -> Any:
-    """The weights as CTranslate2's converters hold them."""
+    """Returns the weights in the form of CTranslate2's converters."""
     encoder, decoder = model.encoder, model.decoder
     if type(encoder) is not TransformerEncoder or type(decoder) is not TransformerDecoder:
-        raise ConfigError("CTranslate2 has no model of this architecture, only the Transformer; use format=bundle")
+        raise ConfigError("CTranslate2 supports only Transformers, not this architecture; use format=bundle")
     encoder_layers, decoder_layers = list[Any](encoder.layers), list[Any](decoder.layers)
     if not all(isinstance(layer.self_attention, SelfAttention) for layer in decoder_layers):
-        raise ConfigError("CTranslate2 has no SSRU, expected self_attention=attention; use format=bundle")
+        raise ConfigError("CTranslate2 does not support the SSRU, expected self_attention=attention; use format=bundle")
     if any(layer.convolutions is not None for layer in encoder_layers):
         raise ConfigError("CTranslate2 has no convolutions, expected convolution_widths=null; use format=bundle")
     output_layer = linear_layer(decoder.output_projection, "CTranslate2", "use format=bundle")
@@ -127,10 +127,10 @@ def _spec(model: Seq2Seq) -> Any:
 
 
 def heads_of_alignments(decoder: TransformerDecoder) -> int:
-    """How many of its first heads CTranslate2 averages for alignments; 0 for all."""
+    """Returns the number of first heads that CTranslate2 averages for alignments; 0 for all."""
     if decoder.alignment_head:
         raise ConfigError(
-            f"CTranslate2 takes alignments from the first head or from all, and this model from head "
+            f"CTranslate2 takes alignments from the first head or from all heads, but this model from head "
             f"{decoder.alignment_head} (model.decoder.alignment_head); use format=bundle"
         )
     return 0 if decoder.alignment_head is None else 1
@@ -150,7 +150,7 @@ def _feed_forward(target: Any, layer: Any) -> None:
 
 
 def _linear(target: Any, *layers: nn.Linear) -> None:
-    """One or several layers of the same input, one on top of the other."""
+    """Stacks the weights of one or several layers with the same input."""
     target.weight = _array(torch.cat([layer.weight for layer in layers]) if len(layers) > 1 else layers[0].weight)
     target.bias = _array(torch.cat([layer.bias for layer in layers]))
 
@@ -164,7 +164,7 @@ def _array(weight: Tensor) -> NDArray[np.float32]:
 
 
 def _compare(folder: Path, reference: StepFunction, tokenizers: Tokenizers, most: int) -> Parity:
-    """Compares the log probabilities of random translations, of at most ``most`` tokens with EOS."""
+    """Compares the log probabilities of random translations with at most ``most`` tokens, EOS included."""
     import ctranslate2
 
     src, tgt = (random_sentences(_LENGTHS, t.vocab_size, most, seed=seed) for seed, t in enumerate(tokenizers))

@@ -1,10 +1,10 @@
-"""``softsearch import``: models of other programs as runs of this lab, one module for each family."""
+"""``softsearch import``: converts models of other programs to runs, with one module per family."""
 
 from softsearch.commands import Command
 
 IMPORT = Command(
     "import",
-    "Makes a run of a model that another program trained",
+    "Convert a model trained by another program to a run",
     "softsearch.extras.importing.command:import_model",
     options="softsearch.extras.importing.options:add_options",
     needs="lab",

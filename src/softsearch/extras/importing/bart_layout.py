@@ -1,4 +1,4 @@
-"""Weights of MarianMT and M2M-100 as ``transformers`` lays them out."""
+"""Weights of MarianMT and M2M-100 in the layout of ``transformers``."""
 
 from typing import Any
 
@@ -23,8 +23,8 @@ _SRC, _TGT, _BOTH, _OUTPUT = (
     "lm_head.weight",
 )
 _POSITIONS: Kind = "sinusoidal_halves"
-_ROUNDING = 0.01  # of sinusoids in half precision
-_SUBLAYERS = {  # their attention, their norm: ours
+_ROUNDING = 0.01  # tolerance for sinusoids in half precision
+_SUBLAYERS = {  # (attention, norm) in the file -> ours
     "encoder": {"self_attn": "self_attention"},
     "decoder": {"self_attn": "self_attention", "encoder_attn": "cross_attention"},
 }
@@ -33,17 +33,17 @@ _SUBLAYERS = {  # their attention, their norm: ours
 def take_embeddings(
     weights: Weights, rows: tuple[int, int], dim: int, *, shared: bool, tied: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The source, the target and the output matrix; a file holds what is shared once or several times.
+    """Returns the source, the target and the output matrix; a file may hold a shared matrix once or several times.
 
     Args:
-        weights: of the model.
-        rows: of source and target.
+        weights: weights of the model.
+        rows: numbers of rows of source and target.
         dim: width of the matrices.
         shared: whether source and target are one matrix.
         tied: whether the output is the target matrix.
 
     Raises:
-        CheckpointError: one is missing, has another shape, or differs from the one that it is said to be.
+        CheckpointError: one is missing, has another shape, or differs from the one that it should equal.
     """
     sizes = {_SRC: rows[0], _TGT: rows[1], _BOTH: rows[0], _OUTPUT: rows[1]}
     found = [name for name, size in sizes.items() if name in weights and weights.take(name, size, dim) is not None]
@@ -58,8 +58,8 @@ def take_embeddings(
     for one, other, same in ((src, tgt, shared and tied), (tgt, output, tied)):
         if same and not torch.equal(one, other):
             raise CheckpointError(
-                f"{weights.path} has different embeddings where its config has one matrix (tie_word_embeddings, "
-                "share_encoder_decoder_embeddings); take files that go together"
+                f"{weights.path} has different embeddings, but its config says they share a matrix "
+                "(tie_word_embeddings, share_encoder_decoder_embeddings); use files that belong together"
             )
     return src, tgt, output
 
@@ -67,13 +67,13 @@ def take_embeddings(
 def take_stack(
     weights: Weights, config: Config, side: str, new: dict[str, Tensor], *, pre_norm: bool = False
 ) -> dict[str, Any]:
-    """Adds the weights of the ``encoder`` or the ``decoder`` to ``new``, by our names, and returns its options.
+    """Adds the weights of the ``encoder`` or the ``decoder`` to ``new``, under our names, and returns its options.
 
-    A table of positions in the file that is not the sinusoids of MarianMT becomes a learned one. With ``pre_norm``
-    there is a norm after the last layer.
+    A table of positions in the file that differs from the sinusoids of MarianMT becomes a learned one. With
+    ``pre_norm`` there is a norm after the last layer.
 
     Raises:
-        ConfigError: an option is missing, or one that this lab lacks.
+        ConfigError: an option is missing or not supported.
         CheckpointError: a weight is missing or has another shape.
     """
     dim, width = config.positive_int("d_model"), config.positive_int(f"{side}_ffn_dim")

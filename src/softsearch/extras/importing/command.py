@@ -17,23 +17,25 @@ from softsearch.extras.importing.imported import Imported
 from softsearch.extras.importing.options import FAMILIES
 from softsearch.runtime.options import nearest
 
-_HUGGING_FACE = ("marian", "m2m_100")  # as model_type names them
+_HUGGING_FACE = ("marian", "m2m_100")  # values of model_type
 
 
 def import_model(options: argparse.Namespace) -> None:
-    """Writes the run of a model of another program.
+    """Converts a model of another program and writes its run.
 
     Raises:
         SoftsearchError: the model cannot be read, or the run cannot be written.
     """
     logging.basicConfig(format="%(message)s")
     if options.text and not options.languages:
-        raise ConfigError("--text needs --languages, of which it is; add them, as --languages eng_Latn,deu_Latn")
+        raise ConfigError("--text needs --languages, those of the text; add for example --languages eng_Latn,deu_Latn")
     imported = read(options.source, options.languages or (), options.text)
     known = imported.codes
     for key in ("src_lang", "tgt_lang"):
         if known and (code := getattr(options, key)) is not None and code not in known:
-            raise ConfigError(f"--{key.replace('_', '-')} is {code!r}, which the model lacks{nearest(code, known)}")
+            raise ConfigError(
+                f"--{key.replace('_', '-')} is {code!r}, not a language of the model{nearest(code, known)}"
+            )
     given = {key: value for key in ("src_lang", "tgt_lang") if (value := getattr(options, key)) is not None}
     parameters = replace(imported, **given).write(options.out)
     for note in imported.notes:
@@ -45,16 +47,16 @@ def import_model(options: argparse.Namespace) -> None:
 
 
 def read(source: Path, languages: Sequence[str] = (), text: Sequence[Path] = ()) -> Imported:
-    """The model of a folder or a file; of many languages, cut to ``languages`` and the pieces of files of ``text``.
+    """Reads a model from a folder or a file; a multilingual one is reduced to ``languages`` and the pieces in ``text``.
 
     Raises:
-        ConfigError: it is of no family that can be read.
-        CheckpointError: it is damaged or an archive, or its weights are not those of its config.
+        ConfigError: its family is not supported.
+        CheckpointError: it is damaged or an archive, or its weights do not match its config.
     """
     if not source.exists():
-        if re.fullmatch(r"[\w.-]+/[\w.-]+", str(source)):  # as the models of Hugging Face are named
+        if re.fullmatch(r"[\w.-]+/[\w.-]+", str(source)):  # like the name of a model on Hugging Face
             raise ConfigError(
-                f"{source} does not exist here, and nothing is downloaded; if it is a model of Hugging Face, type: hf "
+                f"{source} does not exist here, and nothing is downloaded; if it is a model on Hugging Face, type: hf "
                 f"download {source} --local-dir {source.name} && softsearch import {source.name} --out RUN"
             )
         raise ConfigError(f"{source} does not exist; expected {FAMILIES}")
@@ -65,15 +67,15 @@ def read(source: Path, languages: Sequence[str] = (), text: Sequence[Path] = ())
     if (imported := marian.read(source)) is not None:
         return imported
     found = ", ".join(sorted(path.name for path in source.iterdir())[:8]) if source.is_dir() else "a file"
-    raise ConfigError(f"{source} has {found or 'no files'}; expected {FAMILIES}; docs/import.md has the families")
+    raise ConfigError(f"{source} has {found or 'no files'}; expected {FAMILIES}; docs/import.md lists the families")
 
 
 def _read_hugging_face(source: Path, languages: Sequence[str], text: Sequence[Path]) -> Imported | None:
-    """The model of a Hugging Face folder, of the family that ``config.json`` names; None for another source.
+    """Reads a model from a Hugging Face folder, by the family in ``config.json``; returns None for other sources.
 
     Raises:
-        ConfigError: it is of another architecture, or has an option that this lab lacks.
-        CheckpointError: a file is missing or damaged, or the files do not go together.
+        ConfigError: its architecture or an option is not supported.
+        CheckpointError: a file is missing or damaged, or the files do not belong together.
     """
     if not (source / CONFIG).is_file():
         return None
@@ -81,11 +83,11 @@ def _read_hugging_face(source: Path, languages: Sequence[str], text: Sequence[Pa
     family = config["model_type"]
     if not isinstance(family, str) or family not in _HUGGING_FACE:
         raise ConfigError(
-            f"{config.path}: model_type is {family!r:.60}, expected {' or '.join(_HUGGING_FACE)}; docs/import.md has "
+            f"{config.path}: model_type is {family!r:.60}, expected {' or '.join(_HUGGING_FACE)}; docs/import.md lists "
             "the families that can be imported"
         )
     if family == "m2m_100":
         return m2m.read(source, config, languages, text)
     if languages:
-        raise ConfigError(f"{config.path}: --languages is for M2M-100 and NLLB-200, found {family}; leave it out")
+        raise ConfigError(f"{config.path}: --languages works only with M2M-100 and NLLB-200, found {family}; remove it")
     return marian_mt.read(source, config)

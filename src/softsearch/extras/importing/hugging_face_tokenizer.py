@@ -1,7 +1,7 @@
-"""``tokenizer.json`` files of Hugging Face as SentencePiece models, where both split text alike.
+"""Converts ``tokenizer.json`` files of Hugging Face to SentencePiece models, if both split text alike.
 
-They are read in a process of their own, which runs this module: on files that are damaged, the libraries that read them
-panic, abort or meet a segmentation fault.
+Files are read in a separate process, which runs this module, because the libraries that read them panic, abort or crash
+on damaged files.
 """
 
 import base64
@@ -26,48 +26,48 @@ _CHECKED, _MAX_PIECES = 1000, 30
 _SPACE = "\u2581"
 _ONE_SPACE = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
 _MAX_ID = 2**24
-_REFUSED = 3  # exit status with a message
-_MAX_BYTES, _MAX_SECONDS = 4 << 30, 600  # of the process; a vocabulary of 250,000 pieces takes a tenth
-_REMEDY = "take the model's SentencePiece file (.model or .spm), or train a tokenizer"
+_REFUSED = 3  # exit status if a file is refused with a message
+_MAX_BYTES, _MAX_SECONDS = 4 << 30, 600  # limits of the process; a vocabulary of 250,000 pieces needs a tenth of them
+_REMEDY = "use the model's SentencePiece file (.model or .spm), or train a tokenizer"
 
 
 def from_tokenizer_json(content: bytes, name: str) -> bytes:
-    """Returns what :func:`convert` makes of a file, in a process of its own; raises as it does."""
+    """Runs :func:`convert` in a separate process; raises the same errors."""
     command = [sys.executable, "-P", "-m", __name__, name]
     done = subprocess.run(command, input=content, capture_output=True, check=False)
     if done.returncode == _REFUSED:
         raise ConfigError(done.stdout.decode())
     if done.returncode:
         raise ConfigError(
-            f"{name} is not a tokenizer.json (what reads it ended with status {done.returncode}); expected one of "
-            "Hugging Face's"
+            f"{name} is not a tokenizer.json (reading it ended with status {done.returncode}); expected one from "
+            "Hugging Face"
         )
     return done.stdout
 
 
 def convert(content: bytes, name: str) -> bytes:
-    """Returns a SentencePiece model that splits text as the file says, except for surplus spaces.
+    """Returns a SentencePiece model that splits text like the file, except for surplus spaces.
 
-    A piece of BPE has the rank of its first merge as its score. SentencePiece then merges any two pieces that make a
-    piece, and ``tokenizers`` only those pairs that are in its list; that this makes no difference is checked on random
-    text of all pieces. The names of special tokens, which the file's reader would find in text, are plain text.
+    The score of a BPE piece is the rank of its first merge. SentencePiece then merges any two pieces that form a piece,
+    but ``tokenizers`` only the pairs in its list; random text of all pieces is used to check that this makes no
+    difference. Names of special tokens, which ``tokenizers`` would find in text, are plain text.
 
     Args:
-        content: of the file.
-        name: of the file, for messages.
+        content: content of the file.
+        name: name of the file, for messages.
 
     Raises:
-        ConfigError: it is not such a file, or splits text in another way; the message has the reason.
+        ConfigError: it is not such a file, or splits text differently; the message has the reason.
     """
     try:
         _check_ids(read_json(content))
-        described = json.loads(Tokenizer.from_str(content.decode()).to_str())  # with what older files leave out
-    except Exception as error:  # tokenizers raises no class of its own
+        described = json.loads(Tokenizer.from_str(content.decode()).to_str())  # adds defaults that older files omit
+    except Exception as error:  # tokenizers has no exception class
         why = " ".join(str(error).split())
-        raise ConfigError(f"{name} is not a tokenizer.json ({why:.200}); expected one of Hugging Face's") from error
+        raise ConfigError(f"{name} is not a tokenizer.json ({why:.200}); expected one from Hugging Face") from error
     model = described["model"]
     if reason := next(_reasons(described), None):
-        raise ConfigError(f"{name} {reason}, which SentencePiece does not do; {_REMEDY}")
+        raise ConfigError(f"{name} {reason}, which SentencePiece does not support; {_REMEDY}")
     special = {token["content"] for token in described["added_tokens"]}
     if model["type"] == "BPE":
         ranks: dict[str, int] = {}
@@ -86,7 +86,7 @@ def convert(content: bytes, name: str) -> bytes:
 
 
 def _check_ids(file: Any) -> None:
-    """Refuses ids for which the file's reader would take memory."""
+    """Refuses ids so large that ``tokenizers`` would allocate memory for them."""
     model = file.get("model") if isinstance(file, dict) else None
     vocab = model.get("vocab") if isinstance(model, dict) else None
     ids = vocab.values() if isinstance(vocab, dict) else ()
@@ -95,7 +95,7 @@ def _check_ids(file: Any) -> None:
 
 
 def _reasons(described: dict[str, Any]) -> Iterator[str]:
-    """Why a file cannot be a SentencePiece model."""
+    """Yields reasons why a file cannot be a SentencePiece model."""
     model = described["model"]
     if model["type"] not in _KINDS:
         yield f"has a model of type {model['type']}"
@@ -128,7 +128,7 @@ def _charsmap(normalizer: dict[str, Any] | None) -> bytes:
 
 
 def _compare(described: dict[str, Any], ours: SentencePieceTokenizer, name: str) -> None:
-    """Checks random text of all pieces; raises ConfigError at a difference."""
+    """Compares random text of all pieces; raises ConfigError if there is a difference."""
     plain: dict[str, Any] = {"added_tokens": [], "post_processor": None, "truncation": None, "padding": None}
     theirs = Tokenizer.from_str(json.dumps({**described, **plain}))
     rng, names = random.Random(0), [piece.replace(_SPACE, " ") for piece in ours.vocabulary()]
@@ -137,15 +137,15 @@ def _compare(described: dict[str, Any], ours: SentencePieceTokenizer, name: str)
     for line in (" ".join(line.split()) for line in [*lines, *names]):
         ids = ours.encode(line)
         found = [own.get(str(theirs.id_to_token(token)), UNK) for token in theirs.encode(line).ids]
-        if found != ids and sorted(found) != sorted(ids):  # with equal scores rounding decides the order
+        if found != ids and sorted(found) != sorted(ids):  # rounding decides the order of equal scores
             raise ConfigError(
-                f"{name} splits {line!r:.60} into {len(found)} pieces and SentencePiece into {len(ids)} or others, "
+                f"{name} splits {line!r:.60} into {len(found)} pieces, but SentencePiece into {len(ids)} or others, "
                 f"expected the same; {_REMEDY}"
             )
 
 
 def main() -> None:
-    """Converts standard input; a message instead of a model is another exit status."""
+    """Converts standard input; the exit status tells whether the output is a model or a message."""
     _limit()
     name = sys.argv[1]
     try:
@@ -153,7 +153,7 @@ def main() -> None:
     except ConfigError as error:
         _refuse(str(error))
     except BaseException as error:  # noqa: BLE001 - a panic of Rust is not an Exception
-        _refuse(f"{name} is not a tokenizer.json ({summarize(error)}); expected one of Hugging Face's")
+        _refuse(f"{name} is not a tokenizer.json ({summarize(error)}); expected one from Hugging Face")
 
 
 def _refuse(message: str) -> None:
@@ -162,7 +162,7 @@ def _refuse(message: str) -> None:
 
 
 def _limit() -> None:
-    """Bounds this process, where the system can."""
+    """Limits this process, if the system supports it."""
     try:
         import resource
     except ModuleNotFoundError:

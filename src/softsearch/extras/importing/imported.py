@@ -1,4 +1,4 @@
-"""An imported model, and the run folder that it becomes."""
+"""An imported model, and how it is written as a run folder."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,26 +21,24 @@ from softsearch.text.tokenizer import SentencePieceTokenizer, TokenizerTrainer
 from softsearch.training.checkpoints.checkpoint_contents import read_contents
 from softsearch.training.checkpoints.folder import BEST, save_weights
 
-NEVER = -100.0  # bias of words that are never written; e^-100 changes no sum, and smoothed losses stay readable
-_MAX_BYTES = 2**26  # of a vocabulary; the largest that are published have 10 MB
-_REFUSAL = (
-    "an imported model has no text of its own; name files: test='[x.en,x.de]' of evaluate, val='[x.en,x.de]' of export"
-)
+NEVER = -100.0  # bias of words that are never generated; e^-100 changes no sum, and smoothed losses stay readable
+_MAX_BYTES = 2**26  # of a vocabulary; the largest published ones have 10 MB
+_REFUSAL = "an imported model comes without text; name files: evaluate test='[x.en,x.de]', export val='[x.en,x.de]'"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Imported:
-    """A model of another program in the terms of this lab.
+    """A model of another program, converted to our terms.
 
     Args:
-        name: of the family, for the run's config.
+        name: name of the family, for the run's config.
         model: the config's node ``model``.
-        tokenizers: SentencePiece models of source and target, with the special pieces of this lab.
-        weights: of the Seq2Seq by name, in float32.
-        src_lang: language codes, or "".
-        tgt_lang: likewise.
-        codes: the languages of a model of many.
-        notes: what the person who imports should know.
+        tokenizers: SentencePiece models of source and target, with our special pieces.
+        weights: weights of the Seq2Seq by name, in float32.
+        src_lang: code of the source language, or "".
+        tgt_lang: code of the target language, or "".
+        codes: the languages of a multilingual model.
+        notes: notes to print for the user.
     """
 
     name: str
@@ -53,7 +51,7 @@ class Imported:
     notes: list[str] = field(default_factory=list)
 
     def write(self, run: Path) -> int:
-        """Writes the folder of a run that has been trained, and returns the number of parameters.
+        """Writes the folder like that of a trained run, and returns the number of parameters.
 
         Raises:
             ConfigError: the folder exists.
@@ -89,13 +87,13 @@ class Imported:
             if not isinstance(failed, OSError):
                 raise
             raise CheckpointError(
-                f"{run} could not be written ({failed.strerror or failed}), and nothing is there; make room or choose "
-                "another folder"
+                f"{run} could not be written ({failed.strerror or failed}), so nothing was written; free some space or "
+                "choose another folder"
             ) from error
 
 
 def transformer(tie: Tie, dim: int, encoder: dict[str, Any], decoder: dict[str, Any]) -> dict[str, Any]:
-    """The node ``model`` of a Transformer with these options."""
+    """Returns the node ``model`` of a Transformer with these options."""
     return {
         "_target_": name_of(Seq2Seq),
         "embeddings": {"_target_": name_of(Embeddings), "_partial_": True, "dim": dim, "tie": tie},
@@ -105,7 +103,7 @@ def transformer(tie: Tie, dim: int, encoder: dict[str, Any], decoder: dict[str, 
 
 
 def read_bytes(path: Path, expected: str) -> bytes:
-    """The bytes of a vocabulary.
+    """Reads the bytes of a vocabulary.
 
     Raises:
         CheckpointError: it cannot be read.

@@ -1,4 +1,4 @@
-"""M2M-100 (Fan et al. 2021, arXiv:2010.11125) and NLLB-200 (arXiv:2207.04672) in folders of ``transformers``.
+"""Imports M2M-100 (Fan et al. 2021, arXiv:2010.11125) and NLLB-200 (arXiv:2207.04672) from Hugging Face folders.
 
 The equations are those of ``modeling_m2m_100.py``, the ids those of ``tokenization_m2m_100.py`` and
 ``tokenization_nllb.py``.
@@ -19,7 +19,7 @@ from softsearch.extras.importing.weights import read_weights
 from softsearch.models.embeddings import Tie
 from softsearch.models.many_languages import ManyLanguagesDecoder, ManyLanguagesEncoder
 
-_DEFAULTS: dict[str, Any] = {  # of options that a config may leave out
+_DEFAULTS: dict[str, Any] = {  # of options that a config may omit
     "scale_embedding": True,
     "activation_function": "relu",
     "dropout": 0.1,
@@ -33,17 +33,17 @@ _POSITION_BUFFERS = ("model.encoder.embed_positions.weights", "model.decoder.emb
 
 
 def read(folder: Path, config: Config, languages: Sequence[str] = (), text: Sequence[Path] = ()) -> Imported:
-    """The model of a folder.
+    """Reads the model from a folder.
 
     Args:
-        folder: of the model.
+        folder: folder of the model.
         config: its ``config.json``.
-        languages: those to keep, by default all.
-        text: files of text in these languages, whose pieces are kept; by default those of their scripts.
+        languages: languages to keep, by default all.
+        text: files of text in these languages, to keep only its pieces; by default those of the scripts.
 
     Raises:
-        ConfigError: it has an option that this lab lacks, or lacks a language.
-        CheckpointError: a file is missing or damaged, or the files do not go together.
+        ConfigError: an option is not supported, or a language is missing.
+        CheckpointError: a file is missing or damaged, or the files do not belong together.
     """
     config = Config(config.path, {**_DEFAULTS, **config.values})
     config.check(_FIXED, ALIASES)
@@ -54,7 +54,7 @@ def read(folder: Path, config: Config, languages: Sequence[str] = (), text: Sequ
     whole.check_specials(config)
     vocabulary = whole.cut(languages, text) if languages else whole
     weights = read_weights(folder)
-    weights.taken.update(name for name in _POSITION_BUFFERS if name in weights)  # computed, wherever they are read
+    weights.taken.update(name for name in _POSITION_BUFFERS if name in weights)  # not read, because they are computed
     src, tgt, output = take_embeddings(weights, (size, size), dim, shared=True, tied=tied)
     bias = torch.zeros(size)
     if "final_logits_bias" in weights:
@@ -98,7 +98,7 @@ def _notes(whole: LanguageVocabulary, kept: LanguageVocabulary, dim: int, src_la
     if (before := len(whole.rows)) > (after := len(kept.rows)):
         gained = (before - after) * dim * 4 / 2**20
         notes.append(
-            f"cut from {before:,} to {after:,} pieces, {gained:,.0f} MB of float32 less; text of these pieces is split "
-            "as before, other text into smaller ones, and the probabilities of the pieces that are left sum to 1"
+            f"reduced from {before:,} to {after:,} pieces, {gained:,.0f} MB less in float32; text of these pieces is "
+            "split as before, other text into smaller ones, and the probabilities of the kept pieces sum to 1"
         )
     return notes

@@ -1,4 +1,4 @@
-"""Vocabularies of M2M-100 and NLLB-200: pieces of a SentencePiece model with fairseq's ids, and languages."""
+"""Reads vocabularies of M2M-100 and NLLB-200: SentencePiece pieces with fairseq's ids, and languages."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,12 +28,12 @@ from softsearch.text.corpus import read_lines
 from softsearch.text.vocabulary import language_tag, source_tag
 
 _PIECES, _TOKENIZER = "sentencepiece.bpe.model", "tokenizer.json"
-_SPECIAL = {"<pad>": 1, "<unk>": 3, "<s>": 0, "</s>": 2}  # fairseq's ids, in the order of ours
+_SPECIAL = {"<pad>": 1, "<unk>": 3, "<s>": 0, "</s>": 2}  # fairseq's ids, in our order
 _SHIFT = 1  # from the ids of the SentencePiece model to fairseq's
 _SPACE = "\u2581"
-_LANGUAGE = re.compile(r"__([a-z]{2,8})__|([a-z]{2,3}_[A-Z][a-z]{3})")  # as M2M-100 and NLLB-200 name their tokens
-_USUAL_SOURCES = ("eng_Latn", "en")  # of the tokenizers of transformers
-# The languages of M2M-100 and of its models for WMT 2021, whose tokens follow the pieces in this order.
+_LANGUAGE = re.compile(r"__([a-z]{2,8})__|([a-z]{2,3}_[A-Z][a-z]{3})")  # tokens of M2M-100 and NLLB-200
+_USUAL_SOURCES = ("eng_Latn", "en")  # as in the tokenizers of transformers
+# The languages of M2M-100 and of its models for WMT 2021; their tokens follow the pieces in this order.
 _M2M_CODES = {
     "m2m100": (
         "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr ht hu "
@@ -46,15 +46,15 @@ _M2M_CODES = {
 
 @dataclass(frozen=True)
 class LanguageVocabulary:
-    """The rows of a model as a tokenizer of this lab.
+    """The rows of a model, and our tokenizer for them.
 
     Args:
         base: the SentencePiece model as published.
-        name: of its file, for messages.
+        name: name of its file, for messages.
         special: rows of PAD, UNK, BOS and EOS.
-        words: pieces of text with their rows, -1 of those that the model lacks.
-        others: rows of what no text has.
-        languages: rows of the languages' tokens by code.
+        words: pieces of text with their rows; -1 if the model has none.
+        others: rows that never occur in text.
+        languages: rows of the language tokens by code.
     """
 
     base: bytes
@@ -66,12 +66,12 @@ class LanguageVocabulary:
 
     @property
     def codes(self) -> list[str]:
-        """The languages."""
+        """Returns the codes of the languages."""
         return list(self.languages)
 
     @cached_property
     def model(self) -> bytes:
-        """The SentencePiece model, with the tags of :mod:`softsearch.models.many_languages` behind the pieces."""
+        """Returns the SentencePiece model, with tags (:mod:`softsearch.models.many_languages`) after the pieces."""
         pieces = [piece for piece, _ in self.words]
         pieces += [Piece(f"\n{row}", 0.0, CONTROL) for row in self.others]
         pieces += [Piece(language_tag(code), 0.0, CONTROL) for code in self.languages]
@@ -81,18 +81,18 @@ class LanguageVocabulary:
 
     @cached_property
     def rows(self) -> list[int]:
-        """The row of each id."""
+        """Returns the row of each id."""
         words = [self.special[1] if row < 0 else row for _, row in self.words]
         return [*self.special, *words, *self.others, *3 * [*self.languages.values()]]
 
     @property
     def never(self) -> list[int]:
-        """The ids that a translation never has: of tags, and of pieces that the model lacks."""
+        """Returns the ids that no translation has: those of tags, and of pieces without a row."""
         lacking = [len(self.special) + index for index, (_, row) in enumerate(self.words) if row < 0]
         return [*lacking, *range(len(self.rows) - 2 * len(self.languages), len(self.rows))]
 
     def default(self, code: object, side: str) -> str:
-        """The language of a side that the files name; of a source without one the usual one, else ""."""
+        """Returns the default language of a side: the one in the files, or the usual source language, or ""."""
         usual = next((each for each in _USUAL_SOURCES if each in self.languages), "") if side == "src" else ""
         return code if isinstance(code, str) and code in self.languages else usual
 
@@ -100,16 +100,16 @@ class LanguageVocabulary:
         """Refuses a config with other special ids.
 
         Raises:
-            ConfigError: there is one.
+            ConfigError: there is such an id.
         """
         pad, _, _, eos = self.special
         for key, row in {"pad_token_id": pad, "eos_token_id": eos, "decoder_start_token_id": eos}.items():
             config.choice(key, row)
 
     def cut(self, languages: Sequence[str], text: Sequence[Path]) -> "LanguageVocabulary":
-        """The vocabulary of some languages: the pieces of text in them, or without text of their scripts.
+        """Returns the vocabulary of some languages: the pieces in text, or without text those of the scripts.
 
-        Pieces of one character of these scripts stay in any case, so that other text is split into smaller pieces.
+        Pieces of one character in these scripts are always kept, so that other text is split into smaller pieces.
 
         Raises:
             ConfigError: a language is missing, or its script is not known.
@@ -117,7 +117,9 @@ class LanguageVocabulary:
         """
         for code in languages:
             if code not in self.languages:
-                raise ConfigError(f"--languages has {code!r}, which the model lacks{nearest(code, self.languages)}")
+                raise ConfigError(
+                    f"--languages has {code!r}, which the model does not have{nearest(code, self.languages)}"
+                )
         spelled = self._of_scripts(languages)
         kept = spelled if not text else self._of_text(text) | {piece for piece in spelled if len(piece) == 1}
         return replace(
@@ -128,14 +130,14 @@ class LanguageVocabulary:
         )
 
     def _of_scripts(self, languages: Sequence[str]) -> set[str]:
-        """The pieces without letters of other scripts."""
+        """Returns the pieces without letters of other scripts."""
         patterns = [letters_of(code, "--languages") for code in dict.fromkeys(languages)]
         characters = {char for piece, _ in self.words for char in piece.text if char.isalpha()}
         foreign = {char for char in characters if not any(pattern.match(char) for pattern in patterns)}
         return {piece.text for piece, _ in self.words if foreign.isdisjoint(piece.text)}
 
     def _of_text(self, files: Sequence[Path]) -> set[str]:
-        """The pieces of the text in files, and those from which they are merged."""
+        """Returns the pieces of the text in files, and the pieces that they are merged from."""
         processor = processor_of(self.base, self.name)
         used = {token for file in files for line in read_lines(file) for token in processor.encode(line)}
         pieces = {str(processor.id_to_piece(token)) for token in used}
@@ -146,7 +148,7 @@ class LanguageVocabulary:
 
 
 def _merged_from(piece: str, scores: Mapping[str, float]) -> set[str]:
-    """The pieces from which BPE merges a piece, by the order of their scores."""
+    """Returns the pieces that BPE merges into a piece, by the order of their scores."""
     parts, found = list(piece), set(piece)
     while len(parts) > 1:
         pairs = [(-scores[pair], place) for place, pair in enumerate(map("".join, pairwise(parts))) if pair in scores]
@@ -159,15 +161,15 @@ def _merged_from(piece: str, scores: Mapping[str, float]) -> set[str]:
 
 
 def read_languages(folder: Path, texts: Mapping[str, Any], size: int) -> LanguageVocabulary:
-    """The vocabulary of a folder.
+    """Reads the vocabulary from a folder.
 
     Args:
-        folder: of the model.
+        folder: folder of the model.
         texts: its ``tokenizer_config.json``.
-        size: rows of the model's matrix.
+        size: number of rows of the model's matrix.
 
     Raises:
-        ConfigError: a file is not what its name says, or there are no languages.
+        ConfigError: a file's content does not match its name, or there are no languages.
         CheckpointError: a file is missing or damaged, or has other ids than the matrix.
     """
     described = read_object(path) if (path := folder / _TOKENIZER).is_file() else {}
@@ -186,7 +188,7 @@ def read_languages(folder: Path, texts: Mapping[str, Any], size: int) -> Languag
     if not languages:
         raise ConfigError(
             f"{folder} names no languages, expected tokens such as eng_Latn or __en__ in {_TOKENIZER}, "
-            "tokenizer_config.json or special_tokens_map.json; take the files that the model was published with"
+            "tokenizer_config.json or special_tokens_map.json; use the files that the model was published with"
         )
     special = tuple(ids.pop(word, row) for word, row in _SPECIAL.items())
     words = [(piece, ids.pop(piece.text, -1)) for piece in pieces.values()]
@@ -196,15 +198,15 @@ def read_languages(folder: Path, texts: Mapping[str, Any], size: int) -> Languag
     used = [*special, *(row for _, row in words if row >= 0), *languages.values()]
     if len({*used}) < len(used) or not {*used} <= {*range(size)}:
         raise CheckpointError(
-            f"{folder} has {len(used)} tokens with ids up to {max(used)}, expected different ones below vocab_size "
-            f"{size}; take files that go together"
+            f"{folder} has {len(used)} tokens with ids up to {max(used)}, expected distinct ones below vocab_size "
+            f"{size}; use files that belong together"
         )
     others = tuple(sorted({*range(size)} - {*used}))
     return LanguageVocabulary(base, str(path), special, tuple(words), others, languages)
 
 
 def _ids(folder: Path, described: Mapping[str, Any], pieces: Mapping[int, Piece]) -> dict[str, int]:
-    """The ids by word, without languages: those of ``vocab.json`` or ``tokenizer.json``, else fairseq's."""
+    """Returns ids by word, without languages: from ``vocab.json`` or ``tokenizer.json``, otherwise fairseq's."""
     if (path := folder / "vocab.json").is_file():
         found: Any = read_object(path)
     else:
@@ -212,15 +214,15 @@ def _ids(folder: Path, described: Mapping[str, Any], pieces: Mapping[int, Piece]
         found = model.get("vocab") if isinstance(model, dict) else None
         if found is None:
             return {**_SPECIAL, **{piece.text: index + _SHIFT for index, piece in pieces.items()}}
-        if isinstance(found, list):  # of unigram: words with scores
+        if isinstance(found, list):  # unigram: words with scores
             found = {word[0]: index for index, word in enumerate(found) if isinstance(word, list) and word}
     if not isinstance(found, dict) or not all(isinstance(w, str) and type(row) is int for w, row in found.items()):
-        raise CheckpointError(f"{path} has no ids by word; take another file")
+        raise CheckpointError(f"{path} has no ids by word; use another file")
     return {word: row for word, row in found.items() if not _LANGUAGE.fullmatch(word) and word != "<mask>"}
 
 
 def _m2m_languages(texts: Mapping[str, Any], begin: int) -> dict[str, int]:
-    """The languages that the tokenizer of M2M-100 puts behind its pieces."""
+    """Returns the languages that the tokenizer of M2M-100 adds after its pieces."""
     codes = _M2M_CODES.get(str(texts.get("language_codes", "m2m100")), "").split()
     return {code: begin + index for index, code in enumerate(codes)}
 
@@ -228,7 +230,7 @@ def _m2m_languages(texts: Mapping[str, Any], begin: int) -> dict[str, int]:
 def _named_languages(
     folder: Path, texts: Mapping[str, Any], described: Mapping[str, Any], begin: int
 ) -> Iterator[tuple[str, int]]:
-    """The languages that files name as tokens, with their ids; without ids they stand behind the pieces."""
+    """Returns the languages that files name as tokens, with their ids; without ids they follow the pieces."""
     added = read_object(path) if (path := folder / "added_tokens.json").is_file() else {}
     special = read_object(path) if (path := folder / "special_tokens_map.json").is_file() else {}
     decoded, model = texts.get("added_tokens_decoder"), described.get("model")
@@ -249,7 +251,7 @@ def _named_languages(
         found = {name: begin + index for index, name in enumerate(names)}
     for token, row in sorted(found.items(), key=lambda pair: str(pair[1])):
         if type(row) is not int:
-            raise CheckpointError(f"{folder}: {token} has the id {row!r:.40}, expected a number; take another file")
+            raise CheckpointError(f"{folder}: {token} has the id {row!r:.40}, expected a number; use another file")
         match = _LANGUAGE.fullmatch(token)
         yield str(match and (match[1] or match[2])), row
 

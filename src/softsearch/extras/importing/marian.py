@@ -1,8 +1,8 @@
-"""Models of Marian (Junczys-Dowmunt et al. 2018, aclanthology P18-4020): a ``model.npz`` with its vocabularies.
+"""Imports models of Marian (Junczys-Dowmunt et al. 2018, aclanthology P18-4020): ``model.npz`` with vocabularies.
 
-The equations are those of Marian 1.12 (``src/models/transformer.h``, ``src/rnn/cells.h``). They are those of Vaswani et
-al. 2017 with positions in Tensor2Tensor's layout, an epsilon of 1e-6 in layer norms, and a vector of zeros, here the
-row of BOS, from which a translation starts.
+The equations are those of Marian 1.12 (``src/models/transformer.h``, ``src/rnn/cells.h``): Vaswani et al. 2017 with
+positions in Tensor2Tensor's layout, an epsilon of 1e-6 in layer norms, and a vector of zeros, here the row of BOS, from
+which a translation starts.
 """
 
 import re
@@ -23,8 +23,8 @@ from softsearch.extras.importing.weights import Weights, read_npz
 from softsearch.models.embeddings import Tie
 
 _OPTIONS = "special:model.yml"
-_MAX_BYTES = 2**16  # of the options, which have 2,000
-_FIXED = {  # options that change the equations, with the values of which this lab has them
+_MAX_BYTES = 2**16  # of the options, usually 2,000
+_FIXED = {  # options that change the equations, with the supported values
     "type": "transformer",
     "input-types": [],
     "right-left": False,
@@ -40,22 +40,22 @@ _FIXED = {  # options that change the equations, with the values of which this l
     "transformer-disable-position-embeddings": False,
 }
 _OF_SSRU = {"dec-cell": "ssru", "layer-normalization": False}
-# What is done before and after sublayers, after all and with embeddings, besides dropout; whether it is pre-norm.
+# Operations before and after sublayers, at the end and on embeddings, other than dropout; whether they mean pre-norm.
 _NORMS = tuple(f"transformer-{name}" for name in ("preprocess", "postprocess", "postprocess-top", "postprocess-emb"))
 _PRE_NORM: dict[tuple[str, ...], bool] = {("", "an", "", ""): False, ("n", "a", "n", ""): True}
 _NOT_FLOAT32 = (
     "expected float32, because weights of 16 and 8 bits are rounded, and packed for the instructions of one machine; "
-    "take the model.npz that this file was made from"
+    "use the model.npz from which this file was made"
 )
-_TRUE_GELU = (1, 12, 42)  # at the latest; that of version 1.12.0 is x sigmoid(1.702 x)
+_TRUE_GELU = (1, 12, 42)  # or earlier, but the gelu of 1.12.0 is x sigmoid(1.702 x)
 
 
 def read(source: Path) -> Imported | None:
-    """The model of an ``.npz`` file, or of a folder with one; None if there is none.
+    """Reads the model from an ``.npz`` file or a folder with one; returns None if there is none.
 
     Raises:
-        ConfigError: it has an option that this lab lacks, or its vocabularies are not found.
-        CheckpointError: a file is missing or damaged, or the files do not go together.
+        ConfigError: an option is not supported, or its vocabularies are not found.
+        CheckpointError: a file is missing or damaged, or the files do not belong together.
     """
     path = _find(source)
     if path is None:
@@ -88,7 +88,7 @@ def read(source: Path) -> Imported | None:
 
 
 def _find(source: Path) -> Path | None:
-    """The file with the weights."""
+    """Returns the file with the weights."""
     if source.is_file():
         found = [source]
     else:
@@ -97,34 +97,34 @@ def _find(source: Path) -> Path | None:
     found = [path for path in found if path.suffix in (".npz", ".bin")]
     if len(found) > 1:
         names = ", ".join(sorted(path.name for path in found))
-        raise ConfigError(f"{source} has {len(found)} models ({names:.200}), expected one; give its file")
+        raise ConfigError(f"{source} has {len(found)} models ({names:.200}), expected one; name the file to import")
     if found and found[0].suffix == ".bin":
         raise ConfigError(f"{found[0]}: {_NOT_FLOAT32}")
     return found[0] if found else None
 
 
 def _open(path: Path) -> tuple[Config, Weights]:
-    """The options and the weights of a file."""
+    """Reads the options and the weights of a file."""
     arrays = read_npz(path)
     if _OPTIONS not in arrays:
-        raise ConfigError(f"{path} has no {_OPTIONS}, expected a model.npz that Marian wrote; take that file")
+        raise ConfigError(f"{path} has no {_OPTIONS}, expected a model.npz written by Marian; use that file")
     text = arrays.pop(_OPTIONS).tobytes()[:_MAX_BYTES].rstrip(b"\0")
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text)):  # few bytes would stand for many
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text)):  # a few bytes could expand to many
             raise yaml.YAMLError("it has references")
         options = yaml.safe_load(text)
-    except Exception as error:  # of tags and depth, of values that are not what their tag says
+    except Exception as error:  # tags, depth, or values that do not match their tag
         raise CheckpointError(f"{path}: {_OPTIONS} is not YAML of plain values ({summarize(error)})") from error
     if not isinstance(options, dict):
-        raise CheckpointError(f"{path}: {_OPTIONS} is of {type(options).__name__}, expected options by name")
+        raise CheckpointError(f"{path}: {_OPTIONS} is a {type(options).__name__}, expected options by name")
     for name, array in arrays.items():
         if array.dtype != np.float32:
-            raise ConfigError(f"{path}: {name:.80} is of {array.dtype}; {_NOT_FLOAT32}")
+            raise ConfigError(f"{path}: {name:.80} is {array.dtype}; {_NOT_FLOAT32}")
     return Config(path, options), Weights(path, {name: torch.from_numpy(array) for name, array in arrays.items()})
 
 
 def _rows(matrix: Tensor, rows: Sequence[int], fill: float = 0.0) -> Tensor:
-    """These rows of a matrix, or numbers of a vector; ``fill`` for those of -1."""
+    """Selects rows of a matrix, or elements of a vector; ``fill`` replaces those with index -1."""
     index = torch.tensor(rows)
     found = matrix[index.clamp(min=0)]
     found[index < 0] = fill
@@ -132,7 +132,7 @@ def _rows(matrix: Tensor, rows: Sequence[int], fill: float = 0.0) -> Tensor:
 
 
 def _take_stack(weights: Weights, config: Config, side: str, dim: int, new: dict[str, Tensor]) -> dict[str, Any]:
-    """Adds the weights of the ``encoder`` or the ``decoder`` to ``new``, by our names, and returns its options."""
+    """Adds the weights of the ``encoder`` or the ``decoder`` to ``new``, under our names, and returns its options."""
     is_decoder = side == "decoder"
     is_ssru = is_decoder and config.choice("transformer-decoder-autoreg", "self-attention", "rnn") == "rnn"
     config.check(_OF_SSRU if is_ssru else {}, {})
@@ -185,7 +185,7 @@ def _take_stack(weights: Weights, config: Config, side: str, dim: int, new: dict
 
 
 def _layers(config: Config, depth: int) -> Sequence[int]:
-    """The numbers of the decoder's layers in the file; a layer may have those of another."""
+    """Returns the numbers of the decoder's layers in the file; layers may be shared."""
     layers = config["transformer-tied-layers"] or list(range(1, depth + 1))
     if not isinstance(layers, list) or len(layers) != depth or not all(isinstance(layer, int) for layer in layers):
         config.refuse("transformer-tied-layers", f"{depth} numbers of layers")
@@ -193,11 +193,11 @@ def _layers(config: Config, depth: int) -> Sequence[int]:
 
 
 def _is_pre_norm(config: Config) -> bool:
-    """Whether norms come before sublayers, by what is done there, after sublayers, at the end, and with embeddings."""
+    """Tells whether norms precede sublayers, from the operations there, after them, at the end and on embeddings."""
     steps = tuple(str(config.values.get(name, "")).replace("d", "") for name in _NORMS)  # without dropout
     pre_norm = _PRE_NORM.get(steps)
     if pre_norm is None:
-        config.refuse(_NORMS[1], f"{', '.join(_NORMS)} of {' or '.join(map(str, _PRE_NORM))} besides dropout")
+        config.refuse(_NORMS[1], f"{', '.join(_NORMS)} equal to {' or '.join(map(str, _PRE_NORM))} apart from dropout")
     return bool(pre_norm)
 
 
@@ -205,5 +205,5 @@ def _activation(config: Config) -> Any:
     activation = config.choice("transformer-ffn-activation", "swish", "relu", "gelu")
     version = re.match(r"v(\d{1,9})\.(\d{1,9})\.(\d{1,9})", str(config["version"]))
     if activation == "gelu" and (not version or tuple(map(int, version.groups())) < _TRUE_GELU):
-        config.refuse("version", "at least v1.12.42, as the gelu of older ones is another function")
+        config.refuse("version", "at least v1.12.42, because gelu is another function in older versions")
     return activation

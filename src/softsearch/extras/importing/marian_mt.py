@@ -1,6 +1,6 @@
-"""Hugging Face's MarianMT, the form in which OPUS-MT (Tiedemann & Thottingal 2020, EAMT) publishes its models.
+"""Imports Hugging Face's MarianMT, the form in which OPUS-MT (Tiedemann & Thottingal 2020, EAMT) is published.
 
-Its equations and its tokenizer are those of ``transformers``: ``modeling_marian.py``, ``tokenization_marian.py``.
+Equations and tokenizer are those of ``transformers``: ``modeling_marian.py``, ``tokenization_marian.py``.
 """
 
 import re
@@ -17,9 +17,9 @@ from softsearch.extras.importing.imported import NEVER, Imported, read_bytes, tr
 from softsearch.extras.importing.weights import read_weights
 from softsearch.text.vocabulary import BOS, language_tag
 
-_TAG = re.compile(r">>([^\s<>]+)<<")  # of multilingual models, at the start of a source line
-_CODE = re.compile(r"[\w+-]{1,100}")  # of a language, or of several
-_FIXED = {  # what a MarianMT is, where its config says it
+_TAG = re.compile(r">>([^\s<>]+)<<")  # at the start of source lines of multilingual models
+_CODE = re.compile(r"[\w+-]{1,100}")  # of one or several languages
+_FIXED = {  # values that define a MarianMT, if they are in its config
     "is_encoder_decoder": True,
     "is_decoder": False,
     "normalize_before": False,
@@ -34,11 +34,11 @@ _SPECIAL = ("<pad>", "<unk>", "</s>")
 
 
 def read(folder: Path, config: Config) -> Imported:
-    """The model of a folder.
+    """Reads the model from a folder.
 
     Raises:
-        ConfigError: it has an option that this lab lacks.
-        CheckpointError: a file is missing or damaged, or the files do not go together.
+        ConfigError: an option is not supported.
+        CheckpointError: a file is missing or damaged, or the files do not belong together.
     """
     config.check(_FIXED, ALIASES)
     dim, src_size = config.positive_int("d_model"), config.positive_int("vocab_size")
@@ -65,7 +65,7 @@ def read(folder: Path, config: Config) -> Imported:
         "decoder.output_projection.weight": output[tgt_ids],
         "decoder.output_projection.bias": bias[tgt_ids],
     }
-    new["decoder.output_projection.bias"][BOS] = NEVER  # its row is that of another word
+    new["decoder.output_projection.bias"][BOS] = NEVER  # its row belongs to another word
     encoder, decoder = (take_stack(weights, config, side, new) for side in ("encoder", "decoder"))
     weights.finish()
     given = {f"{side}_lang": texts.get(f"{name}_lang") for side, name in (("src", "source"), ("tgt", "target"))}
@@ -81,14 +81,14 @@ def read(folder: Path, config: Config) -> Imported:
 
 
 def special_rows(config: Config, src_words: dict[str, int], tgt_words: dict[str, int]) -> tuple[list[int], list[int]]:
-    """The rows of PAD, UNK, BOS and EOS of source and target.
+    """Returns the rows of PAD, UNK, BOS and EOS of source and target.
 
-    Translations begin with what the config names, mostly their own PAD, and no source has a BOS. Where each side has a
-    vocabulary, the config's start and end are the target's; the source's end is that of its vocabulary.
+    Translations begin with the token in the config, usually PAD, and sources have no BOS. If each side has its own
+    vocabulary, start and end in the config are those of the target; the end of the source is that of its vocabulary.
     """
     for word in ("<unk>", "</s>", "<pad>"):
         if word not in src_words or (word == "<unk>" and word not in tgt_words):
-            raise CheckpointError(f"{config.path.parent}: the vocabulary has no {word}; take another file")
+            raise CheckpointError(f"{config.path.parent}: the vocabulary has no {word}; use another file")
     checked = {"eos_token_id": ("</s>", tgt_words), "pad_token_id": ("<pad>", src_words)}
     for key, (word, words) in checked.items():
         if words.get(word) != config[key]:
@@ -103,16 +103,16 @@ def special_rows(config: Config, src_words: dict[str, int], tgt_words: dict[str,
 
 
 def source_pieces(path: Path, words: dict[str, int]) -> tuple[bytes, list[int]]:
-    """The tokenizer of source lines, and the row of each of its pieces of text.
+    """Returns the tokenizer of source lines, and the row of each of its pieces of text.
 
-    ``tokenization_marian.py`` looks up by name what SentencePiece makes of a line: a piece without a name is the
-    unknown word, and a character that SentencePiece does not know may have a name. Tags stand at the beginning.
+    ``tokenization_marian.py`` looks up SentencePiece's pieces by name: a piece that is not found is the unknown word,
+    and a character unknown to SentencePiece may be found. Tags come first.
     """
     model = read_bytes(path, "a SentencePiece model")
     pieces = list(read_pieces(model, str(path)).values())
     rows = [words.get(piece.text, words["<unk>"]) for piece in pieces]
     for word in filter(_TAG.fullmatch, words):
-        names = [word, language_tag(word[2:-2])]  # the second as data=multilingual and evaluate write it
+        names = [word, language_tag(word[2:-2])]  # the second is the form in data=multilingual and evaluate
         pieces += [Piece(_SPACE + name, 0.0, USER_DEFINED) for name in names]
         rows += [words[word]] * len(names)
     characters = _characters(model, pieces, words, path)
@@ -120,9 +120,9 @@ def source_pieces(path: Path, words: dict[str, int]) -> tuple[bytes, list[int]]:
 
 
 def target_pieces(path: Path, words: dict[str, int]) -> tuple[bytes, list[int]]:
-    """The tokenizer of translations, and the row of each of its pieces of text.
+    """Returns the tokenizer of translations, and the row of each of its pieces of text.
 
-    Every word of the vocabulary can be written, but text is split into those of this SentencePiece model.
+    Every word of the vocabulary can be generated, but text is split into the pieces of this SentencePiece model.
     """
     model = read_bytes(path, "a SentencePiece model")
     pieces = [piece for piece in read_pieces(model, str(path)).values() if piece.text in words]
@@ -135,7 +135,7 @@ def target_pieces(path: Path, words: dict[str, int]) -> tuple[bytes, list[int]]:
 
 
 def _characters(model: bytes, pieces: list[Piece], words: dict[str, int], path: Path) -> list[Piece]:
-    """The words of one character that are not pieces, as pieces that change no other segmentation."""
+    """Returns words of one character that are not pieces, as pieces that change no other segmentation."""
     own, lowest = {piece.text for piece in pieces}, _lowest(pieces)
     ranked = kind_of(model, str(path)) == "bpe"
     new = [word for word in words if len(word) == 1 and word not in own]
@@ -147,10 +147,10 @@ def _lowest(pieces: list[Piece]) -> float:
 
 
 def _banned(folder: Path, config: Config, rows: int) -> list[int]:
-    """The ids that are never written, which ``generate`` excludes, too.
+    """Returns the ids that are never generated, as in ``generate``.
 
     Raises:
-        ConfigError: they are sequences of several ids, or none of this vocabulary.
+        ConfigError: they are sequences of several ids, or not in this vocabulary.
     """
     path = folder / "generation_config.json"
     settings = Config(path) if path.is_file() else config
@@ -159,12 +159,12 @@ def _banned(folder: Path, config: Config, rows: int) -> list[int]:
     if not isinstance(banned, list) or not all(
         isinstance(ids, list) and len(ids) == 1 and type(ids[0]) is int and 0 <= ids[0] < rows for ids in banned
     ):
-        settings.refuse(key, "lists of one id of the vocabulary each")
+        settings.refuse(key, "lists with one id of the vocabulary each")
     return [token for (token,) in banned]
 
 
 def _notes(words: dict[str, int]) -> list[str]:
     tags = sorted(filter(_TAG.fullmatch, words))
-    return [f"source lines begin with the language to translate into: {' '.join(tags[:8])}{' ...' * (len(tags) > 8)}"][
+    return [f"source lines must begin with the target language: {' '.join(tags[:8])}{' ...' * (len(tags) > 8)}"][
         : len(tags)
     ]

@@ -1,4 +1,4 @@
-"""Vocabularies of Marian: a SentencePiece model, ``.spm``, or the ids of words, ``.yml`` or ``.json``."""
+"""Reads vocabularies of Marian: a SentencePiece model, ``.spm``, or the ids of words, ``.yml`` or ``.json``."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,11 +19,11 @@ _Split = Callable[[Path, dict[str, int]], tuple[bytes, list[int]]]
 
 
 class Vocabulary(NamedTuple):
-    """A vocabulary as a tokenizer of this lab.
+    """A vocabulary converted to our tokenizer.
 
     Attributes:
-        model: of SentencePiece.
-        rows: for each of its ids the one in Marian, -1 for PAD and BOS.
+        model: the SentencePiece model.
+        rows: the id in Marian for each of its ids, -1 for PAD and BOS.
     """
 
     model: bytes
@@ -31,14 +31,14 @@ class Vocabulary(NamedTuple):
 
 
 def read_vocabularies(model: Path, sizes: tuple[int, int]) -> tuple[Vocabulary, Vocabulary]:
-    """The vocabularies of source and target next to a ``model.npz``: those of its ``decoder.yml``, or the only one.
+    """Reads the vocabularies of source and target next to a ``model.npz``: those in ``decoder.yml``, or the only one.
 
     Args:
-        model: the file.
-        sizes: rows of its matrices for source and target.
+        model: the file ``model.npz``.
+        sizes: numbers of rows of its matrices for source and target.
 
     Raises:
-        ConfigError: there are none of these sizes, or several without a ``decoder.yml`` that tells which is which.
+        ConfigError: there are none with these sizes, or several without a ``decoder.yml`` that assigns them.
     """
     src, tgt = _find(model)
     return (
@@ -48,11 +48,11 @@ def read_vocabularies(model: Path, sizes: tuple[int, int]) -> tuple[Vocabulary, 
 
 
 def _read_side(path: Path, size: int, spm: Path, split: _Split) -> Vocabulary:
-    """One side; the words of OPUS-MT are the pieces of SentencePiece models next to them."""
+    """Reads one side; the words of OPUS-MT are pieces of SentencePiece models in the same folder."""
     if path.suffix in _PIECES:
         return _from_pieces(path, size)
     if path.suffix not in _WORDS:
-        raise ConfigError(f"{path} is not a vocabulary that can be imported, expected one of .spm, .yml or .json")
+        raise ConfigError(f"{path} cannot be imported as a vocabulary, expected .spm, .yml or .json")
     words = _read_words(path, size)
     if spm.is_file():
         model, rows = split(spm, words)
@@ -68,8 +68,8 @@ def _find(model: Path) -> tuple[Path, Path]:
             node = _read_mapping(config).get("vocabs")
             names = [each.value for each in node.value] if isinstance(node, yaml.SequenceNode) else []
             if len(names) != 2 or not all(isinstance(name, str) and Path(name).name for name in names):
-                raise ConfigError(f"{config} has no two vocabs, expected 'vocabs: [SOURCE, TARGET]'; add them")
-            src, tgt = (model.with_name(Path(name).name) for name in names)  # paths are the training machine's
+                raise ConfigError(f"{config} does not name two vocabs, expected 'vocabs: [SOURCE, TARGET]'; add them")
+            src, tgt = (model.with_name(Path(name).name) for name in names)  # paths are those of the training machine
             return src, tgt
     found = [path for path in sorted(model.parent.glob("*vocab*")) if path.suffix in (*_WORDS, *_PIECES)]
     if len(found) != 1:
@@ -87,7 +87,7 @@ def _from_pieces(path: Path, size: int) -> Vocabulary:
     unk, eos, found = processor.unk_id(), processor.eos_id(), processor.get_piece_size()
     if eos < 0 or found != len(pieces) + 2:
         raise ConfigError(
-            f"{path} has other special pieces than {_EOS} and {_UNK}, which are all that Marian's own have; take the "
+            f"{path} has other special pieces than {_EOS} and {_UNK}, the only ones in Marian's own files; use the "
             ".spm file that the model was trained with"
         )
     _check_size(path, found, size)
@@ -95,14 +95,12 @@ def _from_pieces(path: Path, size: int) -> Vocabulary:
 
 
 def _read_words(path: Path, size: int) -> dict[str, int]:
-    """The ids of the words that the model has rows for."""
+    """Reads the ids of words, for all rows of the model."""
     nodes = _read_mapping(path).items()
     words = {index.value: word for word, index in nodes if isinstance(index, yaml.ScalarNode)}
     ordered = [words.get(str(index), "") for index in range(min(size, len(words)))]
     if "" in ordered or not {_EOS, _UNK} <= {*ordered}:
-        raise ConfigError(
-            f"{path} is not a list of words with ids from 0 on, {_EOS} and {_UNK} among them; take another"
-        )
+        raise ConfigError(f"{path} is not a list of words with ids from 0, including {_EOS} and {_UNK}; use another")
     _check_size(path, len(ordered), size)
     return {word: index for index, word in enumerate(ordered)}
 
@@ -110,21 +108,21 @@ def _read_words(path: Path, size: int) -> dict[str, int]:
 def _check_size(path: Path, found: int, size: int) -> None:
     if found != size:
         raise ConfigError(
-            f"{path} has {found:,} entries, but the model has {size:,}; take the vocabulary that it was trained with"
+            f"{path} has {found:,} entries, but the model has {size:,}; use the vocabulary that it was trained with"
         )
 
 
 def _read_mapping(path: Path) -> dict[str, Any]:
-    """What a file of YAML has by name, as nodes: a word like ``no`` or ``1`` is not a value of another type."""
+    """Reads a YAML mapping as nodes, so that words like ``no`` or ``1`` do not become values of another type."""
     content, depth = read_bytes(path, "a vocabulary of Marian"), 0
     try:
-        for event in yaml.parse(content, yaml.CSafeLoader):  # because compose calls itself in C, until the stack ends
+        for event in yaml.parse(content, yaml.CSafeLoader):  # compose is recursive in C and could overflow the stack
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > MAX_NESTING:
                 raise ValueError(f"it is nested deeper than {MAX_NESTING} levels")
         node = yaml.compose(content, yaml.CSafeLoader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{path} is not YAML of plain values ({summarize(error)}); take another file") from error
+        raise ConfigError(f"{path} is not YAML of plain values ({summarize(error)}); use another file") from error
     if not isinstance(node, yaml.MappingNode):
-        raise ConfigError(f"{path} is not YAML of values by name; take another file")
+        raise ConfigError(f"{path} is not a YAML mapping; use another file")
     return {key.value: value for key, value in node.value if isinstance(key, yaml.ScalarNode)}

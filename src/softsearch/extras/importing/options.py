@@ -1,29 +1,29 @@
-"""Options of ``softsearch import``, which need no PyTorch."""
+"""Options of ``softsearch import``, without importing PyTorch."""
 
 import argparse
 from pathlib import Path
 
 FAMILIES = (
     "a Hugging Face folder of a MarianMT model (config.json, weights, source.spm, target.spm, vocab.json) or of "
-    "M2M-100 or NLLB-200 (sentencepiece.bpe.model instead), or a model of Marian (model.npz with its vocabularies)"
+    "M2M-100 or NLLB-200 (sentencepiece.bpe.model instead), or a Marian model (model.npz with its vocabularies)"
 )
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``softsearch import``."""
     parser.description = (
-        "Make a run of a model that another program trained: it evaluates, exports and trains on like any other. "
-        f"SOURCE is {FAMILIES}. Nothing in it is executed."
+        "Convert a model trained by another program to a run, which can be evaluated, exported and trained further "
+        f"like any other. SOURCE is {FAMILIES}. Nothing in it is executed."
     )
     parser.add_argument("source", metavar="SOURCE", type=Path, help="folder or file of the model")
     parser.add_argument("--out", metavar="RUN", type=Path, required=True, help="new folder of the run")
-    parser.add_argument("--src-lang", metavar="CODE", help="source language, if the source does not say it")
-    parser.add_argument("--tgt-lang", metavar="CODE", help="target language, likewise")
+    parser.add_argument("--src-lang", metavar="CODE", help="source language, if SOURCE does not name it")
+    parser.add_argument("--tgt-lang", metavar="CODE", help="target language, if SOURCE does not name it")
     parser.add_argument(
         "--languages",
         metavar="CODE,CODE",
         type=lambda text: text.split(","),
-        help="of a model of many languages, keep these and the pieces of their scripts",
+        help="for a multilingual model: keep only these languages and the pieces of their scripts",
     )
     parser.add_argument(
         "--text",
@@ -31,5 +31,5 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="+",
         default=[],
-        help="with --languages, keep the pieces of the text in these files, and the characters of the scripts",
+        help="with --languages: keep only the pieces of the text in these files, and the characters of the scripts",
     )

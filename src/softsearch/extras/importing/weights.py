@@ -1,4 +1,4 @@
-"""Weights in files of other programs, by name, read as numbers: nothing is executed or unpacked to the disk."""
+"""Reads weights by name from files of other programs, without executing anything or unpacking files to disk."""
 
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -23,30 +23,30 @@ SAFETENSORS, PICKLE = "model.safetensors", "pytorch_model.bin"
 
 
 class Weights:
-    """Weights that a model takes one by one; those of another shape, missing or left over are refused by name.
+    """Weights that a model takes one by one; missing, unused and misshapen ones are refused by name.
 
     Args:
         path: the file, for messages.
-        tensors: its weights.
+        tensors: the weights in it.
 
     Raises:
-        CheckpointError: one has another type than floating point, or a value that is not finite.
+        CheckpointError: a weight is not floating point, or has a value that is not finite.
     """
 
     def __init__(self, path: Path, tensors: Mapping[str, Tensor]) -> None:
         self.path, self.tensors, self.taken = path, dict[str, Tensor](), set[str]()
         for name, tensor in tensors.items():
             if tensor.dtype not in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
-                raise CheckpointError(f"{path}: {name} is {tensor.dtype}, expected floating point; take another file")
+                raise CheckpointError(f"{path}: {name} is {tensor.dtype}, expected floating point; use another file")
             self.tensors[name] = tensor.float()
             if not bool(self.tensors[name].isfinite().all()):
-                raise CheckpointError(f"{path}: {name} has values that are not finite; take another file")
+                raise CheckpointError(f"{path}: {name} has values that are not finite; use another file")
 
     def __contains__(self, name: str) -> bool:
         return name in self.tensors
 
     def take(self, name: str, *shape: int) -> Tensor:
-        """The weight of this name.
+        """Returns the weight with this name.
 
         Raises:
             CheckpointError: it is missing or has another shape.
@@ -55,13 +55,14 @@ class Weights:
         if tensor is None or tuple(tensor.shape) != shape:
             found = "missing" if tensor is None else tuple(tensor.shape)
             raise CheckpointError(
-                f"{self.path}: {name} is {found}, its config expects {shape}; take a file and a config that go together"
+                f"{self.path}: {name} is {found}, but its config expects {shape}; use a file and a config that belong "
+                "together"
             )
         self.taken.add(name)
         return tensor
 
     def finish(self) -> None:
-        """Refuses weights that nothing has taken.
+        """Refuses weights that have not been taken.
 
         Raises:
             CheckpointError: there are some.
@@ -69,16 +70,16 @@ class Weights:
         if left := sorted(self.tensors.keys() - self.taken):
             names = ", ".join(left[:3])
             raise CheckpointError(
-                f"{self.path} has {len(left)} weights that its config does not speak of ({names:.200}); it is of "
-                "another model"
+                f"{self.path} has {len(left)} weights that its config does not describe ({names:.200}); use the file "
+                "and the config of one model"
             )
 
 
 def read_weights(folder: Path) -> Weights:
-    """The weights of a Hugging Face folder, of its safetensors if there are both.
+    """Reads the weights in a Hugging Face folder, from safetensors if there are both kinds of file.
 
     Raises:
-        CheckpointError: there is no file, it is damaged, or it holds anything besides weights.
+        CheckpointError: there is no file, it is damaged, or it contains anything other than weights.
     """
     path = folder / SAFETENSORS if (folder / SAFETENSORS).is_file() else folder / PICKLE
     if not path.is_file():
@@ -90,7 +91,7 @@ def read_weights(folder: Path) -> Weights:
 def _safetensors(path: Path) -> Iterator[tuple[str, Tensor]]:
     try:
         with safe_open(path, "pt") as file:
-            for name in file.keys():  # noqa: SIM118 - it is not a mapping
+            for name in file.keys():  # noqa: SIM118 - not a mapping
                 yield name, file.get_tensor(name)
     except (SafetensorError, OSError, ValueError) as error:
         raise _unreadable(path, summarize(error)) from error
@@ -99,22 +100,22 @@ def _safetensors(path: Path) -> Iterator[tuple[str, Tensor]]:
 def _pickled(path: Path) -> Iterator[tuple[str, Tensor]]:
     loaded = load_plain(path, "weights", _unreadable)
     if not isinstance(loaded, dict) or not all(isinstance(n, str) and is_weight(w) for n, w in loaded.items()):
-        raise _unreadable(path, "it holds other things than weights by name")
+        raise _unreadable(path, "it contains other things than weights by name")
     yield from loaded.items()
 
 
 def _unreadable(path: Path, detail: str) -> CheckpointError:
-    return CheckpointError(f"{path} cannot be read as weights ({detail}); it is damaged or of another kind")
+    return CheckpointError(f"{path} cannot be read as weights ({detail}); it is damaged or another kind of file")
 
 
 def read_npz(path: Path) -> dict[str, Array]:
     """Returns the arrays of an ``.npz`` file by name.
 
-    An array is read after its header has been compared with its size in the file, so that a short file cannot ask for
-    memory that it does not fill.
+    Each header is compared with the size in the file before the array is read, so that a short file cannot claim a
+    large amount of memory.
 
     Raises:
-        CheckpointError: the file is missing, damaged, compressed, or holds Python objects.
+        CheckpointError: the file is missing, damaged or compressed, or contains Python objects.
     """
     refuse_other_kind(path, zip_is_fine=True)
     try:
@@ -127,9 +128,9 @@ def read_npz(path: Path) -> dict[str, Array]:
                 return {name: _read(archive, entry) for name, entry in zip(names, entries, strict=True)}
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read ({error.strerror or error}); expected an .npz file") from error
-    except Exception as error:  # damaged archives and headers raise many
+    except Exception as error:  # damaged archives and headers raise many kinds
         raise CheckpointError(
-            f"{path} cannot be read as an .npz file of numbers ({summarize(error)}); nothing of it was run: take "
+            f"{path} cannot be read as an .npz file of numbers ({summarize(error)}); none of its code was run: use "
             "another copy of it"
         ) from error
 
@@ -139,8 +140,8 @@ def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Array:
         version = npy.read_magic(file)
         read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, is_fortran, dtype = read_header(file)
-        data = bytearray(file.read())  # writable, as the array then is
+        data = bytearray(file.read())  # writable, so that the array is
     if dtype.hasobject:
         raise ValueError(f"{entry.filename[:80]} holds Python objects, expected numbers")
-    array: Array = np.frombuffer(data, dtype).reshape(shape, order="F" if is_fortran else "C")  # of this size only
+    array: Array = np.frombuffer(data, dtype).reshape(shape, order="F" if is_fortran else "C")  # checks the size
     return array

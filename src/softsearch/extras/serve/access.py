@@ -1,4 +1,4 @@
-"""Checks of every translation request: API key, origin, model, languages and limits."""
+"""Checks every translation request: API key, origin, model, languages and limits."""
 
 import hmac
 import re
@@ -22,23 +22,21 @@ from softsearch.runtime.glossary import open_glossary
 from softsearch.runtime.paragraphs import SplitText
 from softsearch.text.keep import Keep
 
-_MATRICES = 64_000_000  # weights of a request's attention, if each character were a token
-_MAX_PAIRS = 8  # of languages that a message names
+_MATRICES = 64_000_000  # attention weights of a request, if each character were a token
+_MAX_PAIRS = 8  # language pairs that a message names
 _KEY = re.compile(r"[!-~]{16,200}")
 
 
 def read_keys(path: Path) -> list[str]:
-    """The keys in a file, one on each line; blank lines and lines that begin with # are left out.
+    """Reads the keys in a file, one per line; blank lines and lines that begin with # are ignored.
 
     Raises:
-        ConfigError: the file cannot be read, a key is too short, too long or not plain ASCII, or there is none.
+        ConfigError: the file cannot be read, a key is too short, too long or not printable ASCII, or there is none.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(
-            f"{path} cannot be read: {error}; expected a text file with an API key on each line"
-        ) from error
+        raise ConfigError(f"{path} cannot be read: {error}; expected a text file with one API key per line") from error
     numbered = [(number, key) for number, line in enumerate(lines, 1) if (key := line.strip()) and key[0] != "#"]
     for number, key in numbered:
         if not _KEY.fullmatch(key):  # the message must not quote it
@@ -46,15 +44,15 @@ def read_keys(path: Path) -> list[str]:
                 f"{path}:{number} is not an API key; expected 16 to 200 printable ASCII characters, no space"
             )
     if not numbered:
-        raise ConfigError(f"{path} has no API key; put one on each line, or leave --api-keys out")
+        raise ConfigError(f"{path} has no API key; write one per line, or remove --api-keys")
     return [key for _, key in numbered]
 
 
 class Service:
-    """The server behind its routes.
+    """The server behind the routes.
 
     Args:
-        dispatcher: translates.
+        dispatcher: translates lines.
         settings: the limits of requests, the file of API keys, and the origins that may use the server.
         metrics: counts requests.
 
@@ -68,13 +66,13 @@ class Service:
 
     @property
     def asks_for_keys(self) -> bool:
-        """Whether requests for work need a key."""
+        """Tells whether requests for work need a key."""
         return bool(self._keys)
 
     def check_origin(self, headers: Headers) -> None:
-        """Refuses forms of other origins.
+        """Refuses forms from other origins.
 
-        Browsers send forms of any page without asking the server first (CORS), as they do for JSON.
+        Browsers send forms from any page without asking the server first (CORS), unlike JSON.
 
         Raises:
             RequestError: with status 403.
@@ -84,12 +82,12 @@ class Service:
         content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
         if headers.get("origin") not in allowed and not content_type.endswith("json"):
             raise RequestError(
-                403, "the form is from a page of another origin; send JSON, or let the page in with --cors"
+                403, "the form comes from a page of another origin; send JSON, or allow the page with --cors"
             )
 
     def knows(self, key: str) -> bool:
-        """Whether a key is one of the server's, or it has none."""
-        # Every key is compared, in constant time, so that the time tells nothing of any.
+        """Tells whether a key is valid, or the server has no keys."""
+        # Every key is compared, in constant time, so that the time reveals nothing about keys.
         matches = [hmac.compare_digest(key.strip().encode(errors="replace"), valid.encode()) for valid in self._keys]
         return any(matches) or not self._keys
 
@@ -104,10 +102,10 @@ class Service:
         )
 
     def model(self, name: str | None) -> ModelFacts:
-        """The model of this name, or the only one.
+        """Returns the model with this name, or the only one.
 
         Raises:
-            RequestError: with status 422: there is none of this name, or none is named and there are several.
+            RequestError: with status 422: there is none with this name, or there are several and none is named.
         """
         models = self.dispatcher.models
         if name is None and len(models) == 1:
@@ -118,34 +116,34 @@ class Service:
         return models[name]
 
     def count(self, request: Request, model: str, texts: Sequence[str]) -> None:
-        """Counts the text of a request that is within the limits, for the log and the metrics."""
+        """Counts the text of an accepted request, for the log and the metrics."""
         request.state.facts.update(model=model, sentences=len(texts))
         self.metrics.on_text(model, sum(map(len, texts)))
 
     async def paragraphs(
         self, model: str, texts: Sequence[str], name: str, *, markup: bool = False
     ) -> Sequence[SplitText]:
-        """The sentences of each text, or fragment of markup; ``name`` is that of the texts, for messages.
+        """Splits each text, or fragment of markup, into sentences; ``name`` is the field of the texts, for messages.
 
         Raises:
-            SoftsearchError: there is more text than all sentences may have, the model reads several sources, or a
-                tag is not closed.
+            SoftsearchError: there is too much text, the model reads several sources, or a tag
+                is not closed.
         """
         most, given = self.settings.max_sentences, sum(map(len, texts))
         if len(texts) > most:
             raise RequestError(422, f"{name} has {len(texts)} texts, expected at most {most}; send several requests")
         if given > (most := most * self.settings.max_characters):
             raise RequestError(
-                422, f"{name} has {given} characters, expected at most {most} together; send several requests"
+                422, f"{name} has {given} characters, expected at most {most} in total; send several requests"
             )
         return await self.dispatcher.split(model, texts, markup=markup)
 
     def model_of_pair(
         self, source: str, target: str, texts: Sequence[str]
     ) -> tuple[ModelFacts, tuple[str, str], Detection | None]:
-        """The first model that fits a pair of languages best, and its codes of them.
+        """Returns the first model that fits a pair of languages best, and its codes of them.
 
-        With source ``auto`` also the language of the texts.
+        With source ``auto`` also returns the language of the texts.
 
         Raises:
             RequestError: with status 400, as in LibreTranslate.
@@ -170,10 +168,10 @@ class Service:
         return *pairs[best], detected
 
     def tagged(self, facts: ModelFacts, texts: Sequence[str], target: str | None, source: str | None) -> list[str]:
-        """Texts with the tags of the languages that a request names, as clients spell them.
+        """Adds the tags of the languages that a request names, as clients spell them, to texts.
 
         Raises:
-            SoftsearchError: the model has no such language, or needs one that is not named.
+            SoftsearchError: the model has no such language, or needs a language that is not named.
         """
         own = ((target, facts.targets or [facts.tgt_lang]), (source, facts.sources or facts.src_lang.split("+")))
         tgt, src = (
@@ -183,12 +181,12 @@ class Service:
         return list(self.dispatcher.model(facts.name).encoder.tagged(texts, tgt, src))
 
     def detect(self, texts: Sequence[str]) -> list[Detection]:
-        """Which of the models' languages texts are in, the most probable one first."""
+        """Detects which of the models' languages texts are in, the most probable first."""
         sides: dict[str, list[Side]] = {}
         for facts in self.dispatcher.models.values():
             encoder = self.dispatcher.model(facts.name).encoder
             for index, code in enumerate((facts.src_lang, facts.tgt_lang)):
-                if code and not facts.targets:  # languages of one vocabulary cannot be told apart
+                if code and not facts.targets:  # languages with one vocabulary cannot be distinguished
                     sides.setdefault(code, []).append(Side(encoder, index))
         return detect(texts, sides)
 
@@ -215,10 +213,10 @@ class Service:
                     )
         if len({*map(len, given.values())}) > 1:
             found = " and ".join(f"{name} has {len(value)} sentences" for name, value in given.items())
-            raise RequestError(422, f"{found}, expected as many of each")
+            raise RequestError(422, f"{found}, expected equal numbers")
 
     def check_alignments(self, texts: Sequence[str], n_best: int) -> None:
-        """Refuses markup with so much text that the alignments of all its sentences take much memory.
+        """Refuses markup with so much text that the alignments of its sentences would need too much memory.
 
         Raises:
             RequestError: with status 422.
@@ -227,22 +225,24 @@ class Service:
         if size > most:
             raise RequestError(
                 422,
-                f"html has sentences whose squared lengths are {size} characters, counted once for each alternative, "
-                f"expected at most {most}; send shorter sentences, or fewer",
+                f"the squared lengths in characters of the sentences in html, counted once for each alternative, sum "
+                f"to {size}, expected at most {most}; send shorter or fewer sentences",
             )
 
     def control(self, options: Options) -> dict[str, Any]:
-        """What the translations of a request must contain, as the dispatcher takes it.
+        """Returns what the translations of a request must contain, as keywords for the dispatcher.
 
         Raises:
-            SoftsearchError: the server has no glossary of this name, or a term or a pattern is wrong.
+            SoftsearchError: the server has no glossary with this name, or a term or a pattern is wrong.
         """
         glossary, served = options.glossary, self.settings.glossary or {}
         if options.glossary_bonus is not None and glossary is None:
             raise RequestError(422, "glossary_bonus needs glossary; add it")
         name = glossary if isinstance(glossary, str) else None
         if name is not None and name not in served:
-            one = f"one of {', '.join(served)}" if served else "an object of terms, as this server has none with a name"
+            one = (
+                f"one of {', '.join(served)}" if served else "an object of terms, because this server has no glossaries"
+            )
             raise RequestError(422, f"glossary is {shown(name)}, expected {one}")
         keep = Keep(options.keep or (), usual=options.keep_usual) if options.keep or options.keep_usual else None
         if glossary is None and keep is None:
@@ -251,7 +251,7 @@ class Service:
         return {"control": ServedControl(own, options.glossary_bonus, keep, name)}
 
     def check_options(self, options: Options, texts: Sequence[str]) -> dict[str, Any]:
-        """The search options of a request, unless numbers are beyond this server's limits or the answer very large.
+        """Returns the search options of a request; refuses numbers above the server's limits and very large answers.
 
         Raises:
             RequestError: with status 422.
@@ -262,7 +262,7 @@ class Service:
         for name, most in most_of.items():
             if given.get(name, 0) > most:
                 raise RequestError(422, f"{name} is {given[name]}, expected at most {most} on this server; lower it")
-        # Each translation comes with the pieces of both sides; a matrix grows with the square of a sentence's length.
+        # Each translation has the pieces of both sides; a matrix grows with the square of a sentence's length.
         n_best, length = given.get("n_best", 1), max(given.get("max_length", 0), given.get("min_length", 0))
         sizes = {"translations": (n_best * sum(max(len(text), length) for text in texts), settings.max_sentences)}
         if options.alignments or getattr(options, "head", None):

@@ -1,6 +1,6 @@
-"""What a request passes before its route: its origin, its key and the server's state, then forms become JSON.
+"""Checks before a request's route: origin, key and the server's state; then converts forms to JSON.
 
-Nobody's body is read before that, except for an API key: clients of LibreTranslate send theirs in the body.
+No body is read before that, except for an API key, which clients of LibreTranslate send in the body.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ from softsearch.extras.serve.access import Service
 from softsearch.extras.serve.answers import error_response
 from softsearch.extras.serve.line_queue import RequestError
 
-LIBRE = ("/translate", "/detect")  # whose clients send JSON, forms, or fields in the address
+LIBRE = ("/translate", "/detect")  # their clients send JSON, forms, or fields in the address
 WORK = (*LIBRE, "/translate/stream", "/score")
-ROUTE = "route"  # in the state of a request, for its log line, if it has not come to its route
-_UNKNOWN_BODY = 65_536  # bytes that are searched for an API key
+ROUTE = "route"  # in the state of a request that has not reached its route, for its log line
+_UNKNOWN_BODY = 65_536  # bytes to search for an API key
 _MAX_FIELDS = 100
-_KEY_NAME = re.compile(rb"api_?key", re.IGNORECASE)  # see _key
+_KEY_NAME = re.compile(rb"api_?key", re.IGNORECASE)  # spellings, see _key
 _BOUNDARY = re.compile(r';\s*boundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))', re.IGNORECASE)
 _FIELD_NAME = re.compile(r';\s*name=(?:"([^"]{0,100})"|([^\s;"]{1,100}))', re.IGNORECASE)
 _FILE_NAME = re.compile(r";\s*filename\*?=", re.IGNORECASE)
@@ -34,7 +34,7 @@ class Admission:
     """ASGI middleware around the routes.
 
     Args:
-        app: what it wraps.
+        app: the wrapped application.
         service: has the keys and the state.
     """
 
@@ -57,7 +57,7 @@ class Admission:
         await self.app(scope, receive, send)
 
     async def _authorize(self, scope: Scope, receive: Receive) -> Receive:
-        """Refuses a request, or returns what its route receives."""
+        """Refuses a request, or returns the receiver for its route."""
         headers, service = Headers(scope=scope), self.service
         service.check_origin(headers)
         takes_forms = scope["path"] in LIBRE and scope["method"] == "POST"
@@ -72,7 +72,7 @@ class Admission:
         body = await _read(receive, None if known else _UNKNOWN_BODY)
         if not known and not _KEY_NAME.search(body or b""):
             service.refuse_key()  # before the body is parsed
-        # In a thread, because Python reads percent signs one by one.
+        # In a thread, because Python decodes percent signs slowly.
         fields = await asyncio.to_thread(_body_fields, body or b"", headers, lenient=not known)
         if not known and not (isinstance(fields, dict) and service.knows(_key(fields))):
             service.refuse_key()
@@ -96,13 +96,13 @@ def _bearer(headers: Headers) -> str:
 
 
 def _key(fields: Mapping[str, Any]) -> str:
-    """The key in a request of LibreTranslate; a client for Node.js spells its name otherwise."""
+    """Returns the key in a LibreTranslate request; a Node.js client spells the field differently."""
     key = fields.get("api_key") or fields.get("apiKey")
     return key if isinstance(key, str) else ""
 
 
 async def _read(receive: Receive, most: int | None) -> bytes | None:
-    """The body, or None if it has more bytes than ``most``."""
+    """Reads the body; None if it has more bytes than ``most``."""
     chunks, size, more = [], 0, True
     while more:
         message = await receive()
@@ -117,7 +117,7 @@ async def _read(receive: Receive, most: int | None) -> bytes | None:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """Receives a body that has been read, and then what comes after it."""
+    """Returns a receiver that replays a body, then passes on everything after it."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:
@@ -127,7 +127,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 def _body_fields(body: bytes, headers: Headers, *, lenient: bool) -> Any:
-    """The fields of a body by name, of JSON only to look for a key; an unreadable body is an error, or {}."""
+    """Returns the fields of a body by name; an unreadable body is an error, or {} if ``lenient``."""
     kind = _media_type(headers)
     try:
         if kind.endswith("json"):
@@ -140,7 +140,7 @@ def _body_fields(body: bytes, headers: Headers, *, lenient: bool) -> Any:
 
 
 def _fields(encoded: bytes) -> dict[str, Any]:
-    """The fields of an address or a form by name, in percent signs or raw UTF-8; a repeated one is a list.
+    """Returns the fields of an address or a form by name, percent-encoded or raw UTF-8; repeated ones as a list.
 
     Raises:
         ValueError: it is not a form.
@@ -152,7 +152,7 @@ def _fields(encoded: bytes) -> dict[str, Any]:
 
 
 def _multipart(body: bytes, content_type: str) -> dict[str, Any]:
-    """The fields of a multipart form by name; they stay in memory, and files are refused.
+    """Returns the fields of a multipart form by name; keeps them in memory and refuses files.
 
     Raises:
         ValueError: it is not a form of at most 100 fields.
@@ -171,7 +171,7 @@ def _multipart(body: bytes, content_type: str) -> dict[str, Any]:
         lines = head.decode().splitlines()
         header = next((line for line in lines if line.lower().startswith("content-disposition:")), "")
         if _FILE_NAME.search(header):
-            raise RequestError(400, "the form has a file; send its text as the field q")
+            raise RequestError(400, "the form contains a file; send its text in the field q")
         if not (name := _FIELD_NAME.search(header)):
             raise ValueError
         pairs.append((name[1] or name[2] or "", value.decode()))

@@ -1,4 +1,4 @@
-"""Answers to requests that fail: one shape, ``{"error": ...}``, with the status that fits the error."""
+"""Responses to failed requests: always ``{"error": ...}``, with the status for the error."""
 
 import json
 from collections.abc import Mapping
@@ -14,11 +14,11 @@ from starlette.exceptions import HTTPException
 from softsearch.errors import SoftsearchError, printable
 from softsearch.extras.serve.schema import LIBRE, REQUESTS, TAGS, LibreRequest, TranslateRequest
 
-_SHOWN = 40  # characters of what a client sent, at most
+_SHOWN = 40  # largest number of a client's characters in a message
 
 
 def error_response(status: int, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """The one shape of errors."""
+    """Returns an error in the common form."""
     return JSONResponse({"error": printable(message)}, status, headers)
 
 
@@ -30,14 +30,14 @@ async def _http_error(request: Request, error: Any) -> JSONResponse:
     path, detail = shown(request.url.path), str(error.detail)
     explained = {
         400: "the body cannot be read; expected JSON in UTF-8",
-        404: f"there is nothing at {path}; GET /openapi.json lists what there is",
-        405: f"{path} does not take {shown(request.method)}; see the header Allow",
+        404: f"there is nothing at {path}; GET /openapi.json lists all routes",
+        405: f"{path} does not support {shown(request.method)}; see the header Allow",
     }
     return error_response(error.status_code, explained.get(error.status_code, detail), error.headers)
 
 
 async def _invalid(request: Request, error: Any) -> JSONResponse:
-    """Names the first field that is wrong, its value, and what was expected."""
+    """Names the first wrong field, its value, and what was expected."""
     first = error.errors()[0]
     kind, place, message = first["type"], list(first["loc"]), first["msg"]
     if kind == "json_invalid":
@@ -65,7 +65,7 @@ async def _invalid(request: Request, error: Any) -> JSONResponse:
     return error_response(422, f"{field or 'the body'} is {found}, expected {expected}; correct it")
 
 
-HANDLERS: Mapping[Any, Any] = {  # of FastAPI
+HANDLERS: Mapping[Any, Any] = {  # for FastAPI
     SoftsearchError: _failed,
     HTTPException: _http_error,
     RequestValidationError: _invalid,
@@ -73,11 +73,11 @@ HANDLERS: Mapping[Any, Any] = {  # of FastAPI
 
 
 def shown(value: Any) -> str:
-    """A short form of a client's value: the start of a string or number, else its type."""
+    """Shortens a client's value: the start of a string or number, or the type of another value."""
     if isinstance(value, str):
         return repr(value) if len(value) <= _SHOWN else f"{value[:_SHOWN]!r}..."
     if isinstance(value, list | dict | bytes):
         return {list: "a list", dict: "an object", bytes: "text"}[type(value)]
-    if isinstance(value, int) and value.bit_length() > 4 * _SHOWN:  # Python refuses to write very long ones
+    if isinstance(value, int) and value.bit_length() > 4 * _SHOWN:  # Python refuses to format very large ones
         return "a very large number"
     return json.dumps(value)

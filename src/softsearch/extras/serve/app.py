@@ -21,9 +21,9 @@ from softsearch.extras.serve.monitoring import Metrics, log_event
 from softsearch.extras.serve.openapi import document
 from softsearch.extras.serve.routes import CLIENT_GONE, router
 
-OVERLOADED = "overloaded"  # in the state of a request: there are too many connections
+OVERLOADED = "overloaded"  # set in the state of a request if there are too many connections
 _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_HEADERS = {  # the page runs threads, for which browsers ask COOP and COEP, and asks nobody but this server
+_HEADERS = {  # the page uses threads, which need COOP and COEP, and sends requests only to this server
     "content-security-policy": (
         "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; "
         "img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
@@ -37,7 +37,7 @@ _HEADERS = {  # the page runs threads, for which browsers ask COOP and COEP, and
 
 
 def make_app(service: Service, *, page: Path | None = None) -> FastAPI:
-    """The routes and the middleware.
+    """Creates the application with routes and middleware.
 
     Args:
         service: the server behind the routes; :attr:`app.state.service` holds it.
@@ -47,9 +47,9 @@ def make_app(service: Service, *, page: Path | None = None) -> FastAPI:
         title="softsearch",
         version=softsearch.__version__,
         description="Translates with exported models.",
-        docs_url=None,  # these pages load their scripts from another host
+        docs_url=None,  # FastAPI's pages load scripts from another host
         redoc_url=None,
-        redirect_slashes=False,  # to a host that the client names
+        redirect_slashes=False,  # redirects would go to a host named by the client
         generate_unique_id_function=lambda route: route.name,
         exception_handlers=dict(HANDLERS),
     )
@@ -72,7 +72,7 @@ def make_app(service: Service, *, page: Path | None = None) -> FastAPI:
 
 
 def _add_page(app: FastAPI, page: Path) -> None:
-    """A route for each file: one for all of them would answer for every other route's wrong methods."""
+    """Adds a route for each file: one for all would also answer wrong methods of the other routes."""
     files = StaticFiles(directory=page)
     paths = {"/": "index.html", "/docs": "docs/index.html"}
     paths |= {f"/{name}": name for path in page.rglob("*.*") if (name := path.relative_to(page).as_posix())}
@@ -85,12 +85,12 @@ def _add_page(app: FastAPI, page: Path) -> None:
 
 
 class Gate:
-    """ASGI middleware around the app: request ids, the limit of bodies, security headers, log lines and metrics.
+    """ASGI middleware around the app: request ids, body size limit, security headers, log lines and metrics.
 
     Args:
-        app: what it wraps.
+        app: the wrapped application.
         metrics: counts requests.
-        max_body: bytes of a body.
+        max_body: largest body in bytes.
     """
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics, max_body: int) -> None:
@@ -100,14 +100,14 @@ class Gate:
         """Handles a request."""
         start, status, headers = time.perf_counter(), CLIENT_GONE, Headers(scope=scope)
         method = scope["method"]
-        if method == "HEAD":  # what GET answers, of which uvicorn sends the headers alone
+        if method == "HEAD":  # same response as GET; uvicorn sends only its headers
             scope = {**scope, "method": "GET"}
         given = headers.get("x-request-id", "")
         request_id = given if _SAFE_ID.fullmatch(given) else uuid4().hex
-        facts = scope.setdefault("state", {}).setdefault("facts", {})  # that a route adds to the log line
+        facts = scope.setdefault("state", {}).setdefault("facts", {})  # facts that a route adds to the log line
         added = {**_HEADERS, "x-request-id": request_id}
         if "content-length" in headers and "transfer-encoding" in headers:
-            added["connection"] = "close"  # a proxy may see other requests behind it (RFC 9112, 6.3)
+            added["connection"] = "close"  # a proxy might read further requests after it (RFC 9112, 6.3)
         begun = False
 
         async def send_with_headers(message: Message) -> None:
@@ -125,7 +125,7 @@ class Gate:
             await app(scope, self._limited(headers, receive), send_with_headers)
         except Exception as error:
             log_event("error", level=logging.ERROR, exc_info=error, request_id=request_id)
-            if begun:  # uvicorn closes the connection
+            if begun:  # uvicorn then closes the connection
                 raise
             failure = error_response(500, f"internal error; the server's log has the details of request {request_id}")
             await failure(scope, receive, send_with_headers)
@@ -145,9 +145,9 @@ class Gate:
             )
 
     def _limited(self, headers: Headers, receive: Receive) -> Receive:
-        """Receives a body up to the limit; it must be UTF-8 without NUL, as JSON and forms are."""
+        """Returns a receiver of a body up to the limit; the body must be UTF-8 without NUL, like JSON and forms."""
         declared = headers.get("content-length", "")
-        # FastAPI passes this exception on to the app's own answers.
+        # FastAPI passes this exception to the app's own handlers.
         refusal = HTTPException(413, f"the body has more than {self.max_body} bytes; send several requests")
         received = 0
 

@@ -1,4 +1,4 @@
-"""Command ``softsearch serve``: options, start, signals and stop of the server."""
+"""``softsearch serve``: options, start, signals and stop of the server."""
 
 import argparse
 import asyncio
@@ -14,11 +14,11 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 
 
 def serve(arguments: argparse.Namespace) -> None:
-    """Runs the server until a signal ends it, which is raised again after the stop.
+    """Runs the server until a signal ends it; raises the signal again after the stop.
 
     Raises:
-        SoftsearchError: the extra is missing, the address is taken, a bundle cannot be opened, or memory, threads or
-            processes are short.
+        SoftsearchError: the extra is missing, the address is in use, a bundle cannot be opened, or there is not enough
+            memory, threads or processes.
     """
     try:
         _serve(arguments)
@@ -44,7 +44,7 @@ def _serve(arguments: argparse.Namespace) -> None:
 
 
 def _named(given: Sequence[str], what: str) -> dict[str, Path]:
-    """The folders by the names of the models, or the files by those of the glossaries."""
+    """Returns the folders of models, or the files of glossaries, by name."""
     named: dict[str, Path] = {}
     for each in given:
         name, equals, path_given = each.partition("=")
@@ -52,9 +52,10 @@ def _named(given: Sequence[str], what: str) -> dict[str, Path]:
         name = name if equals else path.resolve().name
         if not _NAME.fullmatch(name):
             raise ConfigError(
-                f"{each}: {name!r} cannot be {what}'s name; expected letters, digits, '.', '_' and '-': NAME={path}"
+                f"{each}: {name!r} cannot be the name of {what}; expected letters, digits, '.', '_' and '-': "
+                f"NAME={path}"
             )
         if name in named:
-            raise ConfigError(f"{named[name]} and {path} are both named {name}; give one another name: NAME={path}")
+            raise ConfigError(f"{named[name]} and {path} are both named {name}; rename one: NAME={path}")
         named[name] = path
     return named

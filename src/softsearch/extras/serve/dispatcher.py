@@ -1,9 +1,9 @@
-"""Dispatcher: requests in, results out; between them the lines of all clients are translated in common batches.
+"""The dispatcher turns requests into results; the lines of all clients are translated in common batches.
 
-A batch starts as soon as a worker is idle, so that a lone line never waits and batches form by themselves under load.
-One wait is worth its time: clients that have just got their answers often send the next lines within milliseconds, and
-a worker that took the first of these alone would make the others wait for it. So a worker that has answered N lines
-waits for N lines, or a full batch, but never longer than ``delay``.
+A batch starts as soon as a worker is idle, so a single line never waits, and larger batches form under load. There is
+one exception: clients that have just received answers often send the next lines within milliseconds, and if a worker
+started with the first of these, the others would have to wait. So a worker that has answered N lines waits for N lines,
+or a full batch, but at most for ``delay``.
 """
 
 import asyncio
@@ -36,8 +36,8 @@ from softsearch.runtime.paragraphs import SplitText
 from softsearch.runtime.translation import Translation
 from softsearch.search.forced_decoding import PairScore
 
-_RETRY_AFTER = {"Retry-After": "5"}  # seconds, where the queue does not tell
-_INLINE = 2000  # characters of a request that this process splits and encodes itself, some milliseconds' work
+_RETRY_AFTER = {"Retry-After": "5"}  # seconds, if the queue gives no estimate
+_INLINE = 2000  # largest request, in characters, that this process splits and encodes itself, in a few milliseconds
 _SMOOTHING = 0.1  # weight of the last batch in the mean speed
 _log = logging.getLogger(__name__)
 
@@ -48,34 +48,34 @@ class Dispatcher:
     Args:
         bundles: the folder of each model, by the name that clients use.
         settings: workers, the limits of the queue and of batches.
-        metrics: count what happens.
+        metrics: counts events.
     """
 
     def __init__(self, bundles: Mapping[str, Path], settings: Settings, metrics: Metrics) -> None:
         self.settings, self._metrics = settings, metrics
-        self.draining = False  # the server stops: it answers the requests that are there, and takes no more
+        self.draining = False  # the server is stopping: it answers open requests and accepts no more
         self._pool = Pool(bundles, settings, self._wake, metrics.on_death)
         self._queue = LineQueue()
-        self._retries: deque[list[Line]] = deque()  # of one request each, whose worker died
+        self._retries: deque[list[Line]] = deque()  # lines of one request each, whose worker died
         self._requests: set[Request] = set()
         self._running: set[asyncio.Task[None]] = set()
         self._woken = False  # batches start in the next turn of the event loop
-        self._timer: asyncio.TimerHandle | None = None  # or after the delay
-        self._seconds_per_line = 0.0  # of all workers together, smoothed
+        self._timer: asyncio.TimerHandle | None = None  # for batches after the delay
+        self._seconds_per_line = 0.0  # over all workers, smoothed
         self._open = False
 
     @property
     def models(self) -> dict[str, ModelFacts]:
-        """Facts of each served model, by name; empty before the start."""
+        """Returns facts about each served model, by name; empty before the start."""
         return {name: model.facts for name, model in self._pool.models.items()}
 
     @property
     def ready(self) -> bool:
-        """Whether requests are accepted and a worker is ready."""
+        """Tells whether requests are accepted and a worker is ready."""
         return self._open and not self.draining and bool(self._pool.workers)
 
     def check_ready(self) -> None:
-        """Refuses requests while the models are loaded and when the server stops.
+        """Refuses requests while models are loading and when the server is stopping.
 
         Raises:
             RequestError: with status 503.
@@ -86,22 +86,22 @@ class Dispatcher:
 
     @property
     def workers(self) -> int:
-        """The number of worker processes that are warm."""
+        """Returns the number of warm worker processes."""
         return len(self._pool.workers)
 
     @property
     def waiting(self) -> int:
-        """The number of lines that wait."""
+        """Returns the number of waiting lines."""
         return len(self._queue)
 
     async def load(self) -> None:
-        """Opens the bundles on disk again and serves them; no request is lost.
+        """Reloads the bundles from disk; no request is lost.
 
-        New worker processes replace the old ones once all are warm, so memory holds both for a while.
+        New worker processes replace the old ones when all are warm, so both are in memory for a while.
 
         Raises:
-            BundleError: a bundle cannot be opened; old workers stay.
-            WorkerDiedError: a new worker process died, say because memory ran out; likewise.
+            BundleError: a bundle cannot be opened; the old workers stay.
+            WorkerDiedError: a new worker process died, for example of lack of memory; the old workers stay.
         """
         await self._pool.load()
         self._open = True
@@ -109,7 +109,7 @@ class Dispatcher:
     async def stop(self) -> None:
         """Refuses new requests, waits for open ones, and ends the worker processes.
 
-        It lasts at most as long as a request may take, because a worker may hang.
+        It takes at most as long as a request may take, because a worker may hang.
         """
         self._open = False
         if self._requests:
@@ -117,7 +117,7 @@ class Dispatcher:
             await asyncio.wait([request.future for request in self._requests], timeout=limit)
         self.abandon()
         await self._pool.close()
-        await asyncio.gather(*self._running)  # of clients that have left; their workers have been killed
+        await asyncio.gather(*self._running)  # batches of clients that have left, or whose workers were killed
         if self._timer is not None:
             self._timer.cancel()
 
@@ -127,38 +127,38 @@ class Dispatcher:
         for request in self._requests:
             request.fail(
                 RequestError(
-                    503, "the server stops before it has an answer; send the request again later", _RETRY_AFTER
+                    503, "the server is stopping before it has an answer; send the request again later", _RETRY_AFTER
                 )
             )
 
     async def translate(
         self, model: str, lines: Sequence[str], *, prefixes: Sequence[str] | None = None, **options: Any
     ) -> list[Translation]:
-        """Translates lines as :meth:`Translator.translate` does, in batches with the lines of other requests.
+        """Translates lines like :meth:`Translator.translate`, in batches with the lines of other requests.
 
-        Cancelling it frees the lines that have not begun.
+        Cancelling it drops the lines that have not begun.
 
         Args:
-            model: its name.
+            model: name of the model.
             lines: the text.
-            prefixes: one for each line; "" for any.
-            options: ``search``, by its name, those of the search, ``confidence``, and ``control``: what must stand in
-                translations.
+            prefixes: prefixes of the translations, one per line; "" for none.
+            options: ``search``, by name, its options, ``confidence``, and ``control``: what translations must
+                contain.
 
         Raises:
             ConfigError: an option is wrong.
             InputError: a line cannot be encoded.
             RequestError: too many lines wait, the deadline passed, a line cannot be translated, the request killed two
-                workers, a worker raised an unexpected exception, or the dispatcher has not started, or stops.
+                workers, a worker raised an unexpected exception, or the dispatcher has not started or is stopping.
         """
         group = self.model(model).translation_group(options, prefixes=prefixes is not None)
         return await self._run(group, lines, prefixes)
 
     async def split(self, model: str, texts: Sequence[str], *, markup: bool = False) -> Sequence[SplitText]:
-        """The sentences of each text, or of each fragment of markup.
+        """Splits each text, or each fragment of markup, into sentences.
 
         Raises:
-            SoftsearchError: as :meth:`translate`; or the model reads several sources, or a tag is not closed.
+            SoftsearchError: see :meth:`translate`; or the model reads several sources, or a tag is not closed.
         """
         found = self.model(model)
         work = partial(LineEncoder.split, paragraphs=True, markup=markup)
@@ -167,17 +167,17 @@ class Dispatcher:
         return split
 
     async def score(self, model: str, src: Sequence[str], tgt: Sequence[str]) -> list[PairScore]:
-        """Scores translations as :meth:`Translator.score` does, in batches with the pairs of other requests.
+        """Scores translations like :meth:`Translator.score`, in batches with the pairs of other requests.
 
         Raises:
-            SoftsearchError: as :meth:`translate`.
+            SoftsearchError: see :meth:`translate`.
         """
         return await self._run(self.model(model).score_group(), src, tgt)
 
     def model(self, name: str) -> Model:
-        """The model of this name; RequestError while the server starts or stops."""
+        """Returns the model with this name; raises RequestError while the server starts or stops."""
         if not self._open:
-            raise RequestError(503, "the server starts or stops; try again later", _RETRY_AFTER)
+            raise RequestError(503, "the server is starting or stopping; try again later", _RETRY_AFTER)
         return self._pool.models[name]
 
     async def _run(self, group: Group, texts: Sequence[str], others: Sequence[str] | None) -> list[Any]:
@@ -193,7 +193,7 @@ class Dispatcher:
         return await self._answers(Request(group, texts, others, loop.create_future(), began, encoded))
 
     async def _prepare(self, model: Model, work: Callable[..., Any], *arguments: Any) -> Any:
-        """What a worker finds from a whole request before its lines are translated, in the order of all lines."""
+        """Lets a worker prepare a whole request before its lines are translated, in the order of all lines."""
         self._check_room(1)
         loop, group = asyncio.get_running_loop(), Group(model, None, 1, pairs=False, prepare=work)
         request = Request(group, [""], None, loop.create_future(), loop.time(), [EncodedLine(arguments, None, 1)])
@@ -201,7 +201,7 @@ class Dispatcher:
         return found
 
     async def _answers(self, request: Request) -> list[Any]:
-        """The results of a request's lines, once they are all known."""
+        """Returns the results of a request's lines when all are available."""
         self._queue.push(request.lines)
         self._requests.add(request)
         timer = asyncio.get_running_loop().call_at(request.arrived + self.settings.deadline, self._expire, request)
@@ -212,8 +212,8 @@ class Dispatcher:
             timer.cancel()
             self._requests.discard(request)
             self._drop(request)
-            # Cycles would keep texts and results until the garbage collector comes: lines refer to their request, and
-            # an exception to this frame, which refers to the future that has the exception.
+            # Reference cycles would keep texts and results until garbage collection: lines refer to their request, and
+            # an exception to this frame, which refers to the future with the exception.
             request.lines.clear()
             del request
 
@@ -225,12 +225,12 @@ class Dispatcher:
             retry_after = max(1, math.ceil(waiting * self._seconds_per_line))
             raise RequestError(
                 503,
-                f"{waiting} lines wait already, and {lines} more are above the limit of {most}; try again later",
+                f"{waiting} lines are waiting, and {lines} more would exceed the limit of {most}; try again later",
                 {"Retry-After": str(retry_after)},
             )
 
     def _drop(self, request: Request) -> None:
-        """Takes the lines of a request that has ended out of the queue; a few may still be in a worker."""
+        """Removes the lines of an ended request from the queue; some may still be in a worker."""
         if request.missing and (waiting := [line for line in request.lines if line in self._queue]):
             self._queue.remove(waiting)
             self._count(waiting[0].group, "dropped", len(waiting))
@@ -244,7 +244,7 @@ class Dispatcher:
             request.fail(error)
 
     def _wake(self) -> None:
-        """Starts batches in the next turn of the event loop, after all requests that arrive in this one."""
+        """Starts batches in the next iteration of the event loop, after all requests that arrive in this one."""
         if not self._woken:
             self._woken = True
             asyncio.get_running_loop().call_soon(self._start_batches)
@@ -258,7 +258,7 @@ class Dispatcher:
             self._start(idle.pop(0), lines)
 
     def _next_lines(self, worker: Worker, idle: int) -> list[Line]:
-        """The next batch for a worker, one of ``idle`` ones; none if it should wait for more lines."""
+        """Returns the next batch for one of ``idle`` workers; empty if it should wait for more lines."""
         while self._retries:
             if lines := [line for line in self._retries.popleft() if not line.request.future.done()]:
                 return lines
@@ -273,7 +273,7 @@ class Dispatcher:
         return batch.lines
 
     def _start(self, worker: Worker, lines: list[Line]) -> None:
-        """Gives a worker a batch."""
+        """Sends a batch to a worker."""
         lines = for_model(lines, self._pool.models[lines[0].group.model.facts.name])
         if not lines:
             self._pool.release(worker)
@@ -284,14 +284,14 @@ class Dispatcher:
         sources, targets = [line.source for line in lines], [line.target for line in lines] if group.pairs else None
         more = group.confidence, group.prepare, group.trace, group.head
         job = Job(group.model.facts.name, group.search, sources, targets, *more)
-        # Sent here, not in the task: that would run after the clients whose answers have just come, while it is idle.
+        # Sent here, not in the task, which would run after the clients with new answers while the worker is idle.
         self._running.add(task := loop.create_task(self._finish(worker, lines, worker.call(job), loop.time())))
         task.add_done_callback(self._running.discard)
 
     async def _finish(
         self, worker: Worker, lines: list[Line], answer: "asyncio.Future[list[Any]]", began: float
     ) -> None:
-        """Waits for a worker's answers and passes them on."""
+        """Waits for a worker's answers and passes them to their requests."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self.settings.batch_timeout):
@@ -300,11 +300,11 @@ class Dispatcher:
             self._try_again(lines)
             return
         except TimeoutError:
-            _log.error("a worker process has not ended a batch within %g s and is killed", self.settings.batch_timeout)
+            _log.error("a worker process did not finish a batch within %g s and is killed", self.settings.batch_timeout)
             worker.kill()
             self._try_again(lines, hung=True)
             return
-        except Exception as error:  # noqa: BLE001 - whatever it is, nobody must wait for ever
+        except Exception as error:  # noqa: BLE001 - no client may wait forever
             answers = [Failure(traceback_of(error), expected=False)] * len(lines)
         seconds, group = loop.time() - began, lines[0].group
         worker.freed, worker.answered = loop.time(), 0
@@ -332,9 +332,10 @@ class Dispatcher:
             self._count(lines[0].group, outcome, count)
 
     def _try_again(self, lines: list[Line], *, hung: bool = False) -> None:
-        """Runs the lines of a dead worker once more, each request in a batch of its own: one may have caused the crash.
+        """Runs the lines of a dead worker again, in one batch per request, because one may have caused the crash.
 
-        They get none after their deadline, because nothing would end it, and none after a hang, which may be theirs.
+        Lines are not tried again after their deadline, when nothing would end them, or after a hang that they may have
+        caused.
         """
         now = asyncio.get_running_loop().time()
         requests: dict[Request, list[Line]] = {}

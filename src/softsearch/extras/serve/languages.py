@@ -1,4 +1,4 @@
-"""Languages of the models: codes as clients spell them, their names, and which one a text is probably in."""
+"""Languages of the models: clients' spellings of codes, names, and language detection."""
 
 import math
 import unicodedata
@@ -12,9 +12,9 @@ from babel.core import Locale, UnknownLocaleError, get_global
 from softsearch.runtime.line_encoder import LineEncoder
 from softsearch.text.vocabulary import UNK
 
-AUTO = "auto"  # LibreTranslate's source language that is to be detected
+AUTO = "auto"  # LibreTranslate's code for a source language to detect
 _ALIASES = {"zt": "zh-hant", "zh-tw": "zh-hant", "zh-hk": "zh-hant", "zh-cn": "zh-hans", "pb": "pt-br", "no": "nb"}
-# The first words of the Unicode names of letters, where they are not the script's English name.
+# The first words in the Unicode names of letters, if they are not the script's English name.
 _LETTERS = {
     "Hans": ("CJK",),
     "Hant": ("CJK",),
@@ -26,22 +26,22 @@ _LETTERS = {
     "Nkoo": ("NKO",),
     "Cans": ("CANADIAN",),
 }
-_SAMPLE = 200  # characters of a text by which its language is judged
-# Nats of a character of text in a language that no model has, and of a piece that a vocabulary lacks: with these, text
-# of a language costs less in its own vocabulary of subwords than here, and text of others more.
+_SAMPLE = 200  # characters of a text used for detection
+# Nats per character of a language that no model has, and per piece that is not in a vocabulary: with these values, text
+# in a language costs less in its own subword vocabulary, and other text costs more.
 _OTHER, _UNKNOWN = 3.0, 20.0
-_WEIGHT = 0.25  # of the difference in nats, because neighbouring characters are not independent evidence
+_WEIGHT = 0.25  # weight of the difference in nats, because neighbouring characters are not independent evidence
 
 
 class Detection(NamedTuple):
-    """A language, and the probability in per cent that a text is in it."""
+    """A language, and the probability, in per cent, that a text is in it."""
 
     language: str
     confidence: float
 
 
 class Side(NamedTuple):
-    """A side of a model: what reads a language."""
+    """The side of a model that reads a language."""
 
     encoder: LineEncoder
     number: int  # 0: source, 1: target
@@ -49,16 +49,16 @@ class Side(NamedTuple):
 
 @cache
 def _subtags(code: str) -> tuple[str, ...]:
-    """A code's parts in lower case, the language in two letters (ISO 639-1) where there are any."""
+    """Returns the parts of a code in lower case, the language in two letters (ISO 639-1) if possible."""
     plain = code.strip().replace("_", "-").lower()
     language, *others = _ALIASES.get(plain, plain).split("-")
     return (str(get_global("language_aliases").get(language, language)).lower(), *others)
 
 
 def match(asked: str, code: str) -> int:
-    """How well a code that a client sends, or a language's English name, fits one of a model: 2, 1 or 0 (not at all).
+    """Returns how well a client's code or English name of a language matches a model's code: 2, 1 or 0 (not at all).
 
-    ``EN``, ``en_US`` and ``eng`` fit ``en``, less well than ``en`` itself; ``zh-Hant`` does not fit ``zh-Hans``.
+    ``EN``, ``en_US`` and ``eng`` match ``en`` less well than ``en`` itself; ``zh-Hant`` does not match ``zh-Hans``.
     """
     if len(asked) > 100:
         return 0
@@ -71,7 +71,7 @@ def match(asked: str, code: str) -> int:
 
 @cache
 def name_of(code: str) -> str:
-    """The English name of a language; of an unknown one the code."""
+    """Returns the English name of a language, or its code if it is unknown."""
     try:
         return Locale.parse(code, sep="-" if "-" in code else "_").get_display_name("en") or code
     except (ValueError, UnknownLocaleError, TypeError):
@@ -80,7 +80,7 @@ def name_of(code: str) -> str:
 
 @cache
 def _letters(code: str) -> tuple[str, ...]:
-    """The first words of the Unicode names of a language's letters; none of an unknown one."""
+    """Returns the first words in the Unicode names of a language's letters; none if it is unknown."""
     language, *others = _subtags(code)
     scripts = [tag.title() for tag in others if len(tag) == 4 and tag.isalpha()]
     likely = str(get_global("likely_subtags").get(language, "")).split("_")
@@ -89,10 +89,10 @@ def _letters(code: str) -> tuple[str, ...]:
 
 
 def detect(texts: Iterable[str], languages: Mapping[str, Sequence[Side]]) -> list[Detection]:
-    """Which of the models' languages a text is in, the most probable one first.
+    """Detects which of the models' languages a text is in, the most probable first.
 
-    Judged by its script, and by how few pieces the vocabularies of each language need, against a language that no
-    model has. Two languages with one common vocabulary cannot be told apart, so each has half.
+    The criteria are its script, and the number of pieces in the vocabulary of each language, compared with a language
+    that no model has. Two languages with a common vocabulary cannot be distinguished, so each gets half.
     """
     text = " ".join(" ".join(texts)[: 4 * _SAMPLE].split())[:_SAMPLE]
     letters = Counter(unicodedata.name(char, "?").split()[0].split("-")[0] for char in text if char.isalpha())
@@ -108,7 +108,7 @@ def detect(texts: Iterable[str], languages: Mapping[str, Sequence[Side]]) -> lis
 
 
 def _nats(text: str, side: Side) -> float:
-    """The length of a text in the code of a vocabulary whose pieces are all as probable."""
+    """Returns the code length of a text in nats, for a vocabulary with equally probable pieces."""
     tokenizer = side.encoder.tokenizers[side.number]
     ids = min(
         (side.encoder.ids(form, side.number) for form in (text, text.lower())), key=lambda found: found.count(UNK)

@@ -1,4 +1,4 @@
-"""Requests, the queue of their lines that wait, the choice of lines that share a batch, and lines that fail."""
+"""Requests, the queue of waiting lines, the choice of lines for a batch, and failed lines."""
 
 import asyncio
 import logging
@@ -14,7 +14,7 @@ from softsearch.extras.serve.models import EncodedLine, Group, Model
 from softsearch.extras.serve.settings import Settings
 from softsearch.extras.serve.workers import Failure
 
-_MAX_TRIES = 2  # of lines whose worker dies
+_MAX_TRIES = 2  # for lines whose worker dies
 _log = logging.getLogger(__name__)
 
 
@@ -22,9 +22,9 @@ class RequestError(SoftsearchError):
     """A request that the server refuses or cannot answer.
 
     Args:
-        status: of the HTTP response.
+        status: status of the HTTP response.
         message: what is wrong, found and expected, and what to do.
-        headers: of the response.
+        headers: headers of the response.
     """
 
     def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
@@ -33,7 +33,7 @@ class RequestError(SoftsearchError):
 
 
 class Request:
-    """The lines of a call and the results that are known; ``encoded`` are the lines, if a worker has encoded them.
+    """The lines of a call and the available results; ``encoded`` are the lines if a worker has encoded them.
 
     Raises:
         InputError: a line cannot be encoded.
@@ -59,12 +59,12 @@ class Request:
             self.lines.append(Line(group.for_line(line), self, index, text, other, now, *line))
 
     def fail(self, error: SoftsearchError) -> None:
-        """Ends the request with an error, unless it has ended."""
+        """Ends the request with an error, unless it has already ended."""
         if not self.future.done():
             self.future.set_exception(error)
 
     def answer(self, index: int, result: Any) -> None:
-        """Takes the result of a line; the last one ends the request."""
+        """Stores the result of a line; the last result ends the request."""
         self.results[index] = result
         self.missing -= 1
         if not self.missing and not self.future.done():
@@ -77,25 +77,25 @@ class Line:
 
     group: Group
     request: Request
-    index: int  # in the request
+    index: int  # index in the request
     text: str
     other: str | None
-    arrived: float  # seconds, on any clock
-    source: Any  # both encoded
+    arrived: float  # time in seconds, on any clock
+    source: Any  # source and target are encoded
     target: Any
     tokens: int  # EOS included
-    begun: bool = field(default=False, init=False)  # a worker has it, or has answered it
-    tries: int = field(default=0, init=False)  # of workers that died
-    number: int = field(default=0, init=False)  # in the queue
+    begun: bool = field(default=False, init=False)  # whether a worker has received it
+    tries: int = field(default=0, init=False)  # number of workers that died with it
+    number: int = field(default=0, init=False)  # number in the queue
 
     def join(self, group: Group) -> None:
-        """Puts the line into a group, whose model encodes it; a preparation stays as it is, and so do terms."""
+        """Adds the line to a group, whose model encodes it again; preparations and terms are not changed."""
         self.group, wanted = group, {part.text: part.wanted for part in self.source} if group.control else {}
         if group.prepare is None:
             self.source, self.target, self.tokens = group.model.encode(group, self.text, self.other, self.index + 1)
         if group.control:
             if any(part.text not in wanted for part in self.source):
-                raise RequestError(503, "another model has taken over, which splits the text differently; try again")
+                raise RequestError(503, "the model was replaced by one that splits the text differently; try again")
             self.source = [part._replace(wanted=wanted[part.text]) for part in self.source]
 
 
@@ -129,7 +129,7 @@ class LineQueue:
             insort(self._by_length.setdefault(line.group, []), (line.tokens, line.number, line))
 
     def remove(self, lines: Iterable[Line]) -> None:
-        """Takes lines out, which must be waiting."""
+        """Removes waiting lines."""
         for line in lines:
             del self._waiting[line]
             group = self._by_length[line.group]
@@ -138,11 +138,11 @@ class LineQueue:
                 del self._by_length[line.group]
 
     def plan(self, workers: int) -> Batch:
-        """The lines that should be translated next; they stay in the queue, which must not be empty.
+        """Returns the lines to translate next, without removing them; the queue must not be empty.
 
-        The oldest line is among them, so that none waits for ever and groups take turns. Those next to it in length
-        join it while the group's ``batch_tokens`` allow, whichever side adds less padding first. If several workers
-        are idle, they share the group's lines.
+        The oldest line is one of them, so that no line waits forever and groups take turns. Lines of similar length
+        are added within the group's ``batch_tokens``, first those that need less padding. If several workers are idle,
+        they share the group's lines.
         """
         oldest = next(iter(self._waiting))
         lines = self._by_length[oldest.group]
@@ -154,7 +154,7 @@ class LineQueue:
             size, longest = high - low, lines[high - 1][0]
             grows = high < len(lines) and (size + 1) * lines[high][0] <= batch_tokens
             if low and (size + 1) * longest <= batch_tokens:
-                # A longer line pads all others, a shorter one only itself.
+                # A longer line adds padding to all others, a shorter one only to itself.
                 if grows and (lines[high][0] - longest) * size <= longest - lines[low - 1][0]:
                     high += 1
                 else:
@@ -168,7 +168,7 @@ class LineQueue:
 
 
 def for_model(lines: list[Line], model: Model) -> list[Line]:
-    """The lines of a batch, encoded again if a reload has replaced their model; those that the new one refuses fail."""
+    """Returns the lines of a batch, encoded again if their model was reloaded; refused lines fail."""
     old = lines[0].group
     if model is old.model:
         return lines
@@ -183,7 +183,7 @@ def for_model(lines: list[Line], model: Model) -> list[Line]:
 
 
 def deadline_error(request: Request, settings: Settings) -> RequestError | None:
-    """Why a request ends at its deadline; None if all its lines have begun."""
+    """Returns the error of a request at its deadline; None if all its lines have begun."""
     waiting = sum(not line.begun for line in request.lines)
     if request.lines[0].group.prepare is not None:
         what = "the text was not split and encoded within"
@@ -192,25 +192,25 @@ def deadline_error(request: Request, settings: Settings) -> RequestError | None:
     else:
         return None
     return RequestError(
-        504, f"{what} {settings.deadline:g} s, because the server is busy; try again later, or send fewer"
+        504, f"{what} {settings.deadline:g} s, because the server is busy; try again later, or send less text"
     )
 
 
 def why_not_again(line: Line, settings: Settings, now: float, *, hung: bool) -> RequestError | None:
-    """Why a line whose worker died or hung is not tried again; None if it is."""
+    """Returns why a line whose worker died or hung is not tried again; None if it is."""
     if hung:
         return RequestError(504, f"a batch took more than {settings.batch_timeout:g} s; send fewer or shorter lines")
     if line.tries == _MAX_TRIES:
-        return RequestError(500, f"{_MAX_TRIES} worker processes died of this request; send fewer or shorter lines")
+        return RequestError(500, f"{_MAX_TRIES} worker processes died on this request; send fewer or shorter lines")
     if line.arrived < now - settings.deadline:
         return RequestError(504, f"a worker process died after {settings.deadline:g} s; try again later")
     return None
 
 
 def error_of(line: Line, failure: Failure) -> RequestError:
-    """The error for the client whose request has the line; the log gets the traceback."""
+    """Returns the error for the client who sent the line; logs the traceback."""
     where = f"line {line.index + 1}"
     if failure.expected:
         return RequestError(422, failure.reason if line.group.prepare is not None else f"{where}: {failure.reason}")
     _log.error("%s of a request failed\n%s", where, printable(failure.reason, keep="\n"))
-    return RequestError(500, f"{where} failed for a reason that the log of the server holds")
+    return RequestError(500, f"{where} failed; the server's log has the reason")

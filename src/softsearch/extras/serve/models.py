@@ -1,4 +1,4 @@
-"""Models as the main process knows them: they encode short lines and check options, but have no graphs."""
+"""Models in the main process: they encode short lines and check options, but have no graphs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,10 +16,10 @@ from softsearch.runtime.options import Strategy, check_options, default_batch_to
 from softsearch.runtime.translation import Part
 from softsearch.text.languages import languages_of
 
-GLOSSARIES: dict[str, Glossary] = {}  # of a worker process: those of the server, by name
-MAX_FOUND = 20  # terms and parts to keep of a sentence
-_FIND_SECONDS = 3.0  # to find them in all lines of a request
-_SCORE_TOKENS = 1024  # of a batch of pairs, as System.score has
+GLOSSARIES: dict[str, Glossary] = {}  # in worker processes: the server's glossaries by name
+MAX_FOUND = 20  # largest number of terms and parts to keep in a sentence
+_FIND_SECONDS = 3.0  # time to find them in all lines of a request
+_SCORE_TOKENS = 1024  # in a batch of pairs, as in System.score
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,17 +27,17 @@ class ServedControl(Control):
     """What translations must contain.
 
     Args:
-        served: the name of the glossary, if it is one of the server.
+        served: name of the glossary, if it is one of the server's.
     """
 
     served: str | None = None
 
 
 class EncodedLine(NamedTuple):
-    """A line, or a pair to score, as worker processes take it."""
+    """A line, or a pair to score, encoded for worker processes."""
 
-    source: Any  # the parts of a line, or the ids of a source
-    target: Any  # the ids of a prefix, or of a translation
+    source: Any  # parts of a line, or ids of a source
+    target: Any  # ids of a prefix or of a translation
     tokens: int  # of the longer one, EOS included
 
 
@@ -45,19 +45,19 @@ class Model:
     """A bundle without its graphs, which the worker processes open.
 
     Raises:
-        BundleError: it is not for this runtime, or a tokenizer is wrong.
+        BundleError: the runtime cannot use it, or a tokenizer is wrong.
     """
 
     def __init__(self, name: str, bundle: Bundle) -> None:
         manifest = bundle.manifest
         if manifest.is_single:
             raise BundleError(
-                f"bundle {bundle.path}: {SINGLE} is for other programming languages, and softsearch does not run it; "
+                f"bundle {bundle.path}: {SINGLE} is for other programming languages, and softsearch cannot run it; "
                 "export the checkpoint with format=bundle"
             )
         if manifest.feature_dim is not None:
             raise BundleError(
-                f"bundle {bundle.path} reads feature vectors, and the server takes text alone; use softsearch "
+                f"bundle {bundle.path} reads feature vectors, but the server accepts only text; use softsearch "
                 "translate --features, or Translator.translate(features=...)"
             )
         self.facts, self._manifest = model_facts(name, bundle), manifest
@@ -66,11 +66,11 @@ class Model:
         )
 
     def translation_group(self, options: Mapping[str, Any], *, prefixes: bool) -> "Group":
-        """The group of lines with these search options; those left out are as the bundle recommends.
+        """Returns the group of lines with these search options, with the bundle's recommendations for the others.
 
         Raises:
-            ConfigError: an option is unknown, wrong, or needs attention that the model lacks, or the search takes no
-                terms or has no trace.
+            ConfigError: an option is unknown or wrong, or needs attention that the model does not have, or the search
+                supports no terms or traces.
         """
         kind = options.get("search", self.facts.search)
         apart = ("search", "control", "confidence", "trace", "head")
@@ -80,7 +80,7 @@ class Model:
         if needs_alignments(search) and not self.facts.has_attention:
             raise ConfigError(
                 f"model {self.facts.name} has no attention, which alignments, markup and a coverage penalty need; "
-                "leave them out"
+                "remove them"
             )
         control, confidence = options.get("control"), options.get("confidence", False)
         trace, head = options.get("trace", False), options.get("head")
@@ -95,11 +95,11 @@ class Model:
         return Group(self, search, batch_tokens, prefixes, options, confidence, **more)
 
     def score_group(self) -> "Group":
-        """The group of pairs to score."""
+        """Returns the group of pairs to score."""
         return Group(self, None, _SCORE_TOKENS, True)
 
     def encode(self, group: "Group", text: str, other: str | None, number: int) -> EncodedLine:
-        """A line, or a pair, as workers take it.
+        """Encodes a line or a pair for workers.
 
         Raises:
             InputError: the line with this number, or its prefix, cannot be encoded.
@@ -115,10 +115,10 @@ def encode_lines(
     *,
     are_pairs: bool,
 ) -> list[EncodedLine]:
-    """Lines with their prefixes, or pairs to score, as workers take them, with what translations must contain.
+    """Encodes lines with prefixes, or pairs to score, with what translations must contain, for workers.
 
     Raises:
-        InputError: one cannot be encoded, must contain too much, or patterns take too long.
+        InputError: a line cannot be encoded or must contain too much, or patterns take too long.
     """
     pairs = enumerate(zip(texts, others, strict=True), 1)
     lines = [_encode_line(encoder, text, other, number, is_pair=are_pairs) for number, (text, other) in pairs]
@@ -159,30 +159,30 @@ def _encode_line(encoder: LineEncoder, text: str, other: str | None, number: int
 
 @dataclass(frozen=True)
 class Group:
-    """What lines have in common that may share a batch.
+    """What lines must have in common to share a batch.
 
-    Of a preparation, each line stands for the work on a whole request, whose arguments are its source.
+    In a preparation, each line is the work on a whole request, whose arguments are its source.
     """
 
     model: Model
-    search: Strategy | None  # None: pairs are scored
-    batch_tokens: int  # the most of a batch, padding included
+    search: Strategy | None  # None: score pairs
+    batch_tokens: int  # largest batch, padding included
     pairs: bool  # each line has a prefix, or a translation to score
-    options: Mapping[str, Any] = field(default_factory=dict, compare=False)  # from which the search was made
-    confidence: bool = False  # translations come with it
-    prepare: Callable[..., Any] | None = None  # what a worker does with a `LineEncoder` and the arguments
-    control: ServedControl | None = None  # of lines with terms, which take long: each has a batch of its own
-    trace: bool = False  # what the search did is returned too; such a line has a batch of its own as well
-    head: str | None = None  # of which the alignments are returned
+    options: Mapping[str, Any] = field(default_factory=dict, compare=False)  # used to make the search
+    confidence: bool = False  # return the confidence of translations
+    prepare: Callable[..., Any] | None = None  # a function of a `LineEncoder` and the arguments
+    control: ServedControl | None = None  # lines with terms are slow: one per batch
+    trace: bool = False  # also return a search trace; also one per batch
+    head: str | None = None  # the head whose alignments to return
 
     def for_line(self, line: EncodedLine) -> "Group":
-        """The group of a line: that of lines without terms if it has none."""
+        """Returns the group of a line: that of lines without terms if it has none."""
         if self.control is None or any(part.wanted for part in line.source):
             return self
         return self.model.translation_group({**self.options, "control": None}, prefixes=self.pairs)
 
     def of(self, model: Model) -> "Group":
-        """The same group of another model, by which a reload has replaced this one."""
+        """Returns the same group for the model that replaced this one at a reload."""
         if self.prepare is not None:
             return replace(self, model=model)
         if self.search is None:
@@ -194,48 +194,48 @@ def open_models(bundles: Mapping[str, Path]) -> dict[str, Model]:
     """Opens and verifies the bundles on disk.
 
     Raises:
-        BundleError: one is missing, altered, of a newer format or not for this runtime.
+        BundleError: a bundle is missing, altered, in a newer format or not for this runtime.
     """
     return {name: Model(name, Bundle.open(path)) for name, path in bundles.items()}
 
 
 def hashes(models: Mapping[str, Model]) -> dict[str, str]:
-    """The hashes that identify the models' bundles."""
+    """Returns hashes that identify the models' bundles."""
     return {name: model.facts.sha256 for name, model in models.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelFacts:
-    """Facts of a model that a client needs before it asks for a translation."""
+    """Facts about a model that a client needs before it requests a translation."""
 
     name: str
-    architecture: str  # the model config's name, as rnnsearch
+    architecture: str  # name of the model config, such as rnnsearch
     src_lang: str
     tgt_lang: str
-    sources: list[str]  # of a model of many languages, those that a request may name; else empty
+    sources: list[str]  # source languages of a multilingual model that a request may name; otherwise empty
     targets: list[str]
     text_form: str  # plain, or lc_tok: lower-cased and tokenized
-    has_attention: bool  # it can return alignments
-    attention: str  # of which its alignments are, as layer 0, head 0 (guided); "" if it is not recorded
-    heads: list[str]  # of a Transformer: what a request may name instead
-    search: str  # if a client names none, as beam; never exact, which has no bound on its time
-    beam: int  # hypotheses of a sentence in that search
-    max_length_factor: float  # a translation has at most this times the source's tokens,
-    max_length_offset: int  # and this many more
-    max_src_tokens: int  # of a sentence, EOS included; longer lines are split
-    parameters: str  # their number, as 811,408; "" if it is not recorded
-    sha256: str  # of the manifest: identifies the bundle
+    has_attention: bool  # whether it can return alignments
+    attention: str  # the source of its alignments, such as layer 0, head 0 (guided); "" if not recorded
+    heads: list[str]  # heads of a Transformer that a request may name instead
+    search: str  # the default, such as beam; never exact, whose time is unbounded
+    beam: int  # hypotheses per sentence in that search
+    max_length_factor: float  # a translation has at most this multiple of the source's tokens,
+    max_length_offset: int  # plus this number
+    max_src_tokens: int  # per sentence, EOS included; longer lines are split
+    parameters: str  # number of parameters, such as 811,408; "" if not recorded
+    sha256: str  # hash of the manifest, which identifies the bundle
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """The pairs of languages that clients may name."""
+        """Returns the pairs of languages that clients may name."""
         sources = self.sources or self.src_lang.split("+") * bool(self.src_lang)
         targets = self.targets or [self.tgt_lang] * bool(self.tgt_lang)
         return [(src, tgt) for src in sources for tgt in targets if src != tgt or not self.targets]
 
 
 def model_facts(name: str, bundle: Bundle) -> ModelFacts:
-    """The facts of a bundle of either format, under the name that clients use."""
+    """Returns facts about a bundle of either format, under the name that clients use."""
     manifest = bundle.manifest
     languages = languages_of(open_tokenizers(bundle)[0])
     outputs = [port["name"] for graph in manifest.graphs.values() for port in graph.get("outputs", [])]

@@ -1,4 +1,4 @@
-"""What operators see: a log of JSON lines without the text of requests, and metrics for Prometheus."""
+"""Monitoring: a log of JSON lines without the text of requests, and metrics for Prometheus."""
 
 import json
 import logging
@@ -25,7 +25,7 @@ _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
 class JsonLines(logging.Formatter):
-    """Formats a record and its ``facts``; ASCII and printable alone, whatever a client sent."""
+    """Formats a record and its ``facts`` as printable ASCII, whatever a client sent."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Formats a record as one line of JSON."""
@@ -37,17 +37,17 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info and record.exc_info[1]:
             line["traceback"] = traceback_of(record.exc_info[1])
-        # JSON escapes all but ASCII, and of ASCII all control characters but DEL.
+        # JSON escapes everything except ASCII, and all control characters except DEL.
         return json.dumps(line, default=str).replace("\x7f", "\\u007f")
 
 
 class Seldom(logging.Filter):
-    """Passes a message of asyncio once a second: without file handles it says so thousands of times."""
+    """Passes messages of asyncio at most once per second: without file handles it logs thousands of them."""
 
     _last = ("", 0.0)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Passes a message of asyncio's at most once a second."""
+        """Tells whether to pass a message."""
         if record.name != "asyncio":
             return True
         message, (before, when) = record.getMessage().partition("\n")[0], self._last
@@ -58,23 +58,23 @@ class Seldom(logging.Filter):
 
 
 def log_to_stderr() -> None:
-    """Writes all records of this process as JSON lines, those of uvicorn and warnings of Python included."""
+    """Writes all records of this process as JSON lines, including those of uvicorn and Python warnings."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     handler.addFilter(Seldom())
     logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
     logging.captureWarnings(capture=True)
     logging.raiseExceptions = False  # a closed standard error must not stop the server
-    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # its news of start and stop are events of ours
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # we log start and stop ourselves
 
 
 def log_event(event: str, *, level: int = logging.INFO, exc_info: BaseException | None = None, **facts: object) -> None:
-    """Logs what happened and facts of it."""
+    """Logs an event and facts about it."""
     LOGGER.log(level, event, extra={"facts": facts}, exc_info=exc_info)
 
 
 class Metrics:
-    """The server's counters, in a registry of its own; clients cannot add values to labels."""
+    """The server's counters, in a separate registry; clients cannot add values to labels."""
 
     def __init__(self) -> None:
         registry = self._registry = CollectorRegistry()
@@ -87,12 +87,10 @@ class Metrics:
         def histogram(name: str, text: str, label: str, buckets: Sequence[float] = _SECONDS) -> Histogram:
             return Histogram(f"softsearch_{name}", text, [label], buckets=buckets, registry=registry)
 
-        self._requests = counter("requests", "Requests that have been answered", "route", "status")
+        self._requests = counter("requests", "Answered requests", "route", "status")
         self._request_seconds = histogram("request_seconds", "Time of requests", "route")
-        self._characters = counter("characters", "Characters that requests sent", "model")
-        self._lines = counter(
-            "lines", "Sentences, by how they ended: done, failed, dropped or lost", "model", "outcome"
-        )
+        self._characters = counter("characters", "Characters sent in requests", "model")
+        self._lines = counter("lines", "Sentences by outcome: done, failed, dropped or lost", "model", "outcome")
         self._waiting_seconds = histogram("waiting_seconds", "Time of sentences in the queue", "model")
         self._batch_seconds = histogram("batch_seconds", "Time of batches in a worker", "model")
         self._batch_lines = histogram("batch_lines", "Sentences of batches", "model", _SIZES)
@@ -100,20 +98,20 @@ class Metrics:
         self._restarts = counter("worker_restarts", "Worker processes that died and were replaced")
 
     def watch(self, name: str, text: str, read: Callable[[], int]) -> None:
-        """Adds a number that is read whenever metrics are asked for."""
+        """Adds a number that is read whenever metrics are requested."""
         Gauge(f"softsearch_{name}", text, registry=self._registry).set_function(read)
 
     def on_request(self, route: str, status: int, seconds: float) -> None:
-        """A request has been answered; ``route`` is its template."""
+        """Counts an answered request; ``route`` is its template."""
         self._requests.labels(route, str(status)).inc()
         self._request_seconds.labels(route).observe(seconds)
 
     def on_text(self, model: str, characters: int) -> None:
-        """A request has sent text."""
+        """Counts the text of a request."""
         self._characters.labels(model).inc(characters)
 
     def on_batch(self, model: str, waited: Sequence[float], tokens: int, seconds: float) -> None:
-        """A batch has been answered: how long its lines waited, its tokens with padding, and its own time."""
+        """Counts an answered batch: waiting times of its lines, tokens with padding, and its own time."""
         for wait in waited:
             self._waiting_seconds.labels(model).observe(wait)
         self._batch_seconds.labels(model).observe(seconds)
@@ -121,13 +119,13 @@ class Metrics:
         self._batch_tokens.labels(model).inc(tokens)
 
     def on_lines(self, model: str, outcome: str, count: int) -> None:
-        """Lines have ended: ``done``, ``failed``, ``dropped`` before they began (deadline, client left) or ``lost``."""
+        """Counts ended lines: ``done``, ``failed``, ``dropped`` before they began (deadline, client left), ``lost``."""
         self._lines.labels(model, outcome).inc(count)
 
     def on_death(self) -> None:
-        """A worker process has died; it is replaced."""
+        """Counts a worker process that died and is replaced."""
         self._restarts.inc()
 
     def text(self) -> bytes:
-        """All metrics as Prometheus reads them."""
+        """Returns all metrics in the format of Prometheus."""
         return generate_latest(self._registry)

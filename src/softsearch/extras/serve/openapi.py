@@ -1,4 +1,4 @@
-"""The OpenAPI document of this server: what the routes take, within its limits, and its keys."""
+"""The OpenAPI document of this server: requests within its limits, and API keys."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from softsearch.extras.serve.fields import describe
 
 
 def document(app: FastAPI, service: Service) -> dict[str, Any]:
-    """FastAPI's document with the limits that the command line sets; made once."""
+    """Returns FastAPI's document with the limits from the command line; built once."""
     if app.openapi_schema is None:
         found = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
         for operation in (each for path in found["paths"].values() for each in path.values()):
@@ -30,7 +30,7 @@ def _set_limits(schemas: dict[str, Any], service: Service) -> None:
     numbers |= {"max_length": settings.max_length, "min_length": settings.max_length}
     for name in ("TranslateRequest", "StreamRequest", "ScoreRequest", "LibreRequest", "DetectRequest"):
         fields = schemas[name]["properties"]
-        split = "paragraphs" in fields or "q" in fields  # of such texts the sentences are counted
+        split = "paragraphs" in fields or "q" in fields  # the limit then counts sentences, not texts
         for field, schema in fields.items():
             if field in ("text", "q", "prefix", "src", "tgt"):
                 _set_maximum(schema, "string", "maxLength", characters * (sentences if split else 1))
@@ -42,7 +42,7 @@ def _set_limits(schemas: dict[str, Any], service: Service) -> None:
 
 
 def _set_maximum(schema: dict[str, Any], kind: str, keyword: str, most: int) -> None:
-    """Sets a limit wherever a field may be of this type."""
+    """Sets a limit wherever a field may have this type."""
     if schema.get("type") == kind:
         schema[keyword] = most
         schema.pop("exclusiveMaximum", None)

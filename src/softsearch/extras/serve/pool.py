@@ -1,4 +1,4 @@
-"""Pool of worker processes: replaces those that die, and all of them when the bundles are reloaded."""
+"""Pool of worker processes: replaces dead ones, and all of them when bundles are reloaded."""
 
 import asyncio
 import logging
@@ -18,11 +18,11 @@ _log = logging.getLogger(__name__)
 
 
 class Pool:
-    """Worker processes over the same bundles.
+    """Worker processes for the same bundles.
 
     Args:
-        bundles: the folders, by the model's name.
-        settings: the number of workers, and the files of glossaries, each of which is read once.
+        bundles: folders by model name.
+        settings: the number of workers, and the files of glossaries, which are read once.
         on_idle: called when a worker becomes idle.
         on_death: called when a worker has died.
 
@@ -34,34 +34,34 @@ class Pool:
         self, bundles: Mapping[str, Path], settings: Settings, on_idle: Callable[[], None], on_death: Callable[[], None]
     ) -> None:
         self.models: dict[str, Model] = {}
-        self.workers: list[Worker] = []  # the warm ones
-        self.idle: list[Worker] = []  # of these, the longest idle first
+        self.workers: list[Worker] = []  # the warm workers
+        self.idle: list[Worker] = []  # idle workers, the longest idle first
         self.size = settings.workers or cores()
-        self._living: set[Worker] = set()  # also those that end after their batch, because a reload replaced them
+        self._living: set[Worker] = set()  # includes workers replaced by a reload, which end after their batch
         self._bundles, self._on_idle, self._on_death = dict(bundles), on_idle, on_death
         self._glossaries = {name: open_glossary(path) for name, path in (settings.glossary or {}).items()}
-        self._changing = asyncio.Lock()  # one replacement or reload at a time
+        self._changing = asyncio.Lock()  # allows one replacement or reload at a time
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = False
 
     async def load(self) -> None:
-        """Opens the bundles on disk in new workers, which replace the old ones once all are warm.
+        """Opens the bundles on disk in new workers, which replace the old ones when all are warm.
 
         Raises:
-            BundleError: a bundle cannot be opened; old workers stay, and no answer comes from a new one.
-            WorkerDiedError: a new worker died, say because memory ran out; likewise.
+            BundleError: a bundle cannot be opened; the old workers stay, and no new one has answered.
+            WorkerDiedError: a new worker died, for example of lack of memory; the old workers stay.
         """
         async with self._changing:
             await self._replace_all(await asyncio.to_thread(open_models, self._bundles))
 
     async def close(self) -> None:
-        """Ends all workers; those that are not idle are killed."""
+        """Ends all workers; kills those that are not idle."""
         self._closing = True
         for task in self._tasks:
             task.cancel()
         for worker in self._living - {*self.idle}:
             worker.kill()
-        async with self._changing:  # after a reload, which opens no more workers
+        async with self._changing:  # wait for a running reload; there will be no other
             ends = [worker.close() for worker in self._living]
             await asyncio.gather(*self._tasks, *ends, return_exceptions=True)
         self.workers.clear()
@@ -72,7 +72,7 @@ class Pool:
         if worker in self.workers:
             self.idle.append(worker)
             self._on_idle()
-        elif worker in self._living:  # a reload has replaced it
+        elif worker in self._living:  # replaced by a reload
             self._run(worker.close())
 
     async def _open(self, models: Mapping[str, Model]) -> Worker:
@@ -89,14 +89,14 @@ class Pool:
         self._on_idle()
 
     def _remove(self, worker: Worker) -> None:
-        """After the end of a worker, expected or not."""
+        """Handles the end of a worker, expected or not."""
         self._living.discard(worker)
         if self._closing or worker not in self.workers:
             return
         self.workers.remove(worker)
         if worker in self.idle:
             self.idle.remove(worker)
-        _log.warning("worker process died with exit code %s; it is replaced", worker.exitcode)
+        _log.warning("worker process died with exit code %s; replacing it", worker.exitcode)
         self._run(self._replace())
         self._on_death()
 
@@ -107,7 +107,7 @@ class Pool:
             try:
                 async with self._changing:
                     await self._fill()
-            except Exception as error:  # noqa: BLE001 - whatever it is, the server must not stay without the worker
+            except Exception as error:  # noqa: BLE001 - the server must always get its worker back
                 reason = str(error) if isinstance(error, SoftsearchError | OSError) else traceback_of(error)
                 _log.error("a worker process cannot be replaced, next attempt in %.0f s: %s", pause, reason)
                 await asyncio.sleep(pause)
@@ -116,17 +116,17 @@ class Pool:
                 return
 
     async def _fill(self) -> None:
-        if len(self.workers) >= self.size:  # a reload has
+        if len(self.workers) >= self.size:  # a reload has already replaced it
             return
         models = await asyncio.to_thread(open_models, self._bundles)
         if hashes(models) != hashes(self.models):
-            _log.warning("the bundles have changed on disk since they were opened; all workers are replaced")
+            _log.warning("the bundles have changed on disk since they were opened; replacing all workers")
             await self._replace_all(models)
         else:
             self._add(await self._open(models))
 
     async def _replace_all(self, models: dict[str, Model]) -> None:
-        """Reopens all workers, at the same time; if one cannot be opened, the old ones stay."""
+        """Opens new workers in parallel; if one cannot be opened, the old ones stay."""
         opened = await asyncio.gather(*(self._open(models) for _ in range(self.size)), return_exceptions=True)
         workers = [worker for worker in opened if isinstance(worker, Worker)]
         if failures := [failure for failure in opened if isinstance(failure, BaseException)]:
@@ -141,7 +141,7 @@ class Pool:
             self._add(worker)
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        """Runs it in the background; the event loop alone would not keep the task."""
+        """Runs ``work`` in the background, and keeps the task, which the event loop would not."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

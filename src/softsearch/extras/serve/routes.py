@@ -19,17 +19,17 @@ from softsearch.extras.serve.web.site import site_json
 from softsearch.runtime.paragraphs import SplitText, join_paragraphs, refuse_with
 from softsearch.runtime.translation import Translation
 
-CLIENT_GONE = 499  # nginx's number; nobody reads this answer, it is for the log
-FIRST_LENGTH = 4  # target tokens of a stream's first result; each further one has twice as many
-_FAILURES: dict[int | str, dict[str, Any]] = {  # for the OpenAPI document
+CLIENT_GONE = 499  # nginx's number; only for the log
+FIRST_LENGTH = 4  # target tokens in a stream's first result; each further result has twice as many
+_FAILURES: dict[int | str, dict[str, Any]] = {  # descriptions in the OpenAPI document
     status: {"model": schema.Error, "description": description}
     for status, description in {
         400: "the body is not JSON, or a language pair is unknown",
-        401: "no valid API key, where the server asks for one",
+        401: "the server needs an API key, and there is no valid one",
         403: "a form from a page of another origin",
         413: "the body is too large",
         422: "a field, a sentence or an option is wrong",
-        500: "an error of the server, which is in its log",
+        500: "a server error, described in its log",
         503: "the server is overloaded, or not ready; see Retry-After",
         504: "the deadline passed",
     }.items()
@@ -60,7 +60,7 @@ router = APIRouter(tags=["Requests"])
 async def translate(
     request: Request, service: Served, body: Annotated[schema.AnyTranslateRequest, Body(openapi_examples=_EXAMPLES)]
 ) -> Response:
-    """Translates one sentence or many; takes LibreTranslate's requests too, also as forms or in the address."""
+    """Translates one or several sentences; also accepts LibreTranslate's requests, as JSON, forms or in the address."""
     if isinstance(body, schema.LibreRequest):
         return await _translate_libre(request, body, service)
     texts, prefixes = _list(body.text), None if body.prefix is None else _list(body.prefix)
@@ -88,7 +88,7 @@ async def translate(
 
 
 async def _translate_libre(request: Request, body: schema.LibreRequest, service: Service) -> JSONResponse:
-    # Its clients send paragraphs, which LibreTranslate splits, too.
+    # LibreTranslate's clients send paragraphs, which it splits too.
     facts, (source, target), detected = service.model_of_pair(body.source, body.target, _list(body.q))
     markup = body.format == "html"
     split = service.paragraphs(facts.name, service.tagged(facts, _list(body.q), target, source), "q", markup=markup)
@@ -98,7 +98,7 @@ async def _translate_libre(request: Request, body: schema.LibreRequest, service:
     n_best = 1 + (body.alternatives or 0)
     asked = {"search": "beam", "n_best": n_best, "beam": max(n_best, facts.beam)} if n_best > 1 else {}
     options = service.check_options(schema.Options.model_validate(asked), lines)
-    if markup:  # the answer has no alignments, but they are in memory until the tags are in their places
+    if markup:  # not in the answer, but in memory until the tags have been placed
         service.check_alignments(lines, n_best)
         options |= {"alignments": True}
     service.count(request, facts.name, lines)
@@ -117,7 +117,7 @@ async def _translate_libre(request: Request, body: schema.LibreRequest, service:
 async def detect(
     service: Served, body: Annotated[schema.DetectRequest, Body(openapi_examples=_DETECT)]
 ) -> list[dict[str, Any]]:
-    """Estimates by letters and words in which of the models' languages a text is, the most probable one first."""
+    """Detects which of the models' languages a text is in, the most probable first, by its letters and words."""
     return [found._asdict() for found in service.detect(_list(body.q))]
 
 
@@ -127,7 +127,7 @@ async def stream(
     service: Served,
     body: Annotated[schema.StreamRequest, Body(openapi_examples={"one sentence": _ONE})],
 ) -> StreamingResponse:
-    """Translates one sentence and streams the search's progress as server-sent events."""
+    """Translates one sentence and streams the progress of the search as server-sent events."""
     facts = service.model(body.model)
     prefixes = None if body.prefix is None else [body.prefix]
     text = service.tagged(facts, [body.text], body.target, body.source)
@@ -135,7 +135,7 @@ async def stream(
     options, control = service.check_options(body, text), service.control(body)
     service.count(request, facts.name, text)
     results = _partial_results(service, facts, text, prefixes, options, control)
-    first = await _unless_gone(request, anext(results))  # an error until here has its own status
+    first = await _unless_gone(request, anext(results))  # an error before this has its own status
 
     async def events() -> AsyncIterator[str]:
         yield await _event(*first, in_thread=bool(body.alignments))
@@ -145,7 +145,7 @@ async def stream(
         except SoftsearchError as error:
             yield f"event: error\ndata: {schema.dumps({'error': printable(str(error))}, ensure_ascii=True)}\n\n"
 
-    headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}  # nginx would hold events back
+    headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}  # otherwise nginx would buffer events
     return StreamingResponse(events(), media_type="text/event-stream", headers=headers)
 
 
@@ -170,7 +170,7 @@ async def models(service: Served) -> dict[str, list[ModelFacts]]:
 
 @router.get("/site.json", include_in_schema=False)
 async def site(service: Served) -> dict[str, Any]:
-    """The facts that the browser page loads first."""
+    """Returns the facts that the browser page loads first."""
     return site_json(service.dispatcher.models.values(), backend="server", version=softsearch.__version__)
 
 
@@ -207,7 +207,7 @@ def _named(code: str) -> dict[str, str]:
     return {"code": code, "name": name_of(code)}
 
 
-@router.get("/health", include_in_schema=False)  # LibreTranslate's
+@router.get("/health", include_in_schema=False)  # LibreTranslate's address
 @router.get("/healthz")
 async def healthz() -> dict[str, str]:
     """Answers while the process runs."""
@@ -239,12 +239,12 @@ async def _partial_results(
     options: dict[str, Any],
     control: dict[str, Any],
 ) -> AsyncIterator[tuple[bool, Translation, int | None]]:
-    """Yields translations of one sentence, by searching again and again with more target tokens.
+    """Yields translations of one sentence by repeated searches with more target tokens.
 
-    Each comes with whether it is final, and with how many hypotheses were asked for.
+    Each has a flag whether it is final, and the number of requested hypotheses.
 
-    A beam search that no hypothesis left at the limit of its length would find the same without the limit; therefore
-    all hypotheses are asked for. Only the last search minds what translations must contain.
+    A beam search in which no hypothesis reached the length limit would find the same without the limit; therefore all
+    hypotheses are requested. Only the last search considers what translations must contain.
     """
     most, wide = options.get("n_best", 1), dict(options)
     if options.get("search", facts.search) == "beam":
@@ -269,7 +269,7 @@ async def _partial_results(
 
 async def _event(final: bool, found: Translation, most: int | None, *, in_thread: bool) -> str:
     def data() -> str:
-        # ASCII alone, because some readers of events take U+2028 for the end of a line.
+        # Only ASCII, because some event readers treat U+2028 as the end of a line.
         return schema.dumps({"final": final, **schema.result(found, most)}, ensure_ascii=True)
 
     content = await asyncio.to_thread(data) if in_thread else data()
@@ -277,10 +277,10 @@ async def _event(final: bool, found: Translation, most: int | None, *, in_thread
 
 
 async def _unless_gone(request: Request, work: Awaitable[_T]) -> _T:
-    """The result of work, which is cancelled when the client closes its connection.
+    """Awaits work, and cancels it when the client closes its connection.
 
     Raises:
-        HTTPException: it did.
+        HTTPException: the client has closed its connection.
     """
 
     async def gone() -> None:

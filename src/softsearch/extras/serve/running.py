@@ -1,4 +1,4 @@
-"""The running server: uvicorn with time limits for slow clients, the start, the reload on SIGHUP, a graceful stop."""
+"""Runs the server: uvicorn with time limits for slow clients, start, reload on SIGHUP, and a graceful stop."""
 
 import asyncio
 import gc
@@ -28,21 +28,22 @@ try:
 except ModuleNotFoundError:  # Windows
     resource = None  # type: ignore[assignment]
 
-RECEIVE_SECONDS = 20.0  # from the first byte of a request, or from the start of a connection, to the request's end
-SEND_SECONDS = 30.0  # to take what has been sent
-_HANDLES = 8192  # of files and sockets, which this process asks for; many systems give 1,024 at first
-_GRACE = 10  # s that requests which have begun may take on top of the deadline when the server stops
-_LAST_WORDS = 5  # s to send the answers that tell of the stop
-_GARBAGE = (10_000, 10, 10)  # allocations, and collections of one age, after which objects are searched
-_ADDRESS = 65_536  # bytes of the address and headers; some clients send text in the address
-_KEEP_ALIVE = 65  # s; proxies keep idle connections for 60 s, and must not ask one that is just being closed
+RECEIVE_SECONDS = 20.0  # from the first byte of a request, or the start of a connection, to the end of the request
+SEND_SECONDS = 30.0  # for a client to read what was sent
+_HANDLES = 8192  # file and socket handles that this process requests; many systems allow 1,024 by default
+_GRACE = 10  # s beyond the deadline for open requests when the server stops
+_LAST_WORDS = 5  # s to send the last answers
+_GARBAGE = (10_000, 10, 10)  # thresholds of garbage collection
+_ADDRESS = 65_536  # largest address and headers in bytes; some clients send text in the address
+_KEEP_ALIVE = 65  # s; proxies keep idle connections for 60 s, and must not use one that is being closed
 _SIGHUP = getattr(signal, "SIGHUP", None)
 
 
 def most_connections() -> int:
-    """Raises the soft limit of file handles, and returns the connections that they suffice for, at most 1,000.
+    """Raises the soft limit of file handles; returns the number of connections that they allow, at most 1,000.
 
-    As many more are refused, twice as many may wait to be accepted, and a fifth is for files and worker processes.
+    The same number of further connections is refused, twice as many may wait to be accepted, and a fifth of the handles
+    is for files and worker processes.
     """
     handles = _HANDLES
     if resource is not None:
@@ -51,7 +52,7 @@ def most_connections() -> int:
             if 0 <= soft < _HANDLES:  # RLIM_INFINITY is negative
                 soft = _HANDLES if hard < 0 else min(_HANDLES, hard)
                 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        except (OSError, ValueError):  # a sandbox forbids it
+        except (OSError, ValueError):  # forbidden in a sandbox
             soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         handles = _HANDLES if soft < 0 else soft
     return max(1, min(1000, handles // 5))
@@ -60,17 +61,19 @@ def most_connections() -> int:
 class Connection(H11Protocol):
     """One client's connection.
 
-    uvicorn limits the time between requests; this limits the time in which a request arrives and a response is taken.
+    uvicorn limits the time between requests; this class limits the time to receive a request and to send a response.
     """
 
-    most: ClassVar[int] = 1000  # connections; beyond them the answer is 503, and twice as many are not accepted
+    most: ClassVar[int] = (
+        1000  # connections; above it the answer is 503, and above twice this number they are not accepted
+    )
     _receiving: asyncio.TimerHandle | None = None
     _sending: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Admits a new connection, or refuses it if there are too many."""
         super().connection_made(transport)
-        transport.set_write_buffer_limits(high=0)  # so that pause_writing tells of every client that does not read
+        transport.set_write_buffer_limits(high=0)  # so that pause_writing is called for every client that does not read
         if len(self.connections) > 2 * self.most:
             transport.abort()
         elif len(self.connections) > self.most:
@@ -78,7 +81,7 @@ class Connection(H11Protocol):
         self._receiving = self.loop.call_later(RECEIVE_SECONDS, transport.abort)
 
     def handle_events(self) -> None:
-        """Reads what has arrived, also with an earlier request (pipelining); see :class:`H11Protocol`."""
+        """Reads what has arrived, also after an earlier request (pipelining); see :class:`H11Protocol`."""
         super().handle_events()
         state = self.conn.their_state
         arrives = state is h11.SEND_BODY or (state is h11.IDLE and self.conn.trailing_data[0] != b"")
@@ -106,7 +109,7 @@ class Connection(H11Protocol):
             self._sending = self.loop.call_later(SEND_SECONDS, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Ends the wait for a client that reads again."""
+        """Stops the timer for a client that reads again."""
         super().resume_writing()
         if self._sending is not None:
             self._sending.cancel()
@@ -121,15 +124,15 @@ class Connection(H11Protocol):
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, which tells the dispatcher when it begins to stop."""
+    """uvicorn's server, which notifies the dispatcher when it begins to stop."""
 
     def __init__(self, config: uvicorn.Config, dispatcher: Dispatcher) -> None:
         super().__init__(config)
         self.dispatcher = dispatcher
-        self.failed = False  # it has not loaded its models, and never says that it listens
+        self.failed = False  # the models could not be loaded, so it never logs that it listens
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Refuses new requests from now on, and lets the server stop."""
+        """Refuses new requests, and lets the server stop."""
         self.dispatcher.draining = True
         super().handle_exit(sig, frame)
 
@@ -144,18 +147,18 @@ class Server(uvicorn.Server):
 
 
 async def run(bundles: Mapping[str, Path], settings: Settings) -> None:
-    """Serves until SIGINT or SIGTERM, which is raised again when all requests have been answered.
+    """Serves until SIGINT or SIGTERM; raises the signal again when all requests have been answered.
 
     Args:
         bundles: the folder of each model, by the name that clients use.
         settings: the options of the command.
 
     Raises:
-        SoftsearchError: the address is taken, the file of keys is wrong, or the models cannot be opened.
+        SoftsearchError: the address is in use, the file of keys is wrong, or the models cannot be opened.
     """
     metrics = Metrics()
     dispatcher = Dispatcher(bundles, settings, metrics)
-    metrics.watch("queue_lines", "Sentences that wait", lambda: dispatcher.waiting)
+    metrics.watch("queue_lines", "Waiting sentences", lambda: dispatcher.waiting)
     metrics.watch("workers", "Warm workers", lambda: dispatcher.workers)
     service = Service(dispatcher, settings, metrics)
     listener = _listen(settings.host, settings.port)
@@ -185,17 +188,17 @@ async def run(bundles: Mapping[str, Path], settings: Settings) -> None:
         await server.serve(sockets=[listener])
     finally:
         loading.cancel()
-        if server.force_exit:  # Ctrl-C came twice
+        if server.force_exit:  # after a second Ctrl-C
             dispatcher.abandon()
         await dispatcher.stop()
         if not server.failed:
             log_event("stopped")
     if loading.done() and not loading.cancelled():
-        loading.result()  # raises what ended the server
+        loading.result()  # raises the error that ended the server
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """A socket that listens."""
+    """Opens a listening socket."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, backlog=2048)
@@ -206,7 +209,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _page() -> Path | None:
-    """The folder of the browser page; a clone may lack it."""
+    """Returns the folder of the browser page, if it is built."""
     try:
         return assets()
     except ConfigError as error:
@@ -215,24 +218,24 @@ def _page() -> Path | None:
 
 
 async def _load(server: Server, listening: Mapping[str, Any]) -> None:
-    """Opens the models, says so, and opens them again at every SIGHUP.
+    """Opens the models, logs it, and reloads them at every SIGHUP.
 
     Raises:
         SoftsearchError: the models cannot be opened the first time.
     """
     dispatcher, hangup = server.dispatcher, asyncio.Event()
-    if _SIGHUP is not None:  # Windows has neither it nor handlers of a loop
+    if _SIGHUP is not None:  # Windows has neither SIGHUP nor signal handlers of event loops
         asyncio.get_running_loop().add_signal_handler(_SIGHUP, hangup.set)
     try:
         await dispatcher.load()
-    except asyncio.CancelledError:  # a signal ends it
+    except asyncio.CancelledError:  # ended by a signal
         raise
     except BaseException:
         server.failed = dispatcher.draining = server.should_exit = True
         raise
     log_event("listening", **listening)
     _log_models("ready", dispatcher)
-    # What is here now stays: it need not be searched for garbage again and again.
+    # Objects created so far are kept, so they need not be searched for garbage.
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GARBAGE)
@@ -240,7 +243,7 @@ async def _load(server: Server, listening: Mapping[str, Any]) -> None:
         hangup.clear()
         try:
             await dispatcher.load()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the next reload must find the loop
+        except Exception as error:  # noqa: BLE001 - the loop must continue for the next reload
             expected = isinstance(error, SoftsearchError | OSError)
             log_event(
                 "reload failed, the old models stay",

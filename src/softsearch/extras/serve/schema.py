@@ -1,4 +1,4 @@
-"""Shapes of requests and responses, as they stand in the server's OpenAPI document."""
+"""Schemas of requests and responses, also for the server's OpenAPI document."""
 
 import json
 from collections.abc import Set
@@ -25,10 +25,10 @@ from softsearch.search.beam import BeamSearch
 from softsearch.search.options import MAX_BEAM, kind_of
 from softsearch.search.sampling import Sampling
 
-ALIGNMENT_DIGITS = 4  # after the point
-MAX_TERMS, MAX_TERM = 1000, 200  # terms of a request, and characters of each, and of its translations
-MAX_PATTERNS = 20  # of text to keep
-_MAX_FIELDS = 100  # of a request
+ALIGNMENT_DIGITS = 4  # after the decimal point
+MAX_TERMS, MAX_TERM = 1000, 200  # terms per request; characters per term and in its translations
+MAX_PATTERNS = 20  # for text to keep
+_MAX_FIELDS = 100  # per request
 
 
 def _whole_characters(text: str) -> str:
@@ -41,8 +41,8 @@ def _whole_characters(text: str) -> str:
 
 Text = Annotated[str, AfterValidator(_whole_characters)]
 Texts = Annotated[list[Text], Field(min_length=1, max_length=10_000)]
-ONE, MANY, NATIVE, LIBRE = "<one>", "<many>", "<native>", "<libre>"  # names of alternatives in pydantic's errors
-TAGS = ("body", ONE, MANY, NATIVE, LIBRE)  # places in its errors that are not fields
+ONE, MANY, NATIVE, LIBRE = "<one>", "<many>", "<native>", "<libre>"  # names for alternatives in pydantic's errors
+TAGS = ("body", ONE, MANY, NATIVE, LIBRE)  # locations in errors that are not fields
 TextOrTexts = Annotated[
     Annotated[Text, Tag(ONE)] | Annotated[Texts, Tag(MANY)],
     Discriminator(lambda value: MANY if isinstance(value, list) else ONE),
@@ -50,12 +50,12 @@ TextOrTexts = Annotated[
 
 
 def _few_terms(glossary: Any) -> Any:
-    """Many take long to check one by one."""
+    """Refuses many terms, because each is checked separately."""
     if not isinstance(glossary, dict | str | None):
-        raise ValueError("expected an object of terms and their translations, or the name of a glossary of the server")
+        raise ValueError("expected an object of terms and their translations, or the name of a glossary on the server")
     if isinstance(glossary, dict) and len(glossary) > MAX_TERMS:
         raise ValueError(
-            f"{len(glossary)} terms, expected at most {MAX_TERMS}; send fewer, or name a glossary of the server"
+            f"{len(glossary)} terms, expected at most {MAX_TERMS}; send fewer, or name a glossary on the server"
         )
     return glossary
 
@@ -74,14 +74,14 @@ class _Request(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _few_fields(cls, fields: Any) -> Any:
-        """Each unknown field is an error of its own, and many take long."""
+        """Refuses many fields, because each unknown one is a separate error."""
         if isinstance(fields, dict) and len(fields) > _MAX_FIELDS:
-            raise ValueError(f"the body has {len(fields)} fields, expected at most {_MAX_FIELDS}; leave out the others")
+            raise ValueError(f"the body has {len(fields)} fields, expected at most {_MAX_FIELDS}; remove the others")
         return fields
 
 
 def _fields() -> dict[str, Any]:
-    """The options of searches that are bounded in time; tokens are not banned over HTTP, and lengths are numbers."""
+    """Returns the options of searches with bounded time, except banned tokens; lengths are numbers."""
     hints = BeamSearch.hints | Sampling.hints
     limit = {"max_length": hints["max_length_offset"], "min_length": hints["min_length_offset"]}
     shown = limit | {name: hint for name, hint in hints.items() if option_of(name) not in (*limit, "banned")}
@@ -89,7 +89,7 @@ def _fields() -> dict[str, Any]:
 
 
 def _validated(hint: Any) -> Any:
-    """The annotation of an option that may be None, with its range, for pydantic."""
+    """Returns the annotation of an optional option with its range, for pydantic."""
     kind, limits = kind_of(hint)
     if limits is None:
         return kind | None
@@ -101,8 +101,8 @@ def _validated(hint: Any) -> Any:
 _SearchFields = create_model("_SearchFields", __base__=_Request, **_fields())
 
 
-class Options(_SearchFields):  # type: ignore[valid-type,misc]  # made from the table of options
-    """Options of a translation; those left out, or null, are as the bundle recommends."""
+class Options(_SearchFields):  # type: ignore[valid-type,misc]  # created from the table of options
+    """Options of a translation; omitted or null ones are those recommended by the bundle."""
 
     model: Text | None = None
     target: Text | None = None
@@ -114,12 +114,12 @@ class Options(_SearchFields):  # type: ignore[valid-type,misc]  # made from the 
     keep_usual: bool = False
 
     def search_options(self) -> dict[str, Any]:
-        """Those that are given, as keywords of :meth:`~softsearch.Translator.translate`."""
+        """Returns the given options as keywords of :meth:`~softsearch.Translator.translate`."""
         return self.model_dump(include=_SearchFields.model_fields.keys() | {"search"}, exclude_none=True)
 
 
 class TranslateRequest(Options):
-    """One sentence or many."""
+    """One or several sentences."""
 
     text: TextOrTexts
     prefix: TextOrTexts | None = None
@@ -145,7 +145,7 @@ class _LibreFields(_Request):
     @model_validator(mode="before")
     @classmethod
     def _as_libretranslate_reads(cls, fields: Any) -> Any:
-        """Without empty fields, and without unknown ones, which clients send for other versions and servers."""
+        """Removes empty fields, and unknown ones, which clients send for other versions and servers."""
         if not isinstance(fields, dict):
             return fields
         read = {*cls.model_fields, *cls._refused}
@@ -185,7 +185,7 @@ class ScoreRequest(_Request):
     source: Text | None = None
 
 
-REQUESTS: dict[str, type[BaseModel]] = {  # by path
+REQUESTS: dict[str, type[BaseModel]] = {  # path -> schema
     "/translate/stream": StreamRequest,
     "/score": ScoreRequest,
     "/detect": DetectRequest,
@@ -193,7 +193,7 @@ REQUESTS: dict[str, type[BaseModel]] = {  # by path
 
 
 class Confidence(BaseModel):
-    """How sure the model is of a translation; docs/search.md has the formulas."""
+    """The model's confidence in a translation; docs/search.md has the formulas."""
 
     mean_log_prob: float
     min_log_prob: float
@@ -226,7 +226,7 @@ class Result(BaseModel):
 
 
 class TranslateResponse(BaseModel):
-    """A result for each sentence, in their order."""
+    """A result for each sentence, in order."""
 
     model: str
     translations: list[Result]
@@ -240,7 +240,7 @@ class DetectedLanguage(BaseModel):
 
 
 class LibreResponse(BaseModel):
-    """LibreTranslate's response: lists where ``q`` is one."""
+    """LibreTranslate's response: lists if ``q`` is a list."""
 
     translatedText: str | list[str]  # noqa: N815 - its name
     alternatives: list[str] | list[list[str]] | None = None
@@ -248,21 +248,21 @@ class LibreResponse(BaseModel):
 
 
 class PairScore(BaseModel):
-    """log p(tgt, end | src), natural log, and that of each token, the end counted."""
+    """log p(tgt, EOS | src), natural log, and that of each token, EOS included."""
 
     log_prob: float
     token_log_probs: list[float]
 
 
 class ScoreResponse(BaseModel):
-    """A score for each pair, in their order."""
+    """A score for each pair, in order."""
 
     model: str
     scores: list[PairScore]
 
 
 class Language(BaseModel):
-    """A language of LibreTranslate's ``GET /languages``."""
+    """A language in LibreTranslate's ``GET /languages``."""
 
     code: str
     name: str
@@ -277,7 +277,7 @@ class NamedLanguage(BaseModel):
 
 
 class FrontendSettings(BaseModel):
-    """What LibreTranslate's clients ask before their first request."""
+    """The settings that LibreTranslate's clients request first."""
 
     apiKeys: bool  # noqa: N815 - its name
     charLimit: int  # noqa: N815 - its name
@@ -290,13 +290,13 @@ class FrontendSettings(BaseModel):
 
 
 class Error(BaseModel):
-    """The error: what is wrong and where, the value found, the value expected, and the remedy."""
+    """An error: what is wrong and where, the value found, the value expected, and the remedy."""
 
     error: str
 
 
 def result(translation: Translation, most: int | None = None) -> dict[str, Any]:
-    """A :class:`Result` of at most ``most`` hypotheses."""
+    """Returns a :class:`Result` with at most ``most`` hypotheses."""
     n_best = [_hypothesis(hypothesis) for hypothesis in translation.n_best[:most]]
     traces = {"traces": list(translation.traces)} if translation.traces else {}
     return {"n_best": n_best, "unknown": translation.unknown} | traces
@@ -323,9 +323,9 @@ def _rounded(row: NDArray[np.float32]) -> list[float]:
 
 
 def dumps(value: Any, *, ensure_ascii: bool = False) -> str:
-    """JSON of an answer, whose matrices may have millions of numbers.
+    """Returns an answer as JSON; its matrices may have millions of numbers.
 
-    Each row is a call of its own, so that a thread that writes many holds up the event loop for no more than one.
+    Each row is a separate call, so that a thread blocks the event loop for at most one row.
     """
     write = partial(dumps, ensure_ascii=ensure_ascii)
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Options of ``softsearch serve`` with their ranges and flags, and what a host may be short of."""
+"""Options of ``softsearch serve``, with ranges and flags, and the test for a shortage of resources."""
 
 import argparse
 import errno
@@ -18,43 +18,52 @@ class _Flag(NamedTuple):
     group: str
     help: str
     metavar: str = "N"
-    type: Any = None  # of argparse; None for a number
+    type: Any = None  # for argparse; None for a number
 
 
 @dataclass(frozen=True)
 class Settings:
     """The options of ``softsearch serve``."""
 
-    host: Annotated[str, _Flag(_ADDRESS, "address to listen on; 0.0.0.0: all of this host's", "ADDRESS", str)] = (
-        "127.0.0.1"
+    host: Annotated[
+        str, _Flag(_ADDRESS, "address to listen on; 0.0.0.0: all addresses of this host", "ADDRESS", str)
+    ] = "127.0.0.1"
+    port: Annotated[int, Range(0, 65535), _Flag(_ADDRESS, "port to listen on; 0: any free port, which is logged")] = (
+        8000
     )
-    port: Annotated[int, Range(0, 65535), _Flag(_ADDRESS, "0: any free one, which the log names")] = 8000
     workers: Annotated[
-        Annotated[int, Range(1, 1024)] | None, _Flag(_WORK, "processes that translate (default: one for each core)")
+        Annotated[int, Range(1, 1024)] | None, _Flag(_WORK, "number of worker processes (default: one per core)")
     ] = None
     queue: Annotated[
-        int, Range(1, 1_000_000), _Flag(_WORK, "sentences that may wait; beyond them the answer is 503")
+        int, Range(1, 1_000_000), _Flag(_WORK, "largest number of waiting sentences; above it the answer is 503")
     ] = 1000
-    delay: Annotated[float, Range(0, 10), _Flag(_WORK, "seconds to wait for a fuller batch", "S")] = 0.005
-    deadline: Annotated[float, Range(0.1, 3600), _Flag(_WORK, "seconds to wait for a worker; after them 504", "S")] = (
-        30.0
+    delay: Annotated[float, Range(0, 10), _Flag(_WORK, "longest time to wait for a fuller batch, in seconds", "S")] = (
+        0.005
     )
-    batch_timeout: Annotated[float, Range(1, 3600), _Flag(_WORK, "seconds of a batch; after them 504", "S")] = 60.0
+    deadline: Annotated[
+        float,
+        Range(0.1, 3600),
+        _Flag(_WORK, "longest time to wait for a worker, in seconds; after it the answer is 504", "S"),
+    ] = 30.0
+    batch_timeout: Annotated[
+        float, Range(1, 3600), _Flag(_WORK, "longest time for a batch, in seconds; after it the answer is 504", "S")
+    ] = 60.0
     max_body: Annotated[int, Range(1000, 1 << 30), _Flag(_REQUEST, "bytes")] = 1_000_000
-    max_sentences: Annotated[int, Range(1, 10_000), _Flag(_REQUEST, "sentences, at most --queue")] = 128
-    max_characters: Annotated[int, Range(1, 1_000_000), _Flag(_REQUEST, "characters of a sentence")] = 2_000
-    max_beam: Annotated[int, Range(1, 1000), _Flag(_REQUEST, "hypotheses of a sentence, also of n_best")] = 20
-    max_length: Annotated[
-        int, Range(1, 100_000), _Flag(_REQUEST, "target tokens that max_length and min_length may name")
-    ] = 500
+    max_sentences: Annotated[int, Range(1, 10_000), _Flag(_REQUEST, "sentences per request, at most --queue")] = 128
+    max_characters: Annotated[int, Range(1, 1_000_000), _Flag(_REQUEST, "characters per sentence")] = 2_000
+    max_beam: Annotated[int, Range(1, 1000), _Flag(_REQUEST, "hypotheses per sentence, also for n_best")] = 20
+    max_length: Annotated[int, Range(1, 100_000), _Flag(_REQUEST, "target tokens, for max_length and min_length")] = 500
     api_keys: Annotated[
-        Path | None, _Flag(_ACCESS, "file of API keys, one on each line; requests for work need one", "FILE", Path)
+        Path | None,
+        _Flag(_ACCESS, "file with one API key per line; translation requests then need a key", "FILE", Path),
     ] = None
     glossary: Annotated[
-        Mapping[str, Path] | None, _Flag(_REQUEST, "a glossary that requests may name; repeatable", "NAME=FILE", str)
+        Mapping[str, Path] | None,
+        _Flag(_REQUEST, "a glossary that requests may name; may be repeated", "NAME=FILE", str),
     ] = None
     cors: Annotated[
-        Sequence[str] | None, _Flag(_ACCESS, "let pages of this origin use the server; repeatable", "ORIGIN", str)
+        Sequence[str] | None,
+        _Flag(_ACCESS, "allow pages of this origin to use the server; may be repeated", "ORIGIN", str),
     ] = None
 
 
@@ -64,7 +73,7 @@ def add_serve_options(parser: argparse.ArgumentParser) -> None:
         "bundles",
         nargs="+",
         metavar="BUNDLE",
-        help="folder of an exported bundle, whose name is the model's; NAME=FOLDER gives it another",
+        help="folder of an exported bundle; its name is the name of the model, NAME=FOLDER sets another one",
     )
     groups = {title: parser.add_argument_group(title) for title in (_ADDRESS, _WORK, _REQUEST, _ACCESS)}
     hints = get_type_hints(Settings, include_extras=True)
@@ -81,7 +90,7 @@ def add_serve_options(parser: argparse.ArgumentParser) -> None:
 
 
 def is_shortage(error: BaseException) -> bool:
-    """Whether an error says that memory, threads or processes are short."""
+    """Tells whether an error means that there is not enough memory, threads or processes."""
     if isinstance(error, OSError):
         return error.errno in (errno.ENOMEM, errno.EAGAIN)
     short = ("can't start new thread", "failed to map segment", "cannot allocate memory")

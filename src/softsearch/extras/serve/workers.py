@@ -1,6 +1,6 @@
 """Worker processes: each translates one batch at a time, with a single-threaded Translator for every model.
 
-Nothing is shared between processes but a pipe, so that one may die at any moment, and its death is the pipe's end.
+Processes share only a pipe, so one may die at any moment, which closes the pipe.
 """
 
 import asyncio
@@ -22,34 +22,34 @@ from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.glossary import Glossary
 from softsearch.runtime.options import Strategy
 
-if TYPE_CHECKING:  # ONNX Runtime is for the worker processes
+if TYPE_CHECKING:  # only worker processes import ONNX Runtime
     from softsearch.runtime.translator import Translator
 
-# Not fork: a copy of a process with threads, an event loop and sockets is unsafe.
+# Not fork: copying a process with threads, an event loop and sockets is unsafe.
 _CONTEXT = multiprocessing.get_context("spawn")
-# A terminal or systemd sends them to every process; the main process tells the workers what to do.
+# A terminal or systemd sends these to every process, but workers obey the main process.
 _IGNORED = {getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)}
-_OPEN_SECONDS = 600.0  # to start and open the models
-_CLOSE_SECONDS = 5.0  # that an idle worker has to end by itself
+_OPEN_SECONDS = 600.0  # to start and to open the models
+_CLOSE_SECONDS = 5.0  # for an idle worker to end by itself
 
 
 class Job(NamedTuple):
-    """A batch for a worker, encoded."""
+    """An encoded batch for a worker."""
 
     model: str
     search: Strategy | None  # None: pairs are scored
-    sources: list[Any]  # of each line the parts; of a pair the token ids; of a preparation the arguments
+    sources: list[Any]  # parts of lines, token ids of pairs, or arguments of preparations
     targets: list[list[int]] | None  # token ids of prefixes, or of translations to score
     confidence: bool = False  # translations come with it
-    prepare: Callable[..., Any] | None = None  # what is done instead, with a `LineEncoder` and the arguments
-    trace: bool = False  # translations come with what the search did
-    head: str | None = None  # of which their alignments are
+    prepare: Callable[..., Any] | None = None  # called instead, with a `LineEncoder` and the arguments
+    trace: bool = False  # return a search trace
+    head: str | None = None  # the head whose alignments to return
 
 
 class Failure(NamedTuple):
-    """Why a line has no result."""
+    """The reason why a line has no result."""
 
-    reason: str  # for the client; of an unexpected one, the traceback for the log
+    reason: str  # for the client, or the traceback of an unexpected error for the log
     expected: bool
 
 
@@ -58,13 +58,13 @@ class WorkerDiedError(SoftsearchError):
 
 
 class Worker:
-    """A worker process, seen from the main process; belongs to the event loop that it is opened in."""
+    """A worker process, as used by the main process; belongs to the event loop in which it is opened."""
 
     def __init__(
         self, bundles: Mapping[str, Path], sha256: Mapping[str, str], glossaries: Mapping[str, Glossary]
     ) -> None:
-        self.freed, self.answered = 0.0, 0  # for the dispatcher: when it was idle again, after how many lines
-        self.exitcode: int | None = None  # of the process, after its end
+        self.freed, self.answered = 0.0, 0  # for the dispatcher: when it became idle, after how many lines
+        self.exitcode: int | None = None  # set when the process has ended
         self._loop = asyncio.get_running_loop()
         self._answer: asyncio.Future[Any] = self._loop.create_future()
         self.ended: asyncio.Future[None] = self._loop.create_future()
@@ -73,12 +73,12 @@ class Worker:
         self._process = _CONTEXT.Process(target=_work, args=told, daemon=True)
         with _signals_blocked():
             self._process.start()
-        there.close()  # so that the process has the only copy, and the pipe ends with it
+        there.close()  # so that only the process has this end, and the pipe closes with it
         self.pid = self._process.pid
         atexit.register(self.kill)  # before multiprocessing waits for a process that ignores SIGTERM
         try:
             threading.Thread(target=self._receive, daemon=True, name=f"worker-{self.pid}").start()
-        except RuntimeError:  # there may be no more threads
+        except RuntimeError:  # no more threads may be available
             self.kill()
             raise
 
@@ -89,12 +89,12 @@ class Worker:
         """Starts a process and waits until it is warm.
 
         Args:
-            bundles: the folders, by the model's name.
-            sha256: the hashes of the bundles that it must find there.
-            glossaries: that requests may name.
+            bundles: folders by model name.
+            sha256: expected hashes of the bundles.
+            glossaries: glossaries that requests may name.
 
         Raises:
-            BundleError: a bundle cannot be opened, or is another one.
+            BundleError: a bundle cannot be opened, or is not the expected one.
             WorkerDiedError: the process died, or hung.
         """
         worker = cls(bundles, sha256, glossaries)
@@ -113,7 +113,7 @@ class Worker:
         return worker
 
     def call(self, job: Job) -> "asyncio.Future[list[Any]]":
-        """Sends a batch; the future gets a Translation, a PairScore or a Failure for each line.
+        """Sends a batch; the future returns a Translation, a PairScore or a Failure for each line.
 
         The future raises WorkerDiedError if the process dies.
         """
@@ -125,7 +125,7 @@ class Worker:
         return self._answer
 
     async def close(self) -> None:
-        """Lets the idle process end."""
+        """Ends the idle process."""
         self._send(None)
         done, _ = await asyncio.wait([self.ended], timeout=_CLOSE_SECONDS)
         if not done:
@@ -134,24 +134,24 @@ class Worker:
 
     def kill(self) -> None:
         """Ends the process at once."""
-        with suppress(ValueError):  # it has been closed
+        with suppress(ValueError):  # already closed
             self._process.kill()
 
     def _send(self, job: Job | None) -> None:
         """Writes to the pipe in a thread, because a process that hangs does not read, and a full pipe blocks."""
 
         def send() -> None:
-            with suppress(OSError, TypeError):  # it dies, or its pipe is closed between two parts of a job
+            with suppress(OSError, TypeError):  # the process died, or its pipe was closed between two parts of a job
                 self._pipe.send(job)
 
         try:
             threading.Thread(target=send, daemon=True).start()
-        except RuntimeError:  # there may be no more threads; the end of the process ends what waits for it
+        except RuntimeError:  # no more threads may be available; the end of the process ends what waits for it
             self.kill()
 
     def _receive(self) -> None:
-        """Runs in a thread of its own until the process ends."""
-        with suppress(RuntimeError):  # the event loop is closed: nobody waits
+        """Receives answers in a separate thread until the process ends."""
+        with suppress(RuntimeError):  # the event loop is closed, so nothing waits
             try:
                 while True:
                     self._loop.call_soon_threadsafe(self._set_answer, self._pipe.recv())
@@ -175,7 +175,7 @@ class Worker:
 
 @contextmanager
 def _signals_blocked() -> Iterator[None]:
-    """Processes that are started meanwhile never see these signals, not even before they ignore them."""
+    """Blocks these signals in processes started meanwhile, until they ignore them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -189,11 +189,11 @@ def _signals_blocked() -> Iterator[None]:
 def _work(
     pipe: Connection, bundles: Mapping[str, Path], sha256: Mapping[str, str], glossaries: Mapping[str, Glossary]
 ) -> None:
-    """The worker process: answers jobs until the main process sends None, closes the pipe or dies."""
+    """Runs in the worker process: answers jobs until the main process sends None, closes the pipe or dies."""
     GLOSSARIES.update(glossaries)
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
-    with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the main process has gone
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the main process has ended
         try:
             threading.Thread(target=_die_with_parent, daemon=True).start()
             translators = {name: _open(path, sha256[name]) for name, path in bundles.items()}
@@ -216,7 +216,7 @@ def _die_with_parent() -> None:
 
 
 def _open(path: Path, sha256: str) -> "Translator":
-    from softsearch.runtime.translator import Translator  # only here: it imports ONNX Runtime
+    from softsearch.runtime.translator import Translator  # here, because it imports ONNX Runtime
 
     bundle = Bundle.open(path)
     if bundle.sha256 != sha256:
@@ -224,15 +224,15 @@ def _open(path: Path, sha256: str) -> "Translator":
     translator = Translator(bundle, threads=1)
     translator.translate(
         ["."], max_length=2, tgt=next(iter(translator.encoder.languages.targets), None)
-    )  # ONNX Runtime allocates at the first call
+    )  # because ONNX Runtime allocates at the first call
     return translator
 
 
 def _answer(translator: "Translator", job: Job) -> list[Any]:
-    """The results of a batch; if it fails, of its lines one by one, so that a bad line fails alone."""
+    """Returns the results of a batch; if it fails, those of its lines one by one, so that only bad lines fail."""
     try:
         return list(_run(translator, job))
-    except Exception as error:  # noqa: BLE001 - whatever it is, it must not reach the other lines
+    except Exception as error:  # noqa: BLE001 - no error may affect the other lines
         if len(job.sources) == 1:
             expected = isinstance(error, SoftsearchError)
             return [Failure(str(error) if expected else traceback_of(error), expected)]

@@ -1,14 +1,14 @@
-"""``sweep``, ``tune`` and ``compare``: options searched with Optuna, and results side by side."""
+"""``sweep``, ``tune`` and ``compare``: searches for options with Optuna, and comparisons of results."""
 
 from softsearch.commands import Command
 
 _HERE = "softsearch.extras.sweep"
 SWEEP = Command(
-    "sweep", "Searches options of training with Optuna", f"{_HERE}.sweep:sweep", "key=value", needs="lab,sweep"
+    "sweep", "Search for training options with Optuna", f"{_HERE}.sweep:sweep", "key=value", needs="lab,sweep"
 )
 TUNE = Command(
     "tune",
-    "Finds the weights of an ensemble, a reranker or a language model, and options of the search",
+    "Find weights of an ensemble, a reranker or a language model, and search options",
     f"{_HERE}.tune:tune",
     "key=value",
     f"{_HERE}.options:Tune",
@@ -16,7 +16,7 @@ TUNE = Command(
 )
 COMPARE = Command(
     "compare",
-    "Compares runs, evaluations and sweeps in a table and pictures",
+    "Compare runs, evaluations and sweeps in a table and figures",
     f"{_HERE}.compare:compare",
     "key=value",
     f"{_HERE}.options:Compare",

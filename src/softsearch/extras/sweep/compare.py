@@ -1,4 +1,4 @@
-"""``compare``: a table of training runs, evaluations and sweeps, printed and written as CSV, with a Pareto picture."""
+"""``compare``: a table of training runs, evaluations and sweeps, printed and written as CSV, with a Pareto front."""
 
 import glob
 import math
@@ -28,7 +28,7 @@ from softsearch.text.plain_values import parse, read_json
 _MAX_NUMBER = 1e18
 _SWEEP = "results.json"
 _UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
-_COLUMNS = {  # after the scores: a run's fields
+_COLUMNS = {  # field of a run -> column after the scores
     "translating": "translating, tokens/s",
     "training": "training, tokens/s",
     "parameters": "parameters",
@@ -40,16 +40,16 @@ _COLUMNS = {  # after the scores: a run's fields
 class Run:
     """A system that was trained or evaluated."""
 
-    number: int = 0  # in the table
-    pareto: bool = False  # whether it is on the front
+    number: int = 0  # number in the table
+    pareto: bool = False  # whether it is on the Pareto front
     name: str = ""
     folder: Path
     model: str = ""
     scores: dict[str, float] = field(default_factory=dict)
     facts: dict[str, MetricFacts] = field(default_factory=dict)  # of the scores
     signatures: dict[str, str] = field(default_factory=dict)
-    translating: float | None = None  # tokens of translations a second
-    training: float | None = None  # tokens of the target side a second
+    translating: float | None = None  # target tokens translated per second
+    training: float | None = None  # target tokens trained per second
     parameters: int | None = None
     size_bytes: int | None = None
     test_set: str = ""
@@ -59,22 +59,22 @@ class Run:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Runs side by side."""
+    """A comparison of runs."""
 
-    runs: list[Run]  # the best first, those without the metric later, those without scores last
-    metric: str  # that ranks them
+    runs: list[Run]  # best first, then those without the metric, then those without scores
+    metric: str  # used to rank the runs
     facts: dict[str, MetricFacts]  # of all metrics
-    points: dict[int, list[float]]  # of the picture: number of a run to its values of the objectives
-    objectives: dict[str, str]  # name to maximize or minimize
+    points: dict[int, list[float]]  # in the figure: number of a run -> its values of the objectives
+    objectives: dict[str, str]  # name -> maximize or minimize
     warnings: list[str]
 
 
 def compare(options: Compare) -> None:
-    """Prints a table of the runs and writes it with a Pareto picture to the command's folder.
+    """Prints a table of the runs and writes it, with a figure of the Pareto front, to the command's folder.
 
     Raises:
-        ConfigError: ``runs`` names no folder, none of them has scores, or none those of ``rank_by``, or the name of
-            ``table`` is wrong.
+        ConfigError: ``runs`` names no folder, no run has scores or a score of ``rank_by``, or the name of ``table``
+            is wrong.
     """
     check_table_name(options.table)
     comparison = compare_runs(read_runs(find_folders(options.runs), options.split), options.rank_by)
@@ -85,14 +85,14 @@ def compare(options: Compare) -> None:
 
 
 def compare_runs(runs: Sequence[Run], rank_by: str | None = None) -> Comparison:
-    """Orders runs and marks those that no other one beats in score, speed and size together, on the same test set.
+    """Ranks runs and marks the Pareto front of score, speed and size among runs on the same test set.
 
-    The test set of most runs comes first; the picture has its runs. Scores are those of ``rank_by``, or of the first
-    metric that most runs have. Speed is that of translating or that of training, whichever more runs have; runs that
-    lack a value are in the table, but not in the picture.
+    The test set of most runs comes first, and only its runs are in the figure. Scores are those of ``rank_by``, or of
+    the first metric that most runs have. Speed is that of translation or of training, whichever more runs have; runs
+    without one of the values are in the table, but not in the figure.
 
     Raises:
-        ConfigError: no run has scores, or those of ``rank_by``.
+        ConfigError: no run has scores, or a score of ``rank_by``.
     """
     facts = {name: fact for run in runs for name, fact in run.facts.items()}
     ranking = [name for name, fact in facts.items() if fact.higher_is_better is not None]
@@ -100,7 +100,7 @@ def compare_runs(runs: Sequence[Run], rank_by: str | None = None) -> Comparison:
         reasons = "; ".join(f"{run.folder}: {run.missing}" for run in runs)
         raise ConfigError(f"runs: no run has scores ({reasons}); name folders of finished runs")
     if rank_by is not None and rank_by not in ranking:
-        problem = "of which neither more nor less is better" if rank_by in facts else "which no run has"
+        problem = "which has no better direction" if rank_by in facts else "which no run has"
         raise ConfigError(f"rank_by is {rank_by!r}, {problem}; {nearest(rank_by, ranking)}")
     metric = rank_by or max(ranking, key=lambda name: sum(name in run.scores for run in runs))
     sign = -1 if facts[metric].higher_is_better else 1
@@ -129,21 +129,21 @@ def compare_runs(runs: Sequence[Run], rank_by: str | None = None) -> Comparison:
             where = f"on {test_set or 'an unknown test set'} " * (len(test_sets) > 1)
             different = "; ".join(sorted(used))
             warnings.append(
-                f"{where}the {facts[metric].title} signatures differ, do not compare the scores: {different}"
+                f"{where}the {facts[metric].title} signatures differ, so the scores are not comparable: {different}"
             )
-    first, *others = [run for run in scored if all(run.languages)] or scored  # older runs have none
+    first, *others = [run for run in scored if all(run.languages)] or scored  # older runs have no languages
     translated = {f"that of {run.name}": run.languages for run in others}
     warnings += language_problems(f"the text of {first.name}", first.languages, translated)
     if lacking := [run.name for run in scored if run.number not in points]:
         needed = f"{facts[metric].title}, speed while {speed} or parameters"
-        warnings.append(f"not in the picture, because {needed} are missing: {', '.join(lacking)}")
+        warnings.append(f"not in the figure, because {needed} are missing: {', '.join(lacking)}")
     runs = [replace(run, pareto=run.number in front) for run in runs]
     points = {number: point for number, point in points.items() if number in groups[0]}
     return Comparison(runs, metric, facts, points, objectives, warnings)
 
 
 def write_comparison(comparison: Comparison, folder: Path) -> list[str]:
-    """Writes ``results.csv``, ``pareto.png`` of two points or more, ``curves.png`` of trainings; returns the names."""
+    """Writes ``results.csv``, ``pareto.png`` for at least two points, ``curves.png`` for trainings; returns names."""
     runs, points = comparison.runs, comparison.points
     write_rows(folder / "results.csv", [_row(run, comparison) for run in runs])
     if len(points) > 1:
@@ -151,7 +151,7 @@ def write_comparison(comparison: Comparison, folder: Path) -> list[str]:
         draw_pareto(np.array(list(points.values())), list(points), comparison.objectives, front, folder / "pareto.png")
     curves: dict[str, Points] = {}
     for run in runs:
-        with suppress(*_UNREADABLE):  # as those of an evaluation, which has none
+        with suppress(*_UNREADABLE):  # an evaluation has no curves
             curves[f"{run.number} {run.name}"] = read_points(run.folder / "metrics.csv")
     if curves:
         draw_curves(dict(list(curves.items())[: len(COLOURS)]), comparison.facts, folder / CURVES)
@@ -159,7 +159,7 @@ def write_comparison(comparison: Comparison, folder: Path) -> list[str]:
 
 
 def _row(run: Run, comparison: Comparison) -> dict[str, Any]:
-    """A run's fields, with a column for every metric of any run."""
+    """Returns a run's fields, with a column for every metric of any run."""
     row = asdict(run)
     scores = {name: row["scores"].get(name) for name in comparison.facts}
     row |= {"signature": run.signatures.get(comparison.metric, "")}
@@ -195,14 +195,14 @@ def _table(runs: Sequence[Run], test_set: str, comparison: Comparison) -> Table:
 
 
 def find_folders(runs: Path | list[Path]) -> list[Path]:
-    """The folders that ``runs`` names by paths, globs, or a list of both.
+    """Returns the folders named by ``runs``: paths, globs, or a list of both.
 
     Raises:
         ConfigError: ``runs`` names no folder.
     """
     patterns = runs if isinstance(runs, list) else [runs]
     if not patterns:
-        raise ConfigError("runs is [], expected folders, as in runs='[logs/a,logs/b]' or runs='logs/train/*'")
+        raise ConfigError("runs is [], expected folders, for example runs='[logs/a,logs/b]' or runs='logs/train/*'")
     folders: list[Path] = []
     for pattern in patterns:
         is_glob = glob.has_magic(str(pattern)) and not pattern.exists()
@@ -211,25 +211,25 @@ def find_folders(runs: Path | list[Path]) -> list[Path]:
             raise ConfigError(f"runs: nothing matches {str(pattern)!r}; name folders of runs")
         matches = [path for path in matches if not path.is_file()]
         if not matches:
-            problem = "matches files only" if is_glob else "is a file"
+            problem = "matches only files" if is_glob else "is a file"
             raise ConfigError(f"runs: {str(pattern)!r} {problem}; name folders of runs")
         folders += matches
     return list(dict.fromkeys(folders))
 
 
 def read_runs(folders: Iterable[Path], split: str) -> list[Run]:
-    """A row for every system in the folders, and one with the reason for every folder that has none.
+    """Returns a row for every system in the folders, and a row with the reason for every folder without one.
 
-    The folders are of runs, whose scores of ``split`` are read, of evaluations, of sweeps, or hold such folders.
+    Folders are those of runs, whose scores on ``split`` are read, evaluations or sweeps, or contain such folders.
     """
-    empty = "it lists neither systems nor trials"
+    empty = "it has neither systems nor trials"
     runs = [run for folder in folders for run in [*_read(folder, split)] or [Run(folder=folder, missing=empty)]]
     common = os.path.commonpath([os.path.abspath(run.folder) for run in runs])  # noqa: PTH100 - links keep their names
     return [replace(run, name=_name(run, common)) for run in runs]
 
 
 def _name(run: Run, common: str) -> str:
-    """The run's folder below the one that all share, and its system."""
+    """Returns the run's folder relative to the common folder, and its system."""
     folder = os.path.relpath(run.folder, common)
     if folder == ".":
         return run.name or Path(common).name
@@ -237,7 +237,7 @@ def _name(run: Run, common: str) -> str:
 
 
 def _read(folder: Path, split: str) -> Iterator[Run]:
-    """Rows whose names are those of their systems, if any."""
+    """Yields rows, named after their systems if there are any."""
     try:
         if (report := _json(folder / REPORT)) is not None and "systems" in report:
             yield from [_evaluated(folder, report, system) for system in report["systems"]]  # all or none of a file
@@ -247,7 +247,8 @@ def _read(folder: Path, split: str) -> Iterator[Run]:
             yield from _swept(folder, trials, split)
         elif trials is not None:
             yield Run(
-                folder=folder, missing=f"its {_SWEEP} is of a claim (softsearch reproduce), expected a run's folder"
+                folder=folder,
+                missing=f"its {_SWEEP} belongs to a claim (softsearch reproduce), expected the folder of a run",
             )
         elif inner := [path.parent for path in sorted(folder.glob("*/*")) if path.name in (REPORT, METRICS)]:
             for run_folder in dict.fromkeys(inner):
@@ -258,17 +259,17 @@ def _read(folder: Path, split: str) -> Iterator[Run]:
             yield Run(folder=folder, missing=f"the run has not ended: it has no {METRICS}")
         else:
             yield Run(folder=folder, missing=f"it has neither {REPORT} nor {METRICS}")
-    except _UNREADABLE as error:  # the file may be somebody else's
+    except _UNREADABLE as error:  # the file may come from another program
         yield Run(folder=folder, missing=f"its files cannot be read: {type(error).__name__}: {error}".splitlines()[0])
 
 
 def _json(path: Path) -> Any:
-    """The content of a file; None if it is missing."""
+    """Returns the content of a file; None if it is missing."""
     return read_json(path) if path.is_file() else None
 
 
 def _facts(described: Any, names: Iterable[str]) -> dict[str, MetricFacts]:
-    """The file's table of metrics; empty in older files."""
+    """Returns the file's table of metrics; older files have none."""
     known = parse(described or {}, dict[str, MetricFacts], "metrics")
     return {name: known.get(name, MetricFacts(name, name != "ter", name == "exact_match")) for name in names}
 
@@ -298,7 +299,7 @@ def _trained(folder: Path, metrics: dict[str, Any], split: str) -> Run:
     parameters = _number(metrics, "model/parameters")
     if not scores:
         found = ", ".join(f"{key} {value}" for key, value in metrics.items() if isinstance(value, int | float))
-        return Run(folder=folder, missing=f"{METRICS} has no scores of {split}, but {found or 'nothing'}; set split")
+        return Run(folder=folder, missing=f"{METRICS} has no scores for {split}, found {found or 'nothing'}; set split")
     return Run(
         folder=folder,
         model=str(metrics.get("model", "")),
@@ -313,7 +314,7 @@ def _trained(folder: Path, metrics: dict[str, Any], split: str) -> Run:
 
 
 def _finite(value: Any) -> float:
-    """A number that can be drawn.
+    """Returns a number that can be drawn.
 
     Raises:
         ValueError, OverflowError: it is infinite, or too large.
@@ -330,7 +331,7 @@ def _number(metrics: dict[str, Any], key: str) -> float | None:
 
 
 def _swept(folder: Path, trials: list[dict[str, Any]], split: str) -> Iterator[Run]:
-    """The trials of a sweep, from its own list of their folders, states and errors."""
+    """Yields the trials of a sweep, from its list of folders, states and errors."""
     for trial in trials:
         trial_folder = folder / str(trial["folder"] or f"trial {trial['trial']}")
         if trial["state"] == "complete":
@@ -341,5 +342,5 @@ def _swept(folder: Path, trials: list[dict[str, Any]], split: str) -> Iterator[R
 
 
 def _plain_signature(signature: str) -> str:
-    """A signature without the parts about the bootstrap interval."""
+    """Returns a signature without the parts about the bootstrap interval."""
     return "|".join(part for part in signature.split("|") if not part.startswith(("bs:", "seed:")))

@@ -1,4 +1,4 @@
-"""Options of ``tune`` and ``compare``, as their YAML has them."""
+"""Options of ``tune`` and ``compare``, as in their YAML."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from softsearch.app.config.options import Part, Systems
 from softsearch.ranges import AtLeastOne
 from softsearch.search.options import Average
 
-Values = list[str | bool | float]  # to choose from
+Values = list[str | bool | float]  # values to choose from
 
 
 @dataclass(frozen=True, kw_only=True)

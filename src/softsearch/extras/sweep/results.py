@@ -1,4 +1,4 @@
-"""The results of a sweep: a table, files, and Optuna's plots."""
+"""Results of a sweep: a table, files, and Optuna's plots."""
 
 import json
 import logging
@@ -21,12 +21,12 @@ from softsearch.extras.sweep.study import Plan
 from softsearch.report.charts import draw_pareto
 
 log = logging.getLogger(__name__)
-_SHOWN = 30  # trials in the table on the screen
-_MIN_TRIALS = 10  # complete trials for importances: the best tenth of them is one
+_SHOWN = 30  # number of trials in the printed table
+_MIN_TRIALS = 10  # complete trials needed for importances, so that the best tenth is one trial
 
 
 def report(study: optuna.Study, plan: Plan) -> None:
-    """Prints the trials, best first, and writes them to the sweep's folder as files and pictures."""
+    """Prints the trials, best first, and writes them to the sweep's folder as files and figures."""
     trials = study.trials
     if not trials:
         return
@@ -39,8 +39,8 @@ def report(study: optuna.Study, plan: Plan) -> None:
     with all_or_nothing(plan.folder) as folder:  # several workers may end at the same time
         write_rows(folder / "results.csv", rows)
         (folder / "results.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
-        with mpl.rc_context(), warnings.catch_warnings():  # Optuna sets a global style
-            warnings.simplefilter("ignore", UserWarning)  # few trials say little
+        with mpl.rc_context(), warnings.catch_warnings():  # because Optuna sets a global style
+            warnings.simplefilter("ignore", UserWarning)  # about few trials
             logging.getLogger("matplotlib").setLevel(logging.WARNING)
             plt.switch_backend("agg")
             _draw(study, plan, best, folder)
@@ -49,7 +49,7 @@ def report(study: optuna.Study, plan: Plan) -> None:
 
 
 def _row(trial: FrozenTrial, plan: Plan, best: bool) -> dict[str, Any]:
-    """A trial as plain values, None if it has none."""
+    """Returns a trial as plain values; None where it has no value."""
     state, error = trial.state.name.lower(), trial.user_attrs.get("error")
     if trial.state is TrialState.FAIL:
         state = "failed" if error is not None else "interrupted"
@@ -84,7 +84,7 @@ def _cell(value: Any) -> str:
 
 
 def _draw(study: optuna.Study, plan: Plan, best: Collection[int], folder: Path) -> None:
-    """Draws the Pareto front of several objectives, and Optuna's plots of all, as far as complete trials allow."""
+    """Draws the Pareto front if there are several objectives, and Optuna's plots if there are enough trials."""
     complete = study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])
     several = len(plan.objectives) > 1
     if several and len(complete) > 1:
@@ -92,11 +92,11 @@ def _draw(study: optuna.Study, plan: Plan, best: Collection[int], folder: Path) 
         draw_pareto(points, numbers, plan.objectives, [trial in best for trial in numbers], folder / "pareto.png")
     for index, (name, direction) in enumerate(plan.objectives.items()):
         if len(complete) < _MIN_TRIALS or len({trial.values[index] for trial in complete}) == 1:
-            wanted = f"expected at least {_MIN_TRIALS} with different values of it"
+            wanted = f"expected at least {_MIN_TRIALS} with different values"
             log.info("no importances for %s: %d trials are complete, %s", name, len(complete), wanted)
-        elif several:  # PED-ANOVA (Watanabe et al. 2023, arXiv:2304.10255) assumes that less of a target is better
+        elif several:  # PED-ANOVA (Watanabe et al. 2023, arXiv:2304.10255) assumes that lower is better
             sign = -1 if direction == "maximize" else 1
-            cost = lambda trial: sign * trial.values[index]  # noqa: B023, E731 - it is called at once
+            cost = lambda trial: sign * trial.values[index]  # noqa: B023, E731 - called at once
             _save(plots.plot_param_importances(study, target=cost, target_name=name), folder, f"importance-{name}")
         else:
             _save(plots.plot_param_importances(study, target_name=name), folder, "importance")

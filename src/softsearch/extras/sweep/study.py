@@ -22,16 +22,16 @@ from softsearch.app.config.composition import CONFIGS
 from softsearch.errors import ConfigError
 from softsearch.ranges import AtLeastOne, NotNegative, Positive, Seed
 
-MISSED_HEARTBEATS = 3  # after which a worker counts as dead
-_RETRIES = 3  # of a trial that takes its worker with it
+MISSED_HEARTBEATS = 3  # missed heartbeats after which a worker counts as dead
+_RETRIES = 3  # of a trial that kills its worker
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The options of softsearch sweep; see ``configs/sweep.yaml``.
+    """The options of ``softsearch sweep`` (``configs/sweep.yaml``).
 
     Raises:
-        ConfigError: the options do not fit together.
+        ConfigError: the options contradict each other.
     """
 
     study: str | None
@@ -51,26 +51,26 @@ class Plan:
     run_dir: str
 
     def __post_init__(self) -> None:
-        """Checks what types cannot say."""
+        """Checks what types cannot express."""
         if not self.study or not self.space or not self.objectives:
             names = ", ".join(sorted(path.stem for path in (CONFIGS / "sweep").glob("*.yaml")))
             raise ConfigError(f"there is no search space or no objective; set sweep=NAME, one of {names}")
         if self.pruner is not None and len(self.objectives) > 1:
             raise ConfigError(
-                f"pruner is set, and there are {len(self.objectives)} objectives, but Optuna prunes by a single one; "
+                f"pruner is set, but there are {len(self.objectives)} objectives, and Optuna prunes by a single one; "
                 "set pruner=null"
             )
 
     @property
     def folder(self) -> Path:
-        """The folder of the whole sweep."""
+        """Returns the folder of the whole sweep."""
         return Path(self.run_dir)
 
 
 class SeededByTrial:
-    """A sampler that is created again before every trial, seeded by the sweep's seed and the trial's number.
+    """A sampler that is recreated before every trial, seeded by the sweep's seed and the trial's number.
 
-    Otherwise workers that share a seed would draw the same trials, and a resumed sweep would repeat its first ones.
+    Otherwise workers with the same seed would draw the same trials, and a resumed sweep would repeat its first ones.
     """
 
     def __init__(self, make: Callable[..., BaseSampler], seed: int) -> None:
@@ -78,7 +78,7 @@ class SeededByTrial:
         self.sampler = make(seed=seed)
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        """Creates and seeds the sampler, whose own are all other methods."""
+        """Creates and seeds the sampler, which all other methods delegate to."""
         seed = int(np.random.SeedSequence([self.seed, trial.number]).generate_state(1)[0])
         self.sampler = self.make(seed=seed)
         self.sampler.before_trial(study, trial)
@@ -89,12 +89,12 @@ class SeededByTrial:
 
 @contextmanager
 def open_study(plan: Plan) -> Iterator[optuna.Study]:
-    """The study of ``plan``, created if it does not exist; its database is closed afterwards.
+    """Opens the study of ``plan``, or creates it; closes its database afterwards.
 
     Raises:
-        ConfigError: the database cannot be used, or its study of that name has another search space.
+        ConfigError: the database cannot be used, or its study with that name has another search space.
     """
-    optuna.logging.set_verbosity(optuna.logging.ERROR)  # the sweep logs its trials itself
+    optuna.logging.set_verbosity(optuna.logging.ERROR)  # the sweep logs trials itself
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExperimentalWarning)  # heartbeats and plots are "experimental" since 2021
         storage = _open_storage(plan)
@@ -125,7 +125,7 @@ def _check_same_search(study: optuna.Study, plan: Plan) -> None:
         if first.get(key) != value:
             raise ConfigError(
                 f"the study {plan.study} was begun with another {key}: {first.get(key)}; it is now {value}; "
-                "name a new one with study=NAME (tune: sweep.study=NAME), or take the old one's"
+                "name a new study with study=NAME (tune: sweep.study=NAME), or use the old value"
             )
     study.set_user_attr("search", search)
 
@@ -144,21 +144,23 @@ def _open_storage(plan: Plan, attempts: int = 2) -> RDBStorage:
         if attempts > 1:
             time.sleep(1)  # another worker may be creating the tables
             return _open_storage(plan, attempts - 1)
-        raise ConfigError(f"the database cannot be used: {error}; set storage=URL, as in sqlite:///FILE") from error
+        raise ConfigError(
+            f"the database cannot be used: {error}; set storage=URL, for example sqlite:///FILE"
+        ) from error
 
 
 def failed(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
-    """The trials that failed by themselves, not because their worker was interrupted or died."""
+    """Returns the trials that failed themselves, not because their worker was interrupted or died."""
     return [trial for trial in trials if trial.state is TrialState.FAIL and "error" in trial.user_attrs]
 
 
 def finished(trials: Sequence[FrozenTrial]) -> int:
-    """The number of trials that are complete, pruned or failed by themselves."""
+    """Returns the number of trials that are complete, pruned, or failed themselves."""
     return sum(trial.state in (TrialState.COMPLETE, TrialState.PRUNED) for trial in trials) + len(failed(trials))
 
 
 def requeue(study: optuna.Study, number: int) -> bool:
-    """Marks a trial that was interrupted as failed and queues it again; returns whether it was interrupted."""
+    """Marks an interrupted trial as failed and queues it again; returns whether it was interrupted."""
     trial = study.get_trials(deepcopy=False)[number]
     if trial.state is TrialState.RUNNING:
         study.tell(number, state=TrialState.FAIL)

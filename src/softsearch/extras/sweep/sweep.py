@@ -1,4 +1,4 @@
-"""Hyperparameter search: Optuna proposes trials, and workers run them until enough are finished."""
+"""``sweep``, a hyperparameter search: Optuna proposes trials, and workers run them until enough are finished."""
 
 import logging
 import os
@@ -25,27 +25,27 @@ from softsearch.extras.sweep.study import MISSED_HEARTBEATS, Plan, failed, finis
 from softsearch.extras.sweep.trial import TrialFailed, override, run_trial
 
 log = logging.getLogger(__name__)
-Run = Callable[[optuna.Trial, Plan], list[float]]  # of one trial: its objectives
-_MAX_INITIAL_FAILURES = 5  # trials that fail before any other ends well
+Run = Callable[[optuna.Trial, Plan], list[float]]  # runs one trial and returns its objectives
+_MAX_INITIAL_FAILURES = 5  # failed trials before any succeeds
 
 
 def sweep(config: DictConfig) -> None:
-    """Runs trials until as many as wanted are finished, and reports; can be interrupted and resumed at any time.
+    """Runs trials until ``trials`` are finished, and reports; can be interrupted and resumed at any time.
 
     Raises:
-        ConfigError: something is wrong with the config or the database, or no trial ended well.
+        ConfigError: something is wrong with the config or the database, or no trial succeeded.
     """
     plan: Plan = build(config)
     check_composition(plan)
-    os.environ["WANDB_RUN_GROUP"] = str(plan.study)  # of the trials' processes
+    os.environ["WANDB_RUN_GROUP"] = str(plan.study)  # read by the processes of trials
     run_study(plan, run_trial)
 
 
 def run_study(plan: Plan, run: Run, first: Iterable[Mapping[str, Any]] = ()) -> list[FrozenTrial]:
-    """Runs trials until as many as wanted are finished, those of ``first`` before others; reports and returns them.
+    """Runs trials until ``plan.trials`` are finished, beginning with ``first``; reports and returns them.
 
     Raises:
-        ConfigError: something is wrong with the database, or no trial ended well.
+        ConfigError: something is wrong with the database, or no trial succeeded.
     """
     with open_study(plan) as study:
         for point in () if study.trials else first:
@@ -85,22 +85,22 @@ def check_composition(plan: Plan) -> None:
 
 
 def _reason(failures: list[FrozenTrial]) -> str:
-    """The last line that failed trials printed, or the most frequent one where they differ."""
+    """Returns the last line that failed trials printed, or the most frequent one if they differ."""
     lines = Counter(trial.user_attrs["error"].rpartition("\n")[2] for trial in failures)
     line, count = lines.most_common(1)[0]
     return f": {line}" if len(lines) == 1 else f"; {count} of them with: {line}"
 
 
 class Worker:
-    """Runs trials of a study one after another, perhaps at the same time as other workers."""
+    """Runs trials of a study one after another, possibly in parallel with other workers."""
 
     def __init__(self, study: optuna.Study, plan: Plan, run: Run = run_trial) -> None:
         self.study, self.plan, self.run = study, plan, run
         self.current: int | None = None
-        self.ended_well: list[bool] = []  # by trial of this worker
+        self.ended_well: list[bool] = []  # one entry per trial of this worker
 
     def trials(self) -> list[FrozenTrial]:
-        """All trials of the study."""
+        """Returns all trials of the study."""
         return self.study.get_trials(deepcopy=False)
 
     def work(self) -> None:
@@ -118,12 +118,12 @@ class Worker:
             self._run_one()
             if len(self.ended_well) == _MAX_INITIAL_FAILURES and not any(self.ended_well):
                 raise ConfigError(
-                    f"the first {_MAX_INITIAL_FAILURES} trials of this worker all failed, so its next ones would too"
-                    f"{_reason(failed(self.trials()))}; each one's reason is above and in results.csv"
+                    f"the first {_MAX_INITIAL_FAILURES} trials of this worker all failed, so others would fail too"
+                    f"{_reason(failed(self.trials()))}; their reasons are above and in results.csv"
                 )
 
     def _more_needed(self) -> bool:
-        """Whether another trial is needed; waits for running ones until the heartbeats of dead workers are stale."""
+        """Tells whether another trial is needed; waits for running ones until heartbeats of dead workers are stale."""
         end = None
         while True:
             fail_stale_trials(self.study)
@@ -148,7 +148,7 @@ class Worker:
         except (ValueError, UpdateFinishedTrialError):
             if self.current is None or self.trials()[self.current].state is TrialState.RUNNING:
                 raise
-            log.warning("trial %d: its heartbeats were late, and it has been queued again", self.current)
+            log.warning("trial %d: its heartbeats were late, so it has been queued again", self.current)
         finally:
             self.current = None
 
@@ -174,7 +174,7 @@ class Worker:
         return ", ".join(f"{name} {value:.4g}" for name, value in zip(self.plan.objectives, trial.values, strict=True))
 
     def progress(self) -> str:
-        """The number of finished trials, and the best so far."""
+        """Describes the number of finished trials, and the best so far."""
         done, best = f"{finished(self.trials())} of {self.plan.trials} done", self.study.best_trials
         if not best:
             return done

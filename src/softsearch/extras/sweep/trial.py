@@ -1,4 +1,4 @@
-"""One trial of a sweep: ``softsearch train`` in processes of its own, watched and pruned through its files."""
+"""One trial of a sweep: ``softsearch train`` in separate processes, monitored and pruned through its files."""
 
 import json
 import logging
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 _POLL = 0.5  # seconds between two polls of a running trial
 
 
-class TrialFailed(Exception):  # noqa: N818 - what Optuna calls it
+class TrialFailed(Exception):  # noqa: N818 - Optuna's name for it
     """A trial without usable metrics; the message says why."""
 
 
@@ -28,7 +28,7 @@ def run_trial(trial: optuna.Trial, plan: Plan) -> list[float]:
     """Trains with the parameters of a trial, or resumes it if it was interrupted, and returns its objectives.
 
     Raises:
-        TrialFailed: training failed, took too long, or has no finite value of an objective.
+        TrialFailed: training failed, took too long, or has no finite value for an objective.
         optuna.TrialPruned: the pruner ended it.
     """
     drawn = [override(name, suggest(trial, name, distribution)) for name, distribution in plan.space.items()]
@@ -52,7 +52,7 @@ def suggest(trial: optuna.Trial, name: str, space: Any) -> Any:
 
 
 def override(key: str, value: Any) -> str:
-    """A parameter as train.py takes it; text is already as on the command line."""
+    """Returns a parameter as an option of train.py; text is passed unchanged."""
     return f"{key}={value if isinstance(value, str) else json.dumps(value)}"
 
 
@@ -61,7 +61,7 @@ def _watch(trial: optuna.Trial, plan: Plan, folder: Path, process: subprocess.Po
     start = monotonic()
     reported: set[int] = set()
     while True:
-        running = process.poll() is None  # before the metrics are read, so that none are missed
+        running = process.poll() is None  # before reading the metrics, so that none are missed
         for step, value in logged_values(folder, plan.report) if plan.pruner else ():
             if step in reported:
                 continue
@@ -81,7 +81,7 @@ def _watch(trial: optuna.Trial, plan: Plan, folder: Path, process: subprocess.Po
 
 
 def objective_value(folder: Path, metric: str, direction: str) -> float:
-    """A final metric of a run that has ended, or else the best value that it logged while it trained.
+    """Returns a final metric of a finished run, or else the best value that it logged in training.
 
     Raises:
         TrialFailed: there is none, or none is finite.

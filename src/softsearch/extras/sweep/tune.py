@@ -1,6 +1,6 @@
-"""Weights of ensembles, language models and rerankers, and search options, for the best BLEU on a validation set.
+"""``tune``: finds weights of ensembles, language models and rerankers, and search options, for the best BLEU.
 
-It is a sweep in one process: models are opened once, and a trial costs a search, or a new order of n-best lists.
+It is a sweep in one process: models are opened once, and a trial is a search, or a reranking of n-best lists.
 """
 
 import math
@@ -38,38 +38,38 @@ from softsearch.search.batching import translate_ids
 from softsearch.search.interface import SearchStrategy
 from softsearch.search.rerank import Rerank, ScoredHypothesis, ranked
 
-_RERANKINGS = 200  # trials of a reranker at most
+_RERANKINGS = 200  # largest number of trials of a reranker
 _NOT_ALWAYS = ("weights", "ensemble", "language_model_weight", "search.weights", "search.length_penalty")
 
-Point = Mapping[str, Any]  # options of evaluate by key; the numbers of a list have keys such as weights[1]
+Point = Mapping[str, Any]  # options of evaluate by key; elements of lists have keys such as weights[1]
 
 
 @dataclass(frozen=True)
 class Models:
-    """Models, and the text that they are tuned on."""
+    """Models, and the text to tune them on."""
 
     options: Tune
     systems: Sequence[System]
     language_model: System | None
     text: HeldOutText
-    lists: dict[tuple[Any, ...], Any] = field(default_factory=dict)  # the last n-best lists to rerank
+    lists: dict[tuple[Any, ...], Any] = field(default_factory=dict)  # the latest n-best lists to rerank
 
     def start(self) -> Point:
-        """The options that can be tuned, as they are given."""
+        """Returns the options that can be tuned, with their given values."""
         options = self.options
         point = {f"search.{key}": v for key, v in flatten(plain(options.search)) if isinstance(v, str | int | float)}
         if _is_rerank(options.search):
             return point | _numbered("search.weights", self.numbers("search.weights", {}))
         if len(self.systems) > 1:
             point |= {"ensemble": options.ensemble, **_numbered("weights", self.numbers("weights", {}))}
-            del point["weights[0]"]  # only the others' ratios to it count
+            del point["weights[0]"]  # only ratios to it matter
         return point | ({"language_model_weight": options.language_model_weight} if self.language_model else {})
 
     def numbers(self, name: str, point: Point) -> list[float]:
-        """The weights at a point, of the ensemble (``weights``) or of the reranker (``search.weights``).
+        """Returns the weights at a point, for the ensemble (``weights``) or for the reranker (``search.weights``).
 
         Raises:
-            TrialFailed: all are 0.
+            TrialFailed: all weights are 0.
         """
         search, given = self.options.search, self.options.weights
         count = len(self.systems)
@@ -81,13 +81,13 @@ class Models:
         return found
 
     def combined(self, point: Point) -> System:
-        """The ensemble with the options of a point."""
+        """Returns the ensemble with the options of a point."""
         own = {"ensemble": self.options.ensemble, "language_model_weight": self.options.language_model_weight, **point}
         weights = self.numbers("weights", point)
         return combine(self.systems, own["ensemble"], weights, self.language_model, own["language_model_weight"])
 
     def translate(self, point: Point) -> list[str]:
-        """The translations of the text with the options of a point."""
+        """Translates the text with the options of a point."""
         system, node = self.combined(point), DictConfig({"search": self.options.search})
         changes = {key: value for key, value in point.items() if key.startswith("search.") and "[" not in key}
         if not _is_rerank(self.options.search):
@@ -110,8 +110,8 @@ def tune(options: Tune) -> None:
     """Tunes, prints all points, best first, and writes them and ``weights.json`` to the run's folder.
 
     The options of ``space`` that the models and the search have are tuned; with ``search=rerank`` the sentences are
-    searched once, and an ensemble stays as it is. The start is tried first, then every value alone, then points of the
-    sampler; or all points if they are few.
+    searched only once, and the ensemble is not changed. The start is tried first, then every single value, then points
+    from the sampler; if there are few points, all are tried.
 
     Raises:
         SoftsearchError: a model or the text cannot be read, or an option is wrong.
@@ -128,7 +128,7 @@ def tune(options: Tune) -> None:
     for problem in text_problems(text, systems, {"bleu": metric}):
         echo(f"warning: {problem}")
     models = Models(options, systems, language_model, text)
-    models.combined({})  # refuses wrong weights before the first search
+    models.combined({})  # to refuse wrong weights before the first search
     start = models.start()
     grids = _grids(options, start)
     plan = _plan(options, grids)
@@ -141,27 +141,27 @@ def tune(options: Tune) -> None:
     first = [middle, *(middle | {name: value} for name, grid in grids.items() for value in grid)]
     trials = [t for t in run_study(plan, objective, first) if t.state is TrialState.COMPLETE]
     if not trials:
-        raise ConfigError(f"sweep.timeout={options.sweep.timeout} ended before a point was tried; set a longer time")
+        raise ConfigError(f"sweep.timeout={options.sweep.timeout} ended before any point was tried; set a longer time")
     best = max(trials, key=lambda trial: trial.values)
     scores = {"bleu": best.value, "bleu_at_start": trials[0].value, "signature": metric.signature}
     tuned = _tuned(models, {**start, **best.params}, {"text": text.name, "sentences": len(text.sources), **scores})
     out = options.run_dir / "weights.json"
     tuned.save(out)
-    # The same search also needs the options that were typed and are not in the file.
+    # The same search also needs the typed options that are not in the file.
     typed = {option: option_key(option) for option in typed_options()}
     rest = [option for option, key in typed.items() if key.split(".")[0] == "search" and key not in tuned.options]
     command = shell_command(["softsearch", "evaluate", f"weights={quoted(str(out))}", *rest])
     echo(f"weights: {out}\nnext: {command}")
     if not _is_rerank(options.search):
         words = [override(key, value) for key, value in tuned.options.items() if key.startswith("search.")]
-        echo(f"a bundle recommends the same search with: softsearch export {shell_command(words)} ...")
+        echo(f"to recommend the same search in a bundle: softsearch export {shell_command(words)} ...")
 
 
 def _grids(options: Tune, start: Point) -> dict[str, list[Any]]:
-    """The values of each option that is tuned, in order.
+    """Returns the values of each option to tune, in order.
 
     Raises:
-        ConfigError: ``space`` has an option that the search lacks, or none that can be tuned.
+        ConfigError: ``space`` has an option that the search does not have, or none that can be tuned.
     """
     space = {key: value for key, value in flatten(options.space) if isinstance(value, list)}
     names = {name: name.partition("[")[0] for name in start}
@@ -171,14 +171,18 @@ def _grids(options: Tune, start: Point) -> dict[str, list[Any]]:
     grids = {name: [*space[key], start[name]] for name, key in names.items() if key in space}
     for name, grid in grids.items():
         if len({isinstance(value, str) for value in grid}) > 1:
-            raise ConfigError(f"space.{names[name]} has numbers and texts in {grid}, expected one of both; change it")
+            raise ConfigError(
+                f"space.{names[name]} mixes numbers and strings in {grid}, expected only one kind; change it"
+            )
     if not grids:
-        raise ConfigError("there is nothing to tune: one model, no language_model, and a search without a length")
+        raise ConfigError(
+            "there is nothing to tune: one model, no language_model, and a search without a length penalty"
+        )
     return {name: sorted(set(grid)) for name, grid in grids.items()}
 
 
 def _plan(options: Tune, grids: Mapping[str, list[Any]]) -> Plan:
-    """The sweep over all points of the grids if they are few, or else over the whole ranges of numbers."""
+    """Returns a sweep over all points of the grids if there are few, otherwise over the whole ranges of numbers."""
     most = _RERANKINGS if _is_rerank(options.search) else options.searches
     points = math.prod(map(len, grids.values()))
     space: dict[str, Any] = {name: CategoricalDistribution(grid) for name, grid in grids.items()}
@@ -186,7 +190,7 @@ def _plan(options: Tune, grids: Mapping[str, list[Any]]) -> Plan:
         numbers = {name: grid for name, grid in grids.items() if any(isinstance(value, float) for value in grid)}
         space |= {name: FloatDistribution(grid[0], grid[-1]) for name, grid in numbers.items()}
     typed = [option for option in typed_options() if option_key(option) not in ("searches", "run_dir")]
-    options.run_dir.mkdir(parents=True, exist_ok=True)  # for the study's database
+    options.run_dir.mkdir(parents=True, exist_ok=True)  # for the database of the study
     plan: Plan = build(
         options.sweep, trials=min(points, most), space=space, fixed=typed, objectives={"bleu": "maximize"}
     )
@@ -199,13 +203,13 @@ def best_texts(
     length_penalty: float,
     decode: Callable[[Sequence[int]], str],
 ) -> list[str]:
-    """The texts that :class:`Rerank` would return."""
+    """Returns the texts that :class:`Rerank` would choose."""
     best = [n_best[ranked(n_best, weights, length_penalty)[0][0]] for n_best in lists]
     return [decode(scored.hypothesis.tokens) for scored in best]
 
 
 def _tuned(models: Models, best: Point, validation: dict[str, Any]) -> TunedWeights:
-    """The content of the file."""
+    """Returns the content of ``weights.json``."""
     options = models.options
     fused = best.get("language_model_weight", options.language_model_weight) if models.language_model else 0.0
     weights = models.numbers("weights", best)

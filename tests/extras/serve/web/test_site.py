@@ -206,7 +206,7 @@ def test_a_model_without_tokenizer_json_is_refused_with_the_reason(
 @pytest.mark.usefixtures("built")
 def test_a_model_that_no_browser_can_load_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(site_module, "MAX_GRAPH_BYTES", 100_000)
-    with pytest.raises(BundleError, match=r"model\.onnx has 128,552 bytes, and browsers load 100,000 at most"):
+    with pytest.raises(BundleError, match=r"model\.onnx has 128,552 bytes, but browsers load at most 100,000"):
         write_site([SINGLE], tmp_path / "site")
 
 

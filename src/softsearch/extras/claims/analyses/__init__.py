@@ -1,1 +1,1 @@
-"""Analyses of finished runs that the claims of papers need."""
+"""Analyses of finished runs for claims of papers."""

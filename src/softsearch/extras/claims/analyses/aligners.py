@@ -1,6 +1,6 @@
-"""Word alignments by attention, by each head of a Transformer's decoder, and by IBM Model 1, against gold ones.
+"""Compares word alignments by attention, by each head of a Transformer's decoder, and by IBM Model 1 with gold ones.
 
-Also how long after a source word a model without attention writes the word that corresponds to it.
+Also measures how long after a source word a model without attention generates its translation.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ _FIRST = 3  # words
 def alignment_errors(system: System, text: HeldOutText, cache_dir: Path) -> Iterator[dict[str, Any]]:
     """Rows of alignment error rates on the references, by ``aligner``.
 
-    Attention, that of a Transformer's heads alone, and IBM Model 1 of the training text.
+    Aligners are attention, single heads of a Transformer, and IBM Model 1 trained on the training text.
 
     Raises:
         CorpusError: the corpus has no gold alignments.
@@ -54,7 +54,7 @@ def alignment_errors(system: System, text: HeldOutText, cache_dir: Path) -> Iter
 
 
 def read_test_links(system: System, text: HeldOutText, cache_dir: Path) -> list[Gold]:
-    """The gold links that a generated corpus has for its test set, also where its sentences are joined.
+    """Reads the gold links of a generated corpus for its test set, also if its sentences are joined.
 
     Raises:
         CorpusError: there are none.
@@ -73,7 +73,7 @@ def read_test_links(system: System, text: HeldOutText, cache_dir: Path) -> list[
 
 
 def joined_links(gold: Sequence[Gold], lengths: Sequence[tuple[int, int]], sizes: Sequence[int]) -> list[Gold]:
-    """The links of sentences that are joined as :func:`softsearch.data.corpora.joined.join` does it.
+    """Returns the links of sentences joined like in :func:`softsearch.data.corpora.joined.join`.
 
     ``lengths`` are the numbers of words of sources and targets.
     """
@@ -92,7 +92,7 @@ def joined_links(gold: Sequence[Gold], lengths: Sequence[tuple[int, int]], sizes
 
 
 class HeadStepFunction(TorchStepFunction):
-    """A Transformer whose alignments are those of one head, numbered from 0 in its layer."""
+    """A Transformer whose alignments are those of one head; layers and heads are numbered from 0."""
 
     def __init__(self, model: Seq2Seq, layer: int, head: int) -> None:
         super().__init__(model)
@@ -116,7 +116,7 @@ class HeadStepFunction(TorchStepFunction):
 
 
 def model_1_links(train: Lines, test: Lines) -> list[list[Link]]:
-    """The links of IBM Model 1: for each target word the source word with the largest t(y | x); none of new words."""
+    """Returns the links of IBM Model 1: from each seen target word to the source word with the largest t(y | x)."""
     ids: tuple[dict[str, int], dict[str, int]] = ({}, {})
     src, tgt = (
         [np.array([own.setdefault(word, len(own)) for word in line.split()], dtype=np.int64) for line in side]
@@ -133,10 +133,10 @@ def model_1_links(train: Lines, test: Lines) -> list[list[Link]]:
 
 
 def word_distances(system: System, text: HeldOutText, cache_dir: Path) -> Iterator[dict[str, Any]]:
-    """A row of means over the sentences' gold links, in words that are read or written in between.
+    """Yields a row of mean distances of gold links, in words that are read or generated in between.
 
-    Of all links (``mean``), of the shortest one of each sentence (``minimal``, the minimal time lag of Sutskever et al.
-    2014, section 3.3), and of those of the ``first`` three target words.
+    The means are over all links (``mean``), the shortest link of each sentence (``minimal``, the minimal time lag of
+    Sutskever et al. 2014, section 3.3), and the links of the ``first`` three target words.
     """
     backwards = system.tokenizers[0].reverse
     everything, minimal, first = list[int](), list[int](), list[int]()

@@ -1,4 +1,4 @@
-"""Losses of a decoder that reads something else than the reference: its own words, or the last tokens alone.
+"""Losses of a decoder that does not read the reference: it reads its own words, or only the last tokens.
 
 Exposure bias: Bengio et al. 2015 (arXiv:1506.03099), section 2; Ranzato et al. 2016 (arXiv:1511.06732).
 """
@@ -20,13 +20,13 @@ from softsearch.runtime.system import System
 from softsearch.text.vocabulary import BOS, EOS, PAD
 
 _BATCH = 64  # sentences
-_WINDOWS = 512  # of a batch
+_WINDOWS = 512  # windows in a batch
 
 
 def losses_by_history(system: System, text: HeldOutText, _: Path, *, ends: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """Rows of the loss (nats a token) by ``history``, gold or own, and ``position`` of the token in the reference.
+    """Yields rows of the loss (nats per token) by ``history``, gold or own, and ``position`` in the reference.
 
-    Positions are grouped: from 1 to ``ends[0]``, and so on; ``all`` are all of them.
+    Positions are grouped: from 1 to ``ends[0]``, and so on; ``all`` is all of them.
     """
     model = torch_model(system.step_fn)
     src, tgt = ([np.asarray(ids) for ids in side] for side in text.encode(system.tokenizers))
@@ -52,10 +52,10 @@ def losses_by_history(system: System, text: HeldOutText, _: Path, *, ends: Seque
 
 @torch.no_grad()
 def read_losses(model: Seq2Seq, src: Tensor, tgt: Tensor, *, own: bool) -> Tensor:
-    """-log p of each reference token, ``[batch, tgt_len]``, after the reference's tokens or after the model's ``own``.
+    """Returns -log p of each reference token ``[batch, tgt_len]`` after reference tokens or the model's ``own``.
 
-    ``tgt`` is ``[batch, tgt_len + 1]`` with BOS and EOS. The own tokens are the most probable ones except EOS, so that
-    the history is as long as the reference's.
+    ``tgt`` is ``[batch, tgt_len + 1]`` with BOS and EOS. Own tokens are the most probable ones except EOS, so that the
+    history is as long as in the reference.
     """
     state, read, losses = model.encode(src), tgt[:, 0], []
     for target in tgt[:, 1:].unbind(1):
@@ -69,9 +69,9 @@ def read_losses(model: Seq2Seq, src: Tensor, tgt: Tensor, *, own: bool) -> Tenso
 def losses_by_context(
     system: System, text: HeldOutText, _: Path, *, contexts: Sequence[int], sentences: int
 ) -> Iterator[dict[str, Any]]:
-    """Rows of the loss (nats a token) and perplexity by ``context``, the last tokens that are read; ``all`` are all.
+    """Yields rows of the loss (nats per token) and perplexity by ``context``, the number of tokens read, or ``all``.
 
-    What is predicted are the same tokens, those of the first ``sentences`` and their ends.
+    The predicted tokens are always the same: those of the first ``sentences``, EOS included.
     """
     model = torch_model(system.step_fn)
     src, tgt = ([np.asarray(ids) for ids in side[:sentences]] for side in text.encode(system.tokenizers))
@@ -84,11 +84,11 @@ def losses_by_context(
 
 @torch.no_grad()
 def cut_losses(model: Seq2Seq, src: Tensor, tgt: Tensor, context: int) -> Tensor:
-    """-log p of the real tokens of ``tgt`` ``[batch, len]`` after BOS, row by row, after at most ``context`` tokens.
+    """Returns -log p of the tokens of ``tgt`` ``[batch, len]``, except BOS and padding, given ``context`` tokens.
 
-    The model reads them from its first state; BOS is among them only where it is as near.
+    The model reads them from its first state; BOS is one of them only if it is near enough.
     """
-    rows, places = (tgt[:, 1:] != PAD).nonzero().unbind(1)  # of the last token that is read
+    rows, places = (tgt[:, 1:] != PAD).nonzero().unbind(1)  # of the last token read
     width = min(context, tgt.shape[1])
     first = (places - context + 1).clamp(min=0)
     index = first[:, None] + torch.arange(width)  # [windows, width]

@@ -1,4 +1,4 @@
-"""Erased annotations: what a decoder loses that cannot attend to a source word, or whose encoder did not read it."""
+"""Erasure: what a decoder loses if it cannot attend to a source word, or if its encoder did not read the word."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -20,11 +20,11 @@ from softsearch.text.word_links import word_starts
 
 
 def erasures(system: System, text: HeldOutText, cache_dir: Path, *, sentences: int) -> Iterator[dict[str, Any]]:
-    """Rows of the loss of log p, in nats a target word, where one source word is erased.
+    """Yields rows of the loss of log p, in nats per target word, when one source word is erased.
 
-    Of its ``annotation`` the decoder sees nothing, but the annotations of other words are as they were; as a ``word``
-    it is unknown to the encoder, so that no annotation has it. The words that are ``linked`` to it by the gold
-    alignments and all others are ``target``.
+    If its ``annotation`` is erased, the decoder cannot attend to it, but other annotations are unchanged; if the
+    ``word`` is erased, the encoder reads an unknown word, so no annotation contains it. ``target`` distinguishes words
+    ``linked`` to it by the gold alignments from all others.
     """
     model, found = torch_model(system.step_fn), dict[tuple[str, str], list[float]]()
     gold = read_test_links(system, text, cache_dir)[:sentences]
@@ -35,7 +35,7 @@ def erasures(system: System, text: HeldOutText, cache_dir: Path, *, sentences: i
             word_starts(tokenizer.pieces(with_eos(ids)), whole_words=tokenizer.has_words)
             for tokenizer, ids in zip(system.tokenizers, pair, strict=True)
         )
-        words = [range(*ends) for ends in pairwise(src_starts)]  # without EOS
+        words = [range(*ends) for ends in pairwise(src_starts)]  # except EOS
         for erased, drops in erased_log_probs(model, pad([src]), pad([tgt], bos=True), words).items():
             by_word = np.add.reduceat(drops.numpy(), tgt_starts, axis=1)[:, :-1]  # [src words, tgt words]
             for link, drop in np.ndenumerate(by_word):
@@ -46,12 +46,12 @@ def erasures(system: System, text: HeldOutText, cache_dir: Path, *, sentences: i
 
 @torch.no_grad()
 def erased_log_probs(model: Seq2Seq, src: Tensor, tgt: Tensor, words: Sequence[range]) -> dict[str, Tensor]:
-    """What each target token loses of log p, ``[words, tgt_len]``, by what is erased: ``annotation`` or ``word``.
+    """Returns each target token's loss of log p ``[words, tgt_len]``, by what is erased: ``annotation`` or ``word``.
 
-    ``src`` is ``[1, src_len]`` with EOS, ``tgt`` ``[1, tgt_len + 1]`` with BOS and EOS; ``words`` are the places of
-    source tokens that are erased together.
+    ``src`` is ``[1, src_len]`` with EOS, ``tgt`` ``[1, tgt_len + 1]`` with BOS and EOS; ``words`` are the positions of
+    source tokens to erase together.
     """
-    erased = torch.zeros(1 + len(words), src.shape[1], dtype=torch.bool)  # first nothing
+    erased = torch.zeros(1 + len(words), src.shape[1], dtype=torch.bool)  # the first row erases nothing
     for row, word in enumerate(words, 1):
         erased[row, word] = True
     encoded = model.read_source(src.expand(erased.shape))

@@ -1,7 +1,8 @@
-"""Gradients along a recurrence: how much a state depends on an earlier one (Pascanu, Mikolov & Bengio 2013, section 2).
+"""Gradients along a recurrence: how much a state depends on an earlier one.
 
-arXiv:1211.5063; for tanh(W x + U h + b) it is at most (gamma lambda_1)^k after k steps, with lambda_1 the largest
-singular value of U and gamma = 1 the largest derivative of tanh (equation 7).
+Pascanu, Mikolov & Bengio 2013 (arXiv:1211.5063), section 2; for tanh(W x + U h + b) the norm is at most
+(gamma lambda_1)^k after k steps, with the largest singular value lambda_1 of U and the largest derivative gamma = 1 of
+tanh (equation 7).
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,11 +25,10 @@ from softsearch.runtime.system import System
 def gradient_flow(
     system: System, text: HeldOutText, _: Path, *, lags: Sequence[int], sentences: int
 ) -> Iterator[dict[str, Any]]:
-    """Rows of norms of d s_T / d s_{T-k} of the encoder's first layer, T being the end of a source, by lag k.
+    """Yields rows of norms of d s_T / d s_{T-k} in the encoder's first layer, by lag k; T is the end of a source.
 
-    They are spectral norms, the means over the longest sources. ``curve`` is the system's name, for the whole state s,
-    or with ``cell path`` behind it, for an LSTM's path through c alone. ``bound`` is (gamma lambda_1)^k of an Elman
-    cell.
+    They are means of spectral norms over the longest sources. ``curve`` is the system's name, for the whole state s, or
+    the name with ``cell path``, for the path through c in an LSTM. ``bound`` is (gamma lambda_1)^k for an Elman cell.
     """
     model = torch_model(system.step_fn)
     encoder = cast(RecurrentEncoder, model.encoder)
@@ -50,10 +50,10 @@ def gradient_flow(
 
 @torch.no_grad()
 def state_jacobians(cell: Cell, inputs: Tensor) -> Tensor:
-    """The d s_t / d s_{t-1} of a sentence, ``[len, states, states]``, where s has h, and an LSTM's c behind it.
+    """Returns d s_t / d s_{t-1} for a sentence, ``[len, states, states]``; s is h, followed by c in an LSTM.
 
-    ``inputs`` are ``[len, input_dim]``. With h as it is, an LSTM's c depends on the c before it through the forget gate
-    alone, so that the blocks of c are the diagonal matrices of f_t.
+    ``inputs`` are ``[len, input_dim]``. For constant h, an LSTM's c depends on the previous c only through the forget
+    gate, so the blocks of c are the diagonal matrices of f_t.
     """
 
     def advance(state: Tensor, x: Tensor) -> Tensor:
@@ -68,7 +68,7 @@ def state_jacobians(cell: Cell, inputs: Tensor) -> Tensor:
 
 
 def product_norms(jacobians: Tensor, lags: Sequence[int]) -> Tensor:
-    """Spectral norms of the products of the last k of ``jacobians`` ``[len, dim, dim]``, for each k of ``lags``."""
+    """Returns spectral norms of products of the last k ``jacobians`` ``[len, dim, dim]``, for each k in ``lags``."""
     product, norms = torch.eye(jacobians.shape[1]).to(jacobians), []
     for step in reversed(jacobians.unbind(0)):
         product = product @ step

@@ -1,4 +1,4 @@
-"""All ensembles of some of several models: loss, errors and diversity of each."""
+"""Loss, errors and diversity of all ensembles from subsets of several models."""
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
@@ -22,13 +22,13 @@ _BATCH = 64  # sentences
 
 
 def subset_rows(systems: Sequence[System], text: HeldOutText, _: Path, *, sentences: int) -> Iterator[dict[str, Any]]:
-    """A row for each subset of the systems, which average their distributions after the tokens of the references.
+    """Yields a row for each subset of the systems; a subset averages their distributions after reference tokens.
 
-    ``nll`` is the loss, in nats a token, ``error`` the share of tokens that are not the most probable ones, ``gain`` by
-    how much the loss is below the members' mean. ``diversity`` is the generalised Jensen-Shannon divergence of their
-    distributions, in nats (Lin 1991), ``disagreement`` the share of tokens where two members differ in the
-    most probable token, the mean over pairs (Skalak 1996; Kuncheva & Whitaker 2003). A row's ``seed`` are its members,
-    as in ``1+3``, numbered in their order.
+    ``nll`` is the loss in nats per token, ``error`` the share of tokens that are not the most probable, and ``gain``
+    how much lower the loss is than the members' mean. ``diversity`` is the generalised Jensen-Shannon divergence of
+    their distributions in nats (Lin 1991); ``disagreement`` is the share of tokens where two members differ in the most
+    probable token, averaged over pairs (Skalak 1996; Kuncheva & Whitaker 2003). The ``seed`` of a row names its
+    members, numbered in order, such as ``1+3``.
     """
     src, tgt = ([np.asarray(ids) for ids in side[:sentences]] for side in text.encode(systems[0].tokenizers))
     models = [torch_model(system.step_fn) for system in systems]
@@ -55,10 +55,11 @@ def subset_rows(systems: Sequence[System], text: HeldOutText, _: Path, *, senten
 def by_size(
     systems: Sequence[System], text: HeldOutText, cache_dir: Path, *, sentences: int
 ) -> Iterator[dict[str, Any]]:
-    """A row for each size of subsets, up to the ``whole``: means, the ``lowest`` and the ``highest`` loss, comparisons.
+    """Yields a row for each size of subset, up to the ``whole``: means, ``lowest`` and ``highest`` loss, comparisons.
 
-    ``below_best`` is the share of subsets with a lower loss than each of their members. Of pairs, ``correlation`` is
-    that of gain and diversity, and ``p`` the share of permutations of the members with one as large (Mantel 1967).
+    ``below_best`` is the share of subsets with a lower loss than each of their members. For pairs, ``correlation`` is
+    between gain and diversity, and ``p`` is the share of permutations of the members with a correlation as large
+    (Mantel 1967).
     """
     rows = list(subset_rows(systems, text, cache_dir, sentences=sentences))
     for size in range(1, len(systems) + 1):
@@ -75,16 +76,16 @@ def by_size(
 
 
 def square(pairs: Sequence[float], members: int) -> NDArray[np.float64]:
-    """A symmetric matrix ``[members, members]`` of values of all pairs in their order, with zeros in the diagonal."""
+    """Returns a symmetric matrix ``[members, members]`` from the values of all pairs in order, with a zero diagonal."""
     table = np.zeros((members, members))
     table[np.triu_indices(members, 1)] = pairs
     return table + table.T
 
 
 def mantel(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[float, float]:
-    """The correlation of two symmetric matrices off the diagonal, and its one-sided p (Mantel 1967).
+    """Returns the correlation of two symmetric matrices off the diagonal, and its one-sided p (Mantel 1967).
 
-    The pairs of a member depend on each other, so that members are permuted, not pairs.
+    Pairs with a common member depend on each other, so members are permuted, not pairs.
     """
     upper, rng = np.triu_indices(len(one), 1), np.random.default_rng(1)
     observed = np.corrcoef(one[upper], other[upper])[0, 1]
@@ -95,7 +96,7 @@ def mantel(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[float,
 
 @torch.no_grad()
 def next_token_probs(model: Seq2Seq, src: Sequence[NDArray[np.int64]], tgt: Sequence[NDArray[np.int64]]) -> Tensor:
-    """The distribution of each token of the references and of their ends, row by row, ``[tokens, vocab]``."""
+    """Returns the distribution at each reference token, EOS included, ``[tokens, vocab]``."""
     parts = []
     for start in range(0, len(src), _BATCH):
         targets = pad(tgt[start : start + _BATCH], bos=True)
@@ -105,7 +106,7 @@ def next_token_probs(model: Seq2Seq, src: Sequence[NDArray[np.int64]], tgt: Sequ
 
 
 def _loss(probs: Tensor, targets: Tensor) -> Tensor:
-    """Means of -log p of the ``targets`` ``[tokens]`` by ``probs`` ``[..., tokens, vocab]``."""
+    """Returns means of -log p of the ``targets`` ``[tokens]`` under ``probs`` ``[..., tokens, vocab]``."""
     return -probs[..., torch.arange(len(targets)), targets].log().mean(-1)
 
 

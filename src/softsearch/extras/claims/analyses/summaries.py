@@ -1,4 +1,4 @@
-"""Vectors of whole sentences: whether meaning decides which are near each other, or words, their order, a language.
+"""Vectors of whole sentences: whether similar vectors mean similar meaning, words, word order, or language.
 
 Sutskever, Vinyals & Le 2014 (arXiv:1409.3215), section 3.8 and figure 2; Johnson et al. 2017 (arXiv:1611.04558),
 section 5.
@@ -24,15 +24,15 @@ from softsearch.text.vocabulary import language_tag
 _WHO = ("man", "woman", "boy", "girl")
 _DOES = {"chasing": "chased", "pushing": "pushed", "holding": "held", "watching": "watched", "kissing": "kissed"}
 _WHERE = ("in the park", "on the street", "at the beach")
-_SAME = 1e-3  # of the mean distance; sums in another order differ by less
+_SAME = 1e-3  # times the mean distance; sums in another order differ by less
 Row = dict[str, Any]
 
 
 def sentence_forms() -> dict[str, list[str]]:
-    """Sentences in four forms, one for each of two people, what one does to the other, and a place.
+    """Returns sentences in four forms, for each combination of two people, an action and a place.
 
-    ``active``; the place ``moved`` to the front, and ``passive``, which say the same; and ``swapped``, where the two
-    people have changed places, which says something else with the same words.
+    The forms are ``active``; ``moved``, with the place at the front, and ``passive``, which have the same meaning; and
+    ``swapped``, with the people exchanged, which has another meaning with the same words.
     """
     forms: dict[str, list[str]] = {"active": [], "moved": [], "passive": [], "swapped": []}
     for (one, other), (does, done), where in product(permutations(_WHO, 2), _DOES.items(), _WHERE):
@@ -44,11 +44,11 @@ def sentence_forms() -> dict[str, list[str]]:
 
 
 def forms_apart(system: System, _text: HeldOutText, _cache_dir: Path) -> Iterator[Row]:
-    """Rows of the distance from a sentence's active form to its other ones, by ``form`` and kind of ``vectors``.
+    """Yields rows of the distance from a sentence's active form to its other forms, by ``form`` and ``vectors``.
 
-    ``distance`` is in mean distances of two active sentences; ``nearer`` is the share of sentences whose form is nearer
-    than the swapped one. The vectors are the model's summary of a sentence, and the mean of its word vectors, which
-    does not know the order.
+    ``distance`` is relative to the mean distance of two active sentences; ``nearer`` is the share of sentences whose
+    form is nearer than the swapped one. The vectors are the model's summary of a sentence, or the mean of its word
+    vectors, which does not depend on word order.
     """
     forms = sentence_forms()
     summaries = {name: summarise(system, lines) for name, lines in forms.items()}
@@ -63,9 +63,9 @@ def forms_apart(system: System, _text: HeldOutText, _cache_dir: Path) -> Iterato
 
 
 def forms_in_plane(system: System, _text: HeldOutText, _cache_dir: Path) -> Iterator[Row]:
-    """Rows of the first two principal components, ``x`` and ``y``, of what a man does to a woman, or she to him.
+    """Yields the first two principal components, ``x`` and ``y``, of sentences about a man and a woman.
 
-    ``group`` says who does it, in any of the forms that say so.
+    ``group`` tells who acts, in any of the forms.
     """
     forms = sentence_forms()
     found = [
@@ -81,10 +81,10 @@ def forms_in_plane(system: System, _text: HeldOutText, _cache_dir: Path) -> Iter
 def languages_together(
     system: System, _text: HeldOutText, cache_dir: Path, *, corpora: Sequence[ParallelSource], tags: Mapping[str, str]
 ) -> Iterator[Row]:
-    """Rows by ``pair`` of languages: whether a sentence's nearest vector is that of its translation.
+    """Yields rows by ``pair`` of languages: how often a sentence's nearest vector is that of its translation.
 
-    ``found``: of the vectors of the other language; ``nearest``: of all other ones in both languages. Each way counts
-    one half.
+    ``found``: among vectors of the other language; ``nearest``: among all others in both languages. Each direction
+    counts one half.
     """
     vectors = _by_language(system, cache_dir, corpora, tags)
     for one, other in combinations(vectors, 2):
@@ -102,7 +102,7 @@ def languages_together(
 def languages_in_plane(
     system: System, _text: HeldOutText, cache_dir: Path, *, corpora: Sequence[ParallelSource], tags: Mapping[str, str]
 ) -> Iterator[Row]:
-    """Rows of the first two principal components, ``x`` and ``y``, of sentences and their translations.
+    """Yields the first two principal components, ``x`` and ``y``, of sentences and their translations.
 
     ``group`` is the language.
     """
@@ -113,7 +113,7 @@ def languages_in_plane(
 def _by_language(
     system: System, cache_dir: Path, corpora: Sequence[ParallelSource], tags: Mapping[str, str]
 ) -> dict[str, Tensor]:
-    """The vectors of the same sentences in several languages, each read with the tag of the language in ``tags``."""
+    """Returns the vectors of the same sentences in several languages, each read with its tag in ``tags``."""
     vectors = {}
     for corpus in corpora:
         langs = (corpus.src_lang, corpus.tgt_lang)
@@ -126,10 +126,10 @@ def _by_language(
 
 @torch.no_grad()
 def summarise(system: System, lines: Sequence[str]) -> Tensor:
-    """The vectors of sources, ``[sentences, dim]``.
+    """Returns the vectors of sources, ``[sentences, dim]``.
 
-    They are the last states of all layers, from which the decoder of a model without attention starts; with attention,
-    which needs no such vector, the mean annotation.
+    For a model without attention, they are the last states of all layers, with which its decoder starts; a model with
+    attention has no such vector, so they are mean annotations.
     """
     model = torch_model(system.step_fn)
     encoded = model.read_source(_ids(system, lines))
@@ -140,7 +140,7 @@ def summarise(system: System, lines: Sequence[str]) -> Tensor:
 
 @torch.no_grad()
 def mean_embeddings(system: System, lines: Sequence[str]) -> Tensor:
-    """The mean word vector of each source, ``[sentences, dim]``."""
+    """Returns the mean word vector of each source, ``[sentences, dim]``."""
     embedding = cast(nn.Module, torch_model(system.step_fn).encoder.embedding)
     return torch.stack([embedding(_ids(system, [line]))[0].mean(0) for line in lines])
 

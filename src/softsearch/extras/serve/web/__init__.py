@@ -1,1 +1,1 @@
-"""The page that translates in a browser, and sites that hold it with models."""
+"""The page that translates in a browser, and sites with the page and models."""

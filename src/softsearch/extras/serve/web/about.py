@@ -1,7 +1,7 @@
-"""What a page tells about its models besides their translations: ``softsearch web --about FILE``.
+"""Information about the models on a page: ``softsearch web --about FILE``.
 
-The file is JSON: ``{"title", "text", "examples": [{"text", "note"}], "models": {NAME: {...}}}``, where NAME is that of
-an export's folder. All values are plain text, shown as it is: nothing in it is read as HTML.
+The file is JSON: ``{"title", "text", "examples": [{"text", "note"}], "models": {NAME: {...}}}``, where NAME is the name
+of an export's folder. All values are plain text: nothing is interpreted as HTML.
 """
 
 import math
@@ -14,21 +14,21 @@ from softsearch.errors import ConfigError
 from softsearch.ranges import Range
 from softsearch.text.plain_values import parse, read_json
 
-_MAX_CHARACTERS = 2000  # of a text
+_MAX_CHARACTERS = 2000  # largest text
 _MAX_BYTES = 1 << 20
 Percent = Annotated[float, Range(0, 100)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Flow:
-    """The data flow of an encoder-decoder, of which the page draws a picture.
+    """The data flow of an encoder-decoder, for a diagram on the page.
 
     Args:
-        encoder: how a source position gets what the others hold; ``none``: one network reads the source and writes on.
-        bridge: what the decoder reads of the source: the encoder's ``last`` state at its start, one ``summary`` at
+        encoder: how source positions exchange information; ``none``: one network reads the source and continues it.
+        bridge: what the decoder reads from the source: the encoder's ``last`` state at its start, one ``summary`` at
             every step, a column for each target position, or a sum of all positions by ``attention``; ``copy`` also
-            writes source tokens.
-        decoder: how a target position gets what those before hold.
+            copies source tokens.
+        decoder: how a target position gets information from those before.
     """
 
     encoder: Literal["forward", "backward", "bidirectional", "convolution", "self-attention", "none"]
@@ -41,18 +41,18 @@ class About:
     """A model on the page.
 
     Args:
-        title: takes the place of its name.
-        year: of the paper; cards are in this order.
-        authors: of the paper.
-        paper: its title.
-        link: its address, with ``https://``.
-        idea: what is new in it.
-        equation: in one line, as in ``c_i = ∑_j α_{i j} h_j``: scripts of several characters are in braces, a word of
+        title: shown instead of the model's name.
+        year: year of the paper; cards are sorted by it.
+        authors: authors of the paper.
+        paper: title of the paper.
+        link: address of the paper, with ``https://``.
+        idea: what is new in the paper.
+        equation: on one line, such as ``c_i = ∑_j α_{i j} h_j``: scripts of several characters are in braces, a word of
             several Latin letters is one name; ``;`` begins a new line.
-        flow: for the picture.
-        bleu: on the test set.
-        errors: what it gets wrong first.
-        note: on how it was trained or exported.
+        flow: the data flow for the diagram.
+        bleu: BLEU on the test set.
+        errors: typical errors.
+        note: how the model was trained or exported.
     """
 
     title: str = ""
@@ -86,7 +86,7 @@ class PageAbout:
     models: Mapping[str, About] = field(default_factory=dict)
 
     def in_order(self, names: Iterable[str]) -> list[str]:
-        """The names of models in the order of their years, those without one last."""
+        """Sorts names of models by year, those without one last."""
         years = {name: about.year for name, about in self.models.items() if about.year}
         return sorted(names, key=lambda name: years.get(name, math.inf))
 
@@ -95,11 +95,11 @@ def read_about(path: Path, names: Collection[str] | None = None) -> PageAbout:
     """Reads and checks the file of ``--about``.
 
     Args:
-        path: of the file.
-        names: of the models on the page; None if they are not exported yet.
+        path: path of the file.
+        names: names of the models on the page; None if they have not been exported yet.
 
     Raises:
-        ConfigError: it cannot be read, or a value in it is unknown, missing, too long, or of the wrong kind.
+        ConfigError: it cannot be read, or a value in it is unknown, missing, too long, or has the wrong type.
     """
     try:
         if path.stat().st_size > _MAX_BYTES:
@@ -120,7 +120,7 @@ def read_about(path: Path, names: Collection[str] | None = None) -> PageAbout:
 
 
 def _check_text(path: str, value: object) -> None:
-    """Refuses text that is long or of several lines."""
+    """Refuses text that is long or has several lines."""
     if isinstance(value, str) and (len(value) > _MAX_CHARACTERS or any(ord(char) < 32 for char in value)):
         expected = f"one line of at most {_MAX_CHARACTERS:,} characters"
         raise ValueError(f"{path} has {len(value):,} characters or several lines, expected {expected}")

@@ -1,4 +1,4 @@
-"""Command ``softsearch web``."""
+"""``softsearch web``: writes a site."""
 
 import argparse
 import shlex
@@ -11,17 +11,20 @@ from softsearch.extras.serve.web.site import write_site
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``softsearch web``."""
-    parser.add_argument("bundles", type=Path, nargs="*", metavar="BUNDLE", help="export with format=single")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="the site; an older one is replaced")
-    parser.add_argument("--examples", type=Path, metavar="FILE", help="sentences to try, one a line")
+    parser.add_argument("bundles", type=Path, nargs="*", metavar="BUNDLE", help="a bundle exported with format=single")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="folder of the site; an older site is replaced")
+    parser.add_argument("--examples", type=Path, metavar="FILE", help="sentences to try, one per line")
     parser.add_argument(
-        "--about", type=Path, metavar="JSON", help="years, papers, equations, pictures of the models; alone: check it"
+        "--about",
+        type=Path,
+        metavar="JSON",
+        help="years, papers, equations and diagrams of the models; without BUNDLE: only check the file",
     )
     parser.set_defaults(parser=parser)
 
 
 def web(arguments: argparse.Namespace) -> None:
-    """Writes the site, and says how to open it; or checks the file of ``--about``."""
+    """Writes the site, and prints how to open it; or checks the file of ``--about``."""
     folder, about = arguments.out, arguments.about
     if about is not None and folder is None and not arguments.bundles:
         print(f"{about}: OK, with {len(read_about(about).models)} models")

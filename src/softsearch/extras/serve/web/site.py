@@ -1,4 +1,4 @@
-"""Writes a site: the built page, the models of ``export.py format=single``, and ``site.json``, which describes them."""
+"""Writes a site: the built page, models from ``export.py format=single``, and ``site.json``, which describes them."""
 
 import hashlib
 import json
@@ -22,23 +22,23 @@ from softsearch.text.plain_values import read_json
 SITE = "site.json"
 SERVICE_WORKER = "service-worker.js"
 TOKENIZER = "tokenizer.json"
-MAX_GRAPH_BYTES = 1 << 30  # WebAssembly has 4 GiB for the file, the weights and the search
+MAX_GRAPH_BYTES = 1 << 30  # WebAssembly has 4 GiB in total for the file, the weights and the search
 _MAX_EXAMPLES = 100
-_DOCS = "docs"  # in the assets: what a server alone needs
+_DOCS = "docs"  # assets that only a server needs
 _ASSETS = Path(__file__).parent / "assets"
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def assets() -> Path:
-    """The folder of the built page.
+    """Returns the folder of the built page.
 
     Raises:
-        ConfigError: it is not built.
+        ConfigError: the page is not built.
     """
     if not (_ASSETS / "index.html").is_file():
         raise ConfigError(
             f"the page is not built: {_ASSETS} has no index.html; install Node.js 20 or newer and run `make web` in "
-            "the clone, or install softsearch from its wheel, which has the page"
+            "the clone, or install softsearch from its wheel, which contains the page"
         )
     return _ASSETS
 
@@ -51,14 +51,14 @@ def site_json(
     about: PageAbout | None = None,
     files: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """What ``site.json`` holds, which the page reads first.
+    """Returns the content of ``site.json``, which the page reads first.
 
     Args:
-        models: named as the page shows them, and as addresses hold them.
-        backend: where the search runs: in the browser, or on the server that sends the page.
-        version: of the site's contents.
-        about: what the page tells, with sentences to try.
-        files: all of the site; none for a server.
+        models: models by the names shown on the page and used in addresses.
+        backend: where the search runs: in the browser, or on the server.
+        version: version of the site's contents.
+        about: information about the models, with sentences to try.
+        files: all files of the site; none for a server.
     """
     about = about or PageAbout()
     about_by_model = {name: asdict(model) for name, model in about.models.items()}
@@ -74,7 +74,7 @@ def site_json(
 
 
 def model_names(paths: Sequence[Path]) -> list[str]:
-    """A name for each bundle: its folder's, made safe for addresses and unique, also where case makes no difference."""
+    """Names each bundle after its folder; names are safe in addresses and unique, even ignoring case."""
     names: list[str] = []
     for path in paths:
         stem = _UNSAFE.sub("-", path.resolve().name).strip("._-") or "model"
@@ -87,20 +87,19 @@ def model_names(paths: Sequence[Path]) -> list[str]:
 def write_site(
     bundles: Sequence[Path], folder: Path, examples: Path | None = None, about: Path | None = None
 ) -> dict[str, int]:
-    """Writes a site atomically: on any failure an older one stays as it was.
+    """Writes a site atomically: on any failure an older site is unchanged.
 
     Args:
         bundles: folders of ``export.py format=single``.
-        folder: of the new site; an older one is replaced.
-        examples: a file of sentences to try, one on each line.
-        about: a JSON file that tells about the models (:mod:`softsearch.extras.serve.web.about`), which are then in the
-            order of their years.
+        folder: folder of the new site; an older site is replaced.
+        examples: a file of sentences to try, one per line.
+        about: a JSON file about the models (:mod:`softsearch.extras.serve.web.about`), which are then sorted by year.
 
     Returns:
-        The sizes of the site's files, in bytes, by their paths.
+        The sizes of the site's files in bytes, by path.
 
     Raises:
-        BundleError: a bundle is damaged or not for browsers, or the folder is something else or cannot be written.
+        BundleError: a bundle is damaged or not for browsers, or the folder has other content or is not writable.
         ConfigError: the page is not built, there are too many examples, or ``about`` is wrong.
         CorpusError: the examples cannot be read.
     """
@@ -131,21 +130,21 @@ def write_site(
 
 
 def _open_single(path: Path) -> Bundle:
-    """A bundle that a browser can use.
+    """Opens a bundle that browsers can use.
 
     Raises:
-        BundleError: it is none.
+        BundleError: browsers cannot use it.
     """
     bundle = Bundle.open(path)
     if not bundle.manifest.is_single:
         raise BundleError(
-            f"bundle {path} has no {SINGLE}, which browsers need; export the same checkpoint once more: "
+            f"bundle {path} has no {SINGLE}, which browsers need; export the same checkpoint again: "
             "softsearch export ckpt=RUN/checkpoints/best.ckpt out=exports/NAME-single format=single"
         )
     size = bundle.manifest.files[SINGLE].size
     if size > MAX_GRAPH_BYTES:
         raise BundleError(
-            f"bundle {path}: {SINGLE} has {size:,} bytes, and browsers load {MAX_GRAPH_BYTES:,} at most; export it "
+            f"bundle {path}: {SINGLE} has {size:,} bytes, but browsers load at most {MAX_GRAPH_BYTES:,}; export it "
             "with precision=int8 or train a smaller model"
         )
     missing = [file for file in _model_files(bundle) if file not in bundle.files]
@@ -154,7 +153,7 @@ def _open_single(path: Path) -> Bundle:
         reason = (
             "it reads or writes from the end of a text to its start, which the format cannot express"
             if reverse
-            else "the export has left it out with a warning, because it would give other tokens than SentencePiece"
+            else "the export omitted it with a warning, because it would give other tokens than SentencePiece"
         )
         raise BundleError(
             f"bundle {path} has no {missing[0]}, which browsers need: {reason}; train the model with "
@@ -178,7 +177,7 @@ def _read_examples(path: Path | None) -> list[Example]:
 
 
 def _version(folder: Path, files: Sequence[str], site: Mapping[str, Any]) -> str:
-    """A name for these contents: browsers that keep another version load this one."""
+    """Returns a name for these contents: browsers that keep another version load this one."""
     digest = hashlib.sha256(_json(site).encode())
     for file in files:
         digest.update(hashlib.sha256((folder / file).read_bytes()).digest())
@@ -186,14 +185,14 @@ def _version(folder: Path, files: Sequence[str], site: Mapping[str, Any]) -> str
 
 
 def _add_site(service_worker: Path, site: Mapping[str, Any]) -> None:
-    """Writes the version and the files to keep before the script: it is loaded again when its own bytes differ."""
+    """Adds the version and the files to keep to the script, which browsers reload when its bytes differ."""
     kept = [file for file in site["files"] if file != SERVICE_WORKER and not _is_model(file)]
     start = f"self.SITE={_json({'version': site['version'], 'files': kept})};\n"
     service_worker.write_text(start + service_worker.read_text(encoding="utf-8"), encoding="utf-8")
 
 
 def _is_model(file: str) -> bool:
-    """Whether a file is kept when its model is used, not at once."""
+    """Tells whether a file is cached when its model is used, not at once."""
     return file.startswith("models/") and not file.endswith(f"/{MANIFEST}")
 
 
@@ -202,7 +201,7 @@ def _json(value: object) -> str:
 
 
 def _listed(site: Path) -> set[str]:
-    """The files that a site lists; none if the folder is not a site."""
+    """Returns the files that a site lists; none if the folder is not a site."""
     try:
         tree = read_json(site)
         return set(tree["files"]) if tree["backend"] == "local" else set()
