@@ -105,7 +105,7 @@ def test_five_in_a_row_end_the_run_and_leave_the_batch(tmp_path: Path) -> None:
     """
     faults = dict.fromkeys(range(2, 2 + MAX_NONFINITE_STEPS), "nan")
     record, run = Record(), tmp_path / "run"
-    with pytest.raises(SoftsearchError, match=r"not finite in 5 steps in a row, the last is step 7.*step-7\.json"):
+    with pytest.raises(SoftsearchError, match=r"not finite in 5 steps in a row, the last of them step 7.*step-7\.json"):
         fit(tmp_path, run, record, FaultySteps(folder=run), Inject(faults))
     assert not record.moved(1, 5)
     [path] = run.glob("*.json")

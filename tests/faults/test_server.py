@@ -111,7 +111,7 @@ def test_an_overloaded_server_refuses_and_goes_on(served: Served, client: httpx.
     assert {status for status, _ in answers} == {200, 503}
     for status, answer in answers:
         if status == 503:
-            assert "lines wait already" in answer["error"]
+            assert "lines are waiting" in answer["error"]
         else:
             assert len(answer["translations"][0]["n_best"]) == 5
     assert grown < 20e6, "600 more requests take no more memory"
@@ -216,8 +216,8 @@ def test_a_worker_that_hangs_is_replaced_and_holds_up_nobody_else() -> None:
                 time.sleep(0.05)
         assert answer.result().status_code == 504, answer.result().text
         assert answer.result().json()["error"] == "a batch took more than 2 s; send fewer or shorter lines"
-        served.wait("a worker process has not ended a batch within 2 s and is killed", level="error")
-        served.wait("worker process died with exit code -9; it is replaced", level="warning")
+        served.wait("a worker process did not finish a batch within 2 s and is killed", level="error")
+        served.wait("worker process died with exit code -9; replacing it", level="warning")
         eventually(lambda: client.get("/readyz").status_code == 200)
         _check_that_it_works(client)
         assert served.stop() == 143
@@ -241,7 +241,7 @@ def test_a_stop_does_not_wait_for_workers_that_hang(deadline: float, number: sig
             assert served.stop(number) == code
             assert time.monotonic() - began < 30
         assert answer.result().status_code == 503
-        assert "the server stops before it has an answer" in answer.result().json()["error"]
+        assert "the server is stopping before it has an answer" in answer.result().json()["error"]
         assert answer.result().headers["retry-after"] == "5"
         assert not any("Traceback" in str(line) for line in served.events)
 

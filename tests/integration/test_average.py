@@ -42,7 +42,7 @@ def test_named_checkpoints_are_averaged(averaged: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["last=2"], "expected one of the two; set run=RUN"),
+        (["last=2"], "expected exactly one of them; set run=RUN"),
         (["run={run}", "last=9"], "found step-4.ckpt, step-8.ckpt; ask for at most 2"),
         (["ckpt=[a.ckpt]"], "out=PATH"),
     ],

@@ -89,7 +89,7 @@ def test_what_a_bundle_does_not_read_is_refused(folder: Path, capsys: pytest.Cap
         translator.translate(features=np.zeros((1, 600, 60), dtype=np.float32))
     with pytest.raises(CorpusError, match="features: example 3 has NaN"):
         translator.translate(features=np.full((1, 2, 60), np.nan, dtype=np.float32), first_line=3)
-    with pytest.raises(BundleError, match="reads feature vectors, and the server takes text alone"):
+    with pytest.raises(BundleError, match="reads feature vectors, but the server accepts only text"):
         Model("captions", Bundle.open(folder / "bundle"))
     np.save(folder / "other.npy", np.zeros((2, 3)))
     assert main(["translate", str(folder / "bundle"), "--features", str(folder / "other.npy")]) == 1

@@ -141,7 +141,7 @@ def test_the_folder_of_a_run_is_not_taken_over(trained: Path, tmp_path: Path) ->
     done = run("train.py", *options)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(
-        f"error: {folder} has a run already (checkpoints/best.ckpt); set hydra.run.dir=FOLDER"
+        f"error: {folder} already has a run (checkpoints/best.ckpt); set hydra.run.dir=FOLDER"
     )
     with only_run(folder):
         busy = run("train.py", *options, "overwrite=true")

@@ -58,7 +58,7 @@ def test_the_scores_of_an_evaluation_are_in_the_model_card(trained: Path, evalua
     common = [f"out={tmp_path / 'bundle'}", f"hydra.run.dir={tmp_path}"]
     done = run("export.py", f"ckpt={checkpoints / 'last.ckpt'}", f"report={report}", *common)
     assert done.returncode == 2
-    assert "evaluate it first" in done.stderr
+    assert "evaluate that checkpoint first" in done.stderr
     done = run("export.py", f"ckpt={checkpoints / 'best.ckpt'}", f"report={report}", *common)
     assert done.returncode == 0, done.stderr
     card = (tmp_path / "bundle" / "README.md").read_text()

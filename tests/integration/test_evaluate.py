@@ -101,7 +101,7 @@ def test_the_ensemble_comes_first_and_is_compared_with_its_members(report: dict[
 def test_every_part_is_filled(report: dict[str, Any]) -> None:
     assert len(report["sources"]) == len(report["references"]) == 20
     assert {"source and reference", "source", "near twin of the source"} <= report["overlap"].keys()
-    assert any("bundle lacks" in warning for warning in report["warnings"])
+    assert any("a bundle does not contain it" in warning for warning in report["warnings"])
     for system in report["systems"]:
         assert {"bleu", "chrf", "ter", "bleu_lc", "exact_match"} <= system["scores"].keys()
         for score in system["scores"].values():
@@ -133,13 +133,13 @@ def test_the_tables_are_shown(reported: Path) -> None:
         (["ckpt={ckpt}", "traces=[21]"], "traces is [21]"),
         (["ckpt={ckpt}", "traces=1", "search=exact"], "traces is 1, which needs search=beam or search=greedy"),
         (["ckpt={ckpt}", "gold={bad}"], "gold.txt:2 has 'x'"),
-        (["ckpt={ckpt}", "gold={bad}", "test=[a.en,a.fr,a.de]"], "gold aligns one source, and test names several"),
+        (["ckpt={ckpt}", "gold={bad}", "test=[a.en,a.fr,a.de]"], "gold aligns one source, but test names several"),
         (["ckpt={ckpt}", "test=[{bad},{bad},{bad}]"], "2 inputs for 1 models"),
-        (["ckpt={ckpt}", "test=[a.en]"], "test has 1 files, expected sources and references"),
+        (["ckpt={ckpt}", "test=[a.en]"], "test has 1 files, expected one of sources and one of references"),
         (["ckpt={ckpt}", "against={bad}"], "name the folder of a report"),
         (["ckpt={ckpt}", "search.glossary={bad}"], "gold.txt:1 has 1 columns"),
         (["ckpt={ckpt}", "search.glossary={bad}", "search=exact"], "which needs search=beam or search=greedy"),
-        (["ckpt={ckpt}", "search.glossary={bad}", "curve=[2]"], "the searches of curve take no glossary"),
+        (["ckpt={ckpt}", "search.glossary={bad}", "curve=[2]"], "the searches of curve do not support one"),
         (["ckpt={ckpt}", "search.glossary_bonus=1"], "search.glossary is null; set search.glossary=FILE"),
         (["ckpt={ckpt}", "search.glossary_bonus=-1"], "search.glossary_bonus is -1, expected a number of at least 0"),
         (["bundle={bundle}", "shortlist.frequent=5", "data=spellout"], "has no shortlist; export it with shortlist=10"),

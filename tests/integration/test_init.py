@@ -77,7 +77,7 @@ def test_other_data_and_other_models_are_refused(trained: Path, tmp_path: Path) 
         start(tmp_path / "run", init, "model.decoder.hidden_dim=24")
     with pytest.raises(CheckpointError, match=r"has another source vocabulary.*init\.vocabulary=own"):
         start(tmp_path / "run", init, "data.reverse_source=true")
-    with pytest.raises(ConfigError, match="leave one of them out"):
+    with pytest.raises(ConfigError, match="remove one of them"):
         start(tmp_path / "run", init, f"resume={trained / 'checkpoints' / 'last.ckpt'}")
     assert not (tmp_path / "run" / "checkpoints").exists()
 
@@ -148,7 +148,7 @@ def test_an_adapter_needs_a_trained_model_and_layers_that_peft_can_adapt(
     trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("peft")
-    with pytest.raises(ConfigError, match="adapter trains changes of a trained model, and init is null; set init=RUN"):
+    with pytest.raises(ConfigError, match="adapter trains updates of a trained model, but init is null; set init=RUN"):
         start(tmp_path / "run", "adapter=lora")
     options = (f"init={trained}", "adapter=lora")
     with pytest.raises(ConfigError, match=r"adapter\.targets has 'recurrent_gate_weight'.*input_projection"):

@@ -66,7 +66,7 @@ def test_the_loss_of_a_counted_model_is_that_of_the_training_text(home: Path) ->
 
 def test_a_counted_model_replaces_another_only_if_it_may(home: Path) -> None:
     metrics = json.loads((home / "ngram" / "metrics.json").read_text())
-    with pytest.raises(ConfigError, match=r"ngram has a run already .*overwrite=true to remove it"):
+    with pytest.raises(ConfigError, match=r"ngram already has a run .*overwrite=true to remove it"):
         run(home, "ngram")
     assert run(home, "ngram", "overwrite=true") == metrics
 

@@ -58,7 +58,7 @@ def test_the_tag_decides_the_language_from_training_to_the_bundle(tmp_path: Path
     metrics = json.loads((run / "metrics.json").read_text())
     assert min(metrics[f"test/{lang}/bleu"] for lang in LANGUAGES) > 60
     (warning,) = json.loads((tmp_path / "capitals" / "report.json").read_text())["warnings"]
-    assert warning.startswith("capitals.en, test.aa.aa has capitals, but the model's text is lower-cased")
+    assert warning.startswith("capitals.en, test.aa.aa has capital letters, but the model reads lower-cased")
     report = json.loads((tmp_path / "tagged" / "report.json").read_text())
     assert report["warnings"] == []  # the bundle knows that its text was lower-cased and tokenised
     assert report["systems"][0]["scores"]["bleu"]["value"] == pytest.approx(metrics["test/aa/bleu"])

@@ -91,7 +91,7 @@ def test_slurms_job_finds_its_folder_again_and_names_a_lost_process(tmp_path: Pa
     assert "continuing from" in first.stderr
     assert (first.returncode, second.returncode) == (1, 7), first.stderr + second.stderr
     assert "Traceback" not in first.stderr
-    assert first.stderr.splitlines()[-1].startswith("error: process 0 lost the connection to another one")
+    assert first.stderr.splitlines()[-1].startswith("error: process 0 lost the connection to another process")
     assert only_run(tmp_path).name == "slurm-4242"
 
 
@@ -204,7 +204,7 @@ def test_the_commands_of_the_page_train_on_two_nodes_and_survive_the_loss_of_one
         nodes.kill(1)
         output, _ = first.communicate(timeout=120)
         assert (first.returncode, second.wait()) == (1, -signal.SIGKILL), output
-        assert "error: process 0 lost the connection to another one" in output
+        assert "error: process 0 lost the connection to another process" in output
         assert 2 <= load_checkpoint(run / "checkpoints" / "last.ckpt")["global_step"] < 30
         for process in start():
             output, _ = process.communicate()

@@ -77,7 +77,7 @@ def test_reports_show_it(home: Path) -> None:
     page = (home / "report" / "report.html").read_text()
     for part in (
         '<option value="score-0">length gap of ',
-        "Of length gap, less is better.",
+        "For length gap, lower is better.",
         "length gap by the length",
     ):
         assert part in page

@@ -96,7 +96,7 @@ def test_a_bundle_that_translates_worse_is_not_written(cache: Path, tmp_path: Pa
     done = run("export.py", *options, "precision=int8", f"hydra.run.dir={cache}")
     assert done.returncode == 1
     assert re.search(r"│ float32   │ [89]\d\.\d\d │", done.stdout)
-    assert "BLEU on 50 validation sentences, expected at most 0.5; nothing was written, export with" in done.stderr
+    assert "BLEU on 50 validation sentences, expected at most 0.5; nothing was written; export with" in done.stderr
     assert not (tmp_path / "bundle").exists()
     done = run("export.py", *options, "precision=int8", "max_bleu_loss=100", f"hydra.run.dir={cache}")
     assert done.returncode == 0, done.stderr
