@@ -52,5 +52,7 @@ def test_markdown_shows_the_text_as_it_is(tmp_path: Path) -> None:
 
 def test_another_format_is_refused() -> None:
     check_table_name(None)
-    with pytest.raises(ConfigError, match=r"table is t\.csv, expected a name that ends with \.md or \.tex; change table"):
+    with pytest.raises(
+        ConfigError, match=r"table is t\.csv, expected a name that ends with \.md or \.tex; change table"
+    ):
         check_table_name(Path("t.csv"))
