@@ -70,7 +70,7 @@ def draw_heatmap(
         axis.set_ticks(range(len(words)), [END_LABEL if word == END else drawable(word) for word in words])
         axis.set_ticks(np.arange(len(words) + 1) - 0.5, minor=True)
         for word, label in zip(words, axis.get_ticklabels(), strict=True):
-            label.set_style("italic" if word == END else "normal")
+            label.set_fontstyle("italic" if word == END else "normal")
     axes.grid(which="minor", color=GROUND)  # between the cells
     axes.spines[:].set_visible(False)
     axes.set_title(title, fontsize=size + 1)

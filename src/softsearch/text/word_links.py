@@ -139,5 +139,6 @@ def word_weights(
     merged = np.add.reduceat(weights, src_starts, axis=1)
     if not tgt_starts:
         return merged
-    sizes = np.diff([*tgt_starts, len(weights)])
-    return np.add.reduceat(merged, tgt_starts, axis=0) / sizes[:, None].astype(np.float32)
+    sizes = np.diff([*tgt_starts, len(weights)]).astype(np.float32)
+    sums: NDArray[np.float32] = np.add.reduceat(merged, tgt_starts, axis=0)
+    return sums / sizes[:, None]
