@@ -6,13 +6,18 @@ The pages install from a clone: ``pip install ".[cpu]"``. SOURCE replaces the do
 
 import re
 import sys
+import tomllib
 from pathlib import Path
+
+PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 
 
 def installing_from(source: str, text: str) -> str:
     """Returns HTML or JSON of the site with its installations from another source."""
+    project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
+    extras = "|".join(project["optional-dependencies"])  # other packages have other ones
     name = r"softsearch[\1] @ " + source if "://" in source else rf"{source}[\1]"
-    return re.sub(r"""(?<=["'])\.\[([a-z0-9,]+)\](?=\\?["'])""", name, text)
+    return re.sub(rf"""(?<=["'])\.\[((?:(?:{extras}),?)+)\](?=\\?["'])""", name, text)
 
 
 if __name__ == "__main__" and sys.argv[1] != ".":
