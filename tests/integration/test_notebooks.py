@@ -98,3 +98,5 @@ def test_notebook_runs_in_a_kernel(place: Path) -> None:
         output for cell in notebook.cells for output in cell.get("outputs", []) if "image/png" in output.get("data", {})
     ]
     assert len(pictures) == 2
+    outputs = (output for cell in notebook.cells for output in cell.get("outputs", []))
+    assert not [output.text for output in outputs if output.get("name") == "stderr"]  # such as tqdm's warning

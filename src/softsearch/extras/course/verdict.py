@@ -51,15 +51,20 @@ def verdict(name: str, function: Callable[..., Any]) -> Verdict:
     return Verdict(True, f"{name}: correct for all {len(inputs)} inputs")
 
 
+def every_exercise() -> dict[str, Exercise]:
+    """Returns the exercises of the course by name."""
+    from softsearch.extras.course import models, scores, words  # these import the library functions to compare with
+
+    return {**words.EXERCISES, **models.EXERCISES, **scores.EXERCISES}
+
+
 def find(name: str) -> Exercise:
     """Returns the exercise with a name.
 
     Raises:
         InputError: there is none.
     """
-    from softsearch.extras.course import models, scores, words  # these import the library functions to compare with
-
-    exercises: dict[str, Exercise] = {**words.EXERCISES, **models.EXERCISES, **scores.EXERCISES}
+    exercises = every_exercise()
     if name not in exercises:
         near = difflib.get_close_matches(str(name), exercises, n=1)
         advice = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(exercises)}"
