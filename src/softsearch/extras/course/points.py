@@ -81,6 +81,8 @@ def _told(name: str, function: Any, problems: Sequence[str]) -> dict[str, Any]:
     signal.setitimer(signal.ITIMER_REAL, _SECONDS)
     try:
         return dict(verdict(name, function)._asdict())
+    except TimeoutError as error:  # while the answer was computed
+        return {"right": False, "message": f"{name}: {error}"}
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
