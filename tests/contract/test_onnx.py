@@ -211,7 +211,7 @@ def test_the_single_graph_translates_as_the_search_does(exported: Exported) -> N
     model, bundle = exported.model, exported.bundle
     vocab_size = bundle.manifest.tgt_vocab_size
     if model.encoder.embedding is None or model.encoder.description.feature_dim is not None:
-        with pytest.raises(ConfigError, match=r"this model reads (no source|feature vectors); use format=bundle"):
+        with pytest.raises(ConfigError, match=r"this model reads (none|feature vectors); use format=bundle"):
             single_graph(bundle.files, BeamSearch(), vocab_size)
         return
     search = BeamSearch(beam=4, n_best=3, alignments=model.decoder.has_attention)

@@ -103,7 +103,7 @@ def test_every_systems_data_is_read_and_bundles_are_named(tmp_path: Path) -> Non
     assert warnings[0] == (
         "2 of 2 test sentences are in the training data, 1 with the same translation. Scores may be too high"
     )
-    assert "bundle: not checked" in warnings[1]
+    assert "bundle: the training data was not searched" in warnings[1]
     assert len(warnings) == 2
 
 
@@ -113,7 +113,7 @@ def test_data_that_is_gone_is_read_where_the_command_says_or_not_at_all(tmp_path
     moved = {"m": Parallel(train=pair, val=pair)}
     counts, warnings = find_overlap(moved, None, TEXT, tmp_path)
     assert counts == {}
-    assert "m: not checked" in warnings[0]
+    assert "m: the training data was not searched" in warnings[0]
     assert "gone" in warnings[0]
     counts, _ = find_overlap(moved, here, TEXT, tmp_path)
     assert counts["source and reference"] == 1

@@ -124,5 +124,5 @@ def _read_mapping(path: Path) -> dict[str, Any]:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is not YAML of plain values ({summarize(error)}); use another file") from error
     if not isinstance(node, yaml.MappingNode):
-        raise ConfigError(f"{path} is not a YAML mapping; use another file")
+        raise ConfigError(f"{path} is not YAML of values by name; use another file")
     return {key.value: value for key, value in node.value if isinstance(key, yaml.ScalarNode)}
