@@ -17,8 +17,8 @@ class BiScaleCell(Cell):
     So a slower unit changes only where its g1' is open, when the faster layer ends a chunk; the faster layer then
     starts again from h2. All gates are 0 at first.
 
-    The state is (h1, h2, g1, g2). The input is W [E y; c] for h1', g1', ~h2 and g2'; only the first two read E y. There
-    are no options.
+    The state is (h1, h2, g1, g2). The input is W [E y; c] for h1', g1', ~h2 and g2'; only the first two read E y. It
+    takes no options.
     """
 
     blocks = 2
