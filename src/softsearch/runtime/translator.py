@@ -162,8 +162,7 @@ class Translator:
         Args:
             lines: the text.
             features: ``[examples, positions, dim]``, instead of lines or together with them, as the model needs.
-            search: its name, such as ``beam``, by default the first bundle's recommendation; or a strategy with its own
-                options.
+            search: its name, such as ``beam``, by default the one the first bundle recommends; or a strategy object.
             prefixes: the required beginning of each line's translation, or of that of its first part; "" for none.
             replace_unknown: for models of words: translations of unknown words by source word; True copies all.
             paragraphs: lines are text of any length; it is split into sentences, and the text between them is kept.
