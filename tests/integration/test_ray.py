@@ -1,5 +1,8 @@
-"""examples/ray_data.py translates as one translator does, with two actors on one machine."""
+"""Examples of Ray, on one machine: two actors translate as one translator does, tasks prepare what a process does."""
 
+import filecmp
+import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -8,20 +11,36 @@ import pytest
 from pyarrow import parquet
 
 from softsearch import Translator
+from softsearch.app.config.composition import composed
+from softsearch.app.config.options import Prepare
+from softsearch.app.config.validation import read_options
+from softsearch.app.prepare import prepare
 from tests.integration.commands import ROOT
 from tests.programs import run_python
+from tests.unit.data.pairs import write_pair
 
-pytestmark = [pytest.mark.multiprocess, pytest.mark.nightly]
+pytestmark = [
+    pytest.mark.multiprocess,
+    pytest.mark.nightly,
+    pytest.mark.skipif(find_spec("ray") is None, reason="needs softsearch[ray]"),
+]
 BUNDLE = ROOT / "tests" / "golden" / "bundle"
+EXAMPLES = ROOT / "examples"
 LOCAL_CLUSTER = """
 import runpy, sys
 import ray
 ray.init(address="local", num_cpus=4, object_store_memory=80 << 20, include_dashboard=False)
-script, *runs = sys.argv[1:]
-for run in runs:
-    sys.argv = [script, *run.split()]
-    runpy.run_path(script, run_name="__main__")
+for command in sys.argv[1:]:
+    sys.argv = command.split()
+    runpy.run_path(sys.argv[0], run_name="__main__")
 """
+
+
+def run_on_ray(folder: Path, *commands: str) -> subprocess.CompletedProcess[str]:
+    """Runs scripts with their options on a cluster of one machine."""
+    with TemporaryDirectory(prefix="ray") as short:  # Ray's sockets are there, and their paths must be short
+        ray = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled", "RAY_TMPDIR": short}
+        return run_python("-c", LOCAL_CLUSTER, *commands, cwd=folder, **ray)
 
 
 def test_two_actors_translate_text_and_parquet(tmp_path: Path) -> None:
@@ -33,10 +52,12 @@ def test_two_actors_translate_text_and_parquet(tmp_path: Path) -> None:
         table = pa.table({"id": range(len(texts))[part], "en": texts[part]})
         parquet.write_table(table, tmp_path / f"{name}.parquet")
     common = "--actors 2 --batch 16 --beam 2"
-    runs = f"{BUNDLE} in.txt out.txt {common}", f"{BUNDLE} 1.parquet 2.parquet out --column en {common}"
-    with TemporaryDirectory(prefix="ray") as short:  # Ray's sockets are there, and their paths must be short
-        ray = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled", "RAY_TMPDIR": short}
-        done = run_python("-c", LOCAL_CLUSTER, ROOT / "examples" / "ray_data.py", *runs, cwd=tmp_path, **ray)
+    script = EXAMPLES / "ray_data.py"
+    done = run_on_ray(
+        tmp_path,
+        f"{script} {BUNDLE} in.txt out.txt {common}",
+        f"{script} {BUNDLE} 1.parquet 2.parquet out --column en {common}",
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     expected = [best.text for best in Translator(BUNDLE, threads=1).translate(texts, beam=2)]
     assert len({*expected}) > 10
@@ -44,3 +65,28 @@ def test_two_actors_translate_text_and_parquet(tmp_path: Path) -> None:
     table = parquet.read_table(tmp_path / "out")
     assert table.column_names == ["id", "en", "translation"]
     assert table.column("translation").to_pylist() == expected
+
+
+def test_tasks_prepare_the_same_bytes_and_name_a_broken_line(tmp_path: Path) -> None:
+    train, val = (write_pair(tmp_path, name, pairs) for name, pairs in (("train", 9000), ("val", 20)))
+    broken = tmp_path / "broken.en"
+    broken.write_bytes(train[0].read_bytes().replace(b"\n", b"\xff\n", 1))
+    common = ["data=parallel", "data.src_lang=en", "data.tgt_lang=de", "data.filters.duplicates=true"]
+    common += ["tokenizer.kind=char", f"data.val=[{val[0]},{val[1]}]"]
+    options = [*common, f"data.train=[{train[0]},{train[1]}]"]
+    script = f"{EXAMPLES / 'ray_prepare.py'} cache_dir=cluster"
+    done = run_on_ray(
+        tmp_path, " ".join([script, *options]), " ".join([script, *common, f"data.train=[{broken},{train[1]}]"])
+    )
+    assert (done.returncode, f"error: {broken}:1" in done.stderr) == (1, True), done.stderr[-3000:]
+    prepare(
+        read_options(
+            composed("prepare", *options, "processes=1", "name=x", "run_dir=x", f"cache_dir={tmp_path / 'alone'}"),
+            Prepare,
+        )
+    )
+    (found,), (expected,) = ((tmp_path / name / "prepared").glob("[!.]*") for name in ("cluster", "alone"))
+    assert found.name == expected.name
+    names = sorted(path.name for path in expected.iterdir())
+    assert len(names) > 10
+    assert filecmp.cmpfiles(found, expected, names, shallow=False) == (names, [], [])

@@ -12,10 +12,15 @@ from softsearch.app.train.init import tokenizer_maker
 from softsearch.data.preparation.prepare import prepare as prepare_data
 from softsearch.data.preparation.prepare import text_problems
 from softsearch.data.preparation.prepared import PreparedData
+from softsearch.data.preparation.processes import OrderedMap, ordered_map
 
 
-def prepare(options: Prepare) -> None:
+def prepare(options: Prepare, mapping: OrderedMap = ordered_map) -> None:
     """Prepares ``data`` with ``tokenizer``, and prints what was found and dropped.
+
+    Args:
+        options: those of the command.
+        mapping: where the text is cleaned and encoded, by default in processes of this host.
 
     Raises:
         SoftsearchError: an option is wrong, or the data cannot be read or written.
@@ -34,7 +39,7 @@ def prepare(options: Prepare) -> None:
 
         progress = draw if console.is_terminal else None  # None: log the progress
         prepared = prepare_data(
-            source, tokenizer, options.cache_dir, processes=processes, progress=progress, noise=noise
+            source, tokenizer, options.cache_dir, processes=processes, progress=progress, noise=noise, mapping=mapping
         )
     _show(prepared)
     for problem in text_problems(source, prepared.tgt_tokenizer, options.cache_dir):

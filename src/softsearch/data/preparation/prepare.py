@@ -20,7 +20,7 @@ from softsearch.data.preparation.clean import CleanedCorpus, clean_pairs, warn_o
 from softsearch.data.preparation.encode import TokenWriter, encode_lines
 from softsearch.data.preparation.parallelism import Mismatch
 from softsearch.data.preparation.prepared import REPORT, PreparedData
-from softsearch.data.preparation.processes import ordered_map
+from softsearch.data.preparation.processes import OrderedMap, ordered_map
 from softsearch.data.sentencepiece_file import with_folding
 from softsearch.text.corpus import read_raw
 from softsearch.text.features import check_finite, read_features
@@ -48,14 +48,15 @@ def prepare(
     processes: int = 1,
     progress: Progress | None = None,
     noise: Noise = NO_NOISE,
+    mapping: OrderedMap = ordered_map,
 ) -> PreparedData:
     """Makes the tokenizers, usually trained on the training side, and encodes all splits, unless they are in the cache.
 
     Validation and test keep every line, so that outputs stay aligned with the files; training drops pairs with an empty
     side and those that the source's filters drop. Several processes may call this: one prepares and the others wait.
     Existing data is checked (see :mod:`softsearch.data.preparation.cache_folder`) and prepared again if damaged. The
-    result does not depend on ``processes``. Tokenizers are also trained on text in the cases of ``noise``. By default,
-    progress is logged every 10 seconds.
+    result depends neither on ``processes`` nor on ``mapping``, which is :func:`ordered_map` or works like it.
+    Tokenizers are also trained on text in the cases of ``noise``. By default, progress is logged every 10 seconds.
 
     Raises:
         CorpusError: a file is missing, damaged or not parallel, or the disk is full.
@@ -70,7 +71,8 @@ def prepare(
     def write(unfinished: Path) -> None:
         for path in features.values():
             check_finite(read_features(path), str(path))
-        _Preparation(unfinished, source, files, links, processes, progress or _LogProgress()).run(trainer, noise)
+        show = progress or _LogProgress()
+        _Preparation(unfinished, source, files, links, processes, show, mapping).run(trainer, noise)
 
     make_folder(folder, write)
     prepared = PreparedData(folder, *_read_tokenizers(folder, source), features=features)
@@ -133,6 +135,7 @@ class _Preparation:
     links: Sequence[Path] | None
     processes: int
     progress: Progress
+    mapping: OrderedMap
 
     def run(self, trainer: TokenizerMaker, noise: Noise) -> None:
         corpus_folder = self.folder / "corpus"
@@ -192,7 +195,7 @@ class _Preparation:
         lines = 0
         with ExitStack() as stack:
             cleaned = {split: CleanedCorpus(folder / split, len(pairs), stack) for split, pairs in self.files.items()}
-            for chunk in ordered_map(partial(clean_pairs, cleaners), raw, self.processes):
+            for chunk in self.mapping(partial(clean_pairs, cleaners), raw, self.processes):
                 cleaned[chunk.corpus[0]].append(chunk)
                 lines += chunk.counts["lines"]
                 self.progress("reading", lines, None)
@@ -223,7 +226,7 @@ class _Preparation:
                 for split in cleaned
             }
             lines = {split: stack.enter_context((self.folder / f"{split}.lines").open("wb")) for split in cleaned}
-            for split, *sides, numbers in ordered_map(partial(encode_lines, tokenizers), chunks, self.processes):
+            for split, *sides, numbers in self.mapping(partial(encode_lines, tokenizers), chunks, self.processes):
                 for writer, tokens in zip(writers[split], sides, strict=True):
                     writer.append(*tokens)
                 lines[split].write(numbers.tobytes())

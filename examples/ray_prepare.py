@@ -1,0 +1,55 @@
+"""Prepares a corpus on all machines of a Ray cluster, with the options of ``softsearch prepare`` and the same bytes.
+
+    pip install 'softsearch[lab,ray]'
+    python examples/ray_prepare.py data.train='[a.en,a.de]' data.val='[b.en,b.de]' cache_dir=FOLDER
+
+This machine reads the text, some thousand pairs at a time, trains the tokenizer and writes the folder; what takes most
+of the time, cleaning and encoding, is done by tasks on the cluster. They are Ray's own and not of Ray Data, whose
+readers take each file by itself: lines of two files belong together here.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import ray
+from ray.exceptions import RayTaskError
+
+from softsearch.app.config.command import run
+from softsearch.app.config.options import Prepare
+from softsearch.app.prepare import prepare
+from softsearch.commands import CORE
+
+AHEAD = 4  # chunks of text in memory for each CPU of the cluster
+
+
+@ray.remote
+def work(task: Callable[[Any], Any], item: Any) -> Any:
+    """A chunk of text, cleaned or encoded on any machine."""
+    return task(item)
+
+
+def on_cluster(task: Callable[[Any], Any], items: Iterable[Any], processes: int) -> Iterator[Any]:
+    """Yields ``task(item)`` for every item in order."""
+    sent, waiting = ray.put(task), deque[Any]()
+    try:
+        for item in items:
+            waiting.append(work.remote(sent, item))
+            if len(waiting) > AHEAD * processes:
+                yield ray.get(waiting.popleft())
+        while waiting:
+            yield ray.get(waiting.popleft())
+    except RayTaskError as error:
+        raise error.cause from None  # a line that cannot be read, say
+
+
+def prepare_on_cluster(options: Prepare) -> None:
+    """``softsearch prepare``, by default on all CPUs of the cluster."""
+    ray.init(ignore_reinit_error=True)
+    cpus = options.processes or int(ray.cluster_resources()["CPU"])
+    prepare(replace(options, processes=cpus), on_cluster)
+
+
+if __name__ == "__main__":
+    run(replace(CORE["prepare"], run="__main__:prepare_on_cluster"))
