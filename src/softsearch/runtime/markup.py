@@ -7,13 +7,12 @@ from typing import NamedTuple
 from unicodedata import normalize
 
 import numpy as np
-import regex
 from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError
 from softsearch.runtime.paragraphs import Paragraph, join_translations
 from softsearch.runtime.translation import Translation
-from softsearch.text.markup import WORD, MarkupReader, Node, Segment
+from softsearch.text.markup import UNBROKEN, WORD, MarkupReader, Node, Segment
 from softsearch.text.vocabulary import SPECIALS, UNK
 
 Span = tuple[int, int]
@@ -21,7 +20,6 @@ Spans = NDArray[np.int64]  # [spans, 2]
 Weights = NDArray[np.float64]
 _SPACE = "\u2581"
 _TILT = 1e-3  # a word in another part of the sentence weighs this much less, so order breaks ties
-_COPIED = regex.compile(r"[\p{L}\p{N}]\S*[\p{L}\p{N}]")
 _FAR = 16  # characters that may be skipped where two texts differ
 
 
@@ -176,7 +174,7 @@ def _words(segment: Segment, target: str) -> tuple[list[Span], dict[int, int]]:
     """
     words, found = [match.span() for match in WORD.finditer(target)], dict[Span, int]()
     edges = sorted({edge for node in segment.nodes for edge in node[2:4]})
-    for match in _COPIED.finditer(target):
+    for match in UNBROKEN.finditer(target):
         at, end = segment.text.find(match[0]), segment.text.find(match[0]) + len(match[0])
         first, last = (bisect_left(words, place, key=lambda word: word[0]) for place in match.span())
         is_there_once = at >= 0 and segment.text.find(match[0], at + 1) < 0

@@ -45,6 +45,7 @@ WORD = regex.compile(
     r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]\p{M}*+"
     r"|[\p{L}\p{N}\p{M}_]++(?:(?:[-'\u2019]|(?<=\p{N})[.,:/](?=\p{N}))[\p{L}\p{N}\p{M}_]++)*+|\S"
 )
+UNBROKEN = regex.compile(r"[\p{L}\p{N}]\S*[\p{L}\p{N}]")  # from letter to letter, as an address
 
 
 class Node(NamedTuple):
