@@ -7,6 +7,7 @@ import pytest
 
 from softsearch.extras.course import points as module
 from softsearch.extras.course.points import main, points
+from softsearch.extras.course.verdict import verdict
 
 ROOT = Path(__file__).parents[3] / "notebooks"
 HAND_IN = [
@@ -32,7 +33,9 @@ def hand_in(folder: Path, cells: list[str]) -> Path:
 def test_each_exercise_of_a_notebook_is_a_point(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(module, "_SECONDS", 4)
+    for name in ("masked_softmax", "maxout"):
+        verdict(name, len)  # imports what they are compared with
+    monkeypatch.setattr(module, "_SECONDS", 2)
     path = hand_in(tmp_path, HAND_IN)
     assert main([str(path)]) == 0
     (found,) = json.loads(capsys.readouterr().out).values()
@@ -41,7 +44,7 @@ def test_each_exercise_of_a_notebook_is_a_point(
     assert told["masked_softmax"].startswith("masked_softmax: correct for all ")
     assert told["additive_energies"].startswith("additive_energies: not done yet: ")
     assert told["alignment_error_rate"].startswith("alignment_error_rate: there is no function; line 1 of a cell")
-    assert "TimeoutError: it took more than 4 seconds" in told["maxout"]
+    assert "TimeoutError: it took more than 2 seconds" in told["maxout"]
 
 
 def test_solutions_have_all_points_and_the_notebooks_none() -> None:
