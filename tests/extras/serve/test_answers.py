@@ -162,7 +162,7 @@ def test_unknown_places_and_methods(client: httpx.Client) -> None:
     slash = client.get("/docs/", headers={"host": "evil.example"}, follow_redirects=False)
     _check(slash, 404, "there is nothing at '/docs/'")
     answer = client.get("/translate")
-    _check(answer, 405, "'/translate' does not take 'GET'")
+    _check(answer, 405, "'/translate' does not support 'GET'")
     assert answer.headers["allow"] == "POST"
 
 
