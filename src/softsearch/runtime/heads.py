@@ -58,8 +58,8 @@ def check_head(name: str, heads: Collection[str], origin: str) -> None:
         raise ConfigError(f"head is {name!r:.60}, but {origin} has {some}; change head or leave it out")
 
 
-def step_with_weights(path: Path, sha256: str) -> bytes:
-    """The step of a bundle on the disk, with the weights ``weights.i`` of each layer i among its outputs.
+def reopen(path: Path, sha256: str) -> Bundle:
+    """Opens a bundle of this hash once more.
 
     Raises:
         BundleError: another bundle is there.
@@ -67,6 +67,11 @@ def step_with_weights(path: Path, sha256: str) -> bytes:
     bundle = Bundle.open(path)
     if bundle.sha256 != sha256:
         raise BundleError(f"bundle {path} has been replaced since it was opened; open it again")
+    return bundle
+
+
+def step_with_weights(bundle: Bundle) -> bytes:
+    """The step of a bundle, with the weights ``weights.i`` of each layer i among its outputs."""
     return with_weights(bundle.files[DECODER_STEP], _source_memory(bundle))
 
 

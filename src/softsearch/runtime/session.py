@@ -34,7 +34,6 @@ from softsearch.errors import BundleError, InputError, SoftsearchError, printabl
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.contract import SHORTLIST_INPUTS, STEP_OUTPUTS, check_contract, check_shape, read_choices
 from softsearch.runtime.graph_check import STEPS, check_graph, embedding_table, has_wide_int8, with_constants
-from softsearch.runtime.heads import HeadSession, heads_of, step_with_weights
 from softsearch.runtime.manifest import DECODER_BLOCK, DECODER_STEP, EMBEDDING_TABLE, ENCODER, FEATURES, SINGLE
 from softsearch.runtime.onnx_state import OnnxState, read_candidates, read_words
 from softsearch.runtime.providers import Provider, check_provider, find_provider
@@ -110,7 +109,7 @@ class OnnxStepFunction(StepFunction):
         self._takes_shortlist = SHORTLIST_INPUTS.keys() <= set(self._step_inputs)
         self._has_all = "all_log_probs" in outputs and "all" in self._step_inputs
         self._others = [name for name in outputs if name not in (*STEP_OUTPUTS, "all_log_probs")]
-        self.heads, self._opened, self._provider = heads_of(bundle), (bundle.path, bundle.sha256), provider
+        self._opened, self._provider = (bundle.path, bundle.sha256), provider
 
     @property
     def has_block(self) -> bool:
@@ -123,15 +122,26 @@ class OnnxStepFunction(StepFunction):
         other._others = [name for name in self._others if name != "alignments"]
         return other
 
+    @functools.cached_property
+    def heads(self) -> dict[str, Any]:
+        """See :func:`~softsearch.runtime.heads.heads_of`; the bundle is read once more for it."""
+        from softsearch.runtime.heads import heads_of, reopen
+
+        return heads_of(reopen(*self._opened))
+
     def with_head(self, name: str) -> "OnnxStepFunction":
         """Returns the same step function with the weights of one of its :attr:`heads` as alignments, or of a mean."""
+        from softsearch.runtime.heads import HeadSession
+
         other = copy.copy(self)
         other._step = HeadSession(self._weights_session, self.heads[name])
         return other
 
     @functools.cached_property
     def _weights_session(self) -> Any:
-        return _session(step_with_weights(*self._opened), self._name, self._provider, checked=True)
+        from softsearch.runtime.heads import reopen, step_with_weights
+
+        return _session(step_with_weights(reopen(*self._opened)), self._name, self._provider, checked=True)
 
     def with_shortlist(self, shortlist: Shortlist) -> StepFunction:
         """Restricts the step function to a shortlist; older bundles compute all words and mask the others."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from softsearch.errors import ConfigError
 from softsearch.runtime.bundle import Bundle
-from softsearch.runtime.heads import check_head
 from softsearch.runtime.line_encoder import open_tokenizers
 from softsearch.runtime.providers import Provider
 from softsearch.runtime.session import OnnxStepFunction
@@ -255,6 +254,8 @@ def with_head(
     Raises:
         ConfigError: the system is an ensemble, or its model has no such head.
     """
+    from softsearch.runtime.heads import check_head
+
     step_fn = system.step_fn
     check_head(name, step_fn.heads if isinstance(step_fn, OnnxStepFunction) else (), system.origin)
     every = [(ids, hypothesis) for ids, n_best in zip(src, n_best_lists, strict=True) for hypothesis in n_best]

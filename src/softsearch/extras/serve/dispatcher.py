@@ -282,8 +282,7 @@ class Dispatcher:
         for line in lines:
             line.begun = True
         sources, targets = [line.source for line in lines], [line.target for line in lines] if group.pairs else None
-        more = group.confidence, group.prepare, group.trace, group.head
-        job = Job(group.model.facts.name, group.search, sources, targets, *more)
+        job = Job(group.model.facts.name, group.search, sources, targets, *group.job_options)
         # Sent here, not in the task, which would run after the clients with new answers while the worker is idle.
         self._running.add(task := loop.create_task(self._finish(worker, lines, worker.call(job), loop.time())))
         task.add_done_callback(self._running.discard)

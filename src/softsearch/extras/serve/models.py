@@ -175,6 +175,11 @@ class Group:
     trace: bool = False  # also return a search trace; also one per batch
     head: str | None = None  # the head whose alignments to return
 
+    @property
+    def job_options(self) -> tuple[Any, ...]:
+        """What a job for the workers says besides the search."""
+        return self.confidence, self.prepare, self.trace, self.head
+
     def for_line(self, line: EncodedLine) -> "Group":
         """Returns the group of a line: that of lines without terms if it has none."""
         if self.control is None or any(part.wanted for part in line.source):
