@@ -54,9 +54,7 @@ def test_a_server_translates_and_says_so_and_its_end_is_told(browser: Chrome, se
     ask(browser, TEXT)
     (best,) = Translator(GOLDEN / "bundle", threads=1).translate([TEXT], beam=5, n_best=5)
     wait_for(browser, ".target[aria-busy=false]", best.text)
-    found = browser.find_elements(By.CSS_SELECTOR, ".candidate .text")
-    candidates = [candidate.get_attribute("textContent") for candidate in found]
-    assert candidates == [other.text or "(empty)" for other in best.n_best]
+    assert texts(browser, ".candidate .text") == [other.text or "(empty)" for other in best.n_best]
     assert browser.find_elements(By.CSS_SELECTOR, ".attention tbody td")
     assert not browser.find_elements(By.CSS_SELECTOR, ".attention select")  # it is not a Transformer
     browser.find_element(By.CSS_SELECTOR, ".search summary").click()
