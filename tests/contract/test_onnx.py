@@ -29,6 +29,7 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.models.output_layers import OutputLayer
 from softsearch.models.transformer import TransformerDecoder
 from softsearch.runtime.bundle import Bundle, open_shortlist
+from softsearch.runtime.graph_session import open_graph
 from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE, ENCODER
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.search.batching import translate_ids
@@ -107,8 +108,8 @@ class Exported:
     def in_precision(self, precision: LowPrecision) -> Bundle:
         lowered, loss = lower_precision(self.bundle, precision, self.src, bleu=len)
         assert loss.sentences == 5
-        graphs = (lowered.files[file] for file in (ENCODER, DECODER_STEP))
-        whole = [graph for graph in graphs if precision == "int8" or not has_scan(graph)]  # see _float16
+        graphs = (open_graph(lowered.files, file) for file in (ENCODER, DECODER_STEP))
+        whole = [graph for graph in graphs if precision == "int8" or not has_scan(graph.model)]  # see _float16
         assert {product for graph in whole for product in product_inputs(graph)} == set()
         return lowered
 

@@ -57,8 +57,10 @@ def export(options: Export) -> None:
     form.check(search, options.out)
     _check_unused(options)
     saved = read_weights(str(options.ckpt), options.average)
+    model = rebuild_model(saved)
+    saved = saved._replace(weights={})  # the model has them
     with progress("exporting, and comparing with the model", None):
-        summary = write_export(form, saved, rebuild_model(saved), rebuild_source(saved), options)
+        summary = write_export(form, saved, model, rebuild_source(saved), options)
     show(summary, options.out)
 
 

@@ -24,8 +24,9 @@ from softsearch.runtime.bundle import (
     shortlist_files,
     write_bundle,
 )
+from softsearch.runtime.graph_session import describe_graphs
 from softsearch.runtime.options import Strategy, search_facts
-from softsearch.runtime.session import OnnxStepFunction, describe_onnx
+from softsearch.runtime.session import OnnxStepFunction
 from softsearch.runtime.system import shortlisted
 from softsearch.search.interface import StepFunction
 from softsearch.text.tokenizer import Tokenizers
@@ -119,7 +120,7 @@ def export_bundle(
         "search": search_facts(search, tgt.vocab_size),
     }
     graphs = export_graphs(model, shortlist=shortlist is not None)
-    described = {name.removesuffix(".onnx"): describe_onnx(graph) for name, graph in graphs.items()}
+    described = describe_graphs(graphs)
     bundle = bundle_of(path, files | graphs, manifest | {"graphs": described, "training": facts})
     parity = _compare(bundle, reference, exact or (lambda: reference))
     bundle, more = (bundle, {}) if lower is None else lower(bundle)

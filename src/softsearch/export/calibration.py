@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 from softsearch.export.quantization import LEVELS, Range, product_inputs
 from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.graph_session import Graph, open_graph, open_session
 from softsearch.runtime.manifest import DECODER_STEP, ENCODER
 from softsearch.runtime.session import OnnxStepFunction
 
@@ -24,7 +24,10 @@ class Calibration(OnnxStepFunction):
     def __init__(self, bundle: Bundle) -> None:
         super().__init__(bundle)
         self._seen: dict[str, dict[str, _Values]] = {ENCODER: {}, DECODER_STEP: {}}
-        self._encoder, self._step = (_Session(bundle.files[file], seen) for file, seen in self._seen.items())
+        self._encoder = self._step = None  # their memory is needed
+        self._encoder, self._step = (
+            _Session(open_graph(bundle.files, file), seen) for file, seen in self._seen.items()
+        )
 
     def ranges(self) -> dict[str, dict[str, Range]]:
         """Returns the range of each activation by file and name, after sentences have been translated."""
@@ -34,15 +37,15 @@ class Calibration(OnnxStepFunction):
 class _Session:
     """An ONNX Runtime session that also fetches the activations to record."""
 
-    def __init__(self, graph: bytes, seen: "dict[str, _Values]") -> None:
-        model = onnx.load_from_string(graph)
+    def __init__(self, graph: Graph, seen: "dict[str, _Values]") -> None:
+        model = onnx.load_from_string(graph.model)
         self.seen = seen
         self.seen.update((name, _Values()) for name in product_inputs(graph))
         outputs = {value.name for value in model.graph.output}
         model.graph.output.extend(
             helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in seen if name not in outputs
         )
-        self.session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        self.session = open_session(graph._replace(model=model.SerializeToString()), "the graph to calibrate")
 
     def run(self, outputs: list[str], feeds: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:
         """Runs the graph like an ``InferenceSession``."""

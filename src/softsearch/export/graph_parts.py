@@ -1,18 +1,27 @@
 """Builds an ONNX graph from parts of others."""
 
+import io
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import onnx
+from numpy.typing import NDArray
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper
 from onnxscript import optimizer
 
-from softsearch.runtime.manifest import EMBEDDING_TABLE
+from softsearch.runtime.graph_session import LARGE, open_graph, reference
+from softsearch.runtime.manifest import DATA_SUFFIX, EMBEDDING_TABLE
 
+Array = NDArray[Any]
+_NONE: Mapping[str, Array] = {}
 _NO_NAMES: Mapping[str, str] = {}
 _SHARED_BYTES = 1024
+_ALIGNMENT = 64  # bytes, of a constant in a file of constants
+# Bytes of constants beyond which they are in a file of their own. A graph with more than 2 GB could not be written, and
+# writing one takes several times its memory.
+MOST_INSIDE = 1 << 30
 
 
 class Parts:
@@ -91,12 +100,61 @@ def _rename(graph: GraphProto, rename: Callable[[str], str]) -> None:
     del graph.value_info[:]
 
 
+def read_graph(files: Mapping[str, bytes], name: str) -> tuple[onnx.ModelProto, dict[str, Array]]:
+    """A graph of a bundle without its large constants, and these by name."""
+    graph = open_graph(files, name)
+    return onnx.load_model_from_string(graph.model), dict(graph.constants)
+
+
+def whole_graph(files: Mapping[str, bytes], name: str) -> onnx.ModelProto:
+    """A graph of a bundle with all its constants."""
+    model, constants = read_graph(files, name)
+    for tensor in model.graph.initializer:
+        if tensor.name in constants:
+            tensor.ClearField("external_data")
+            tensor.ClearField("data_location")
+            tensor.raw_data = constants[tensor.name].tobytes()
+    return model
+
+
+def write_graph(name: str, model: onnx.ModelProto, constants: Mapping[str, Array] = _NONE) -> dict[str, bytes]:
+    """The file of a graph, and the one of its large constants if they are many; ``model`` cannot be used any more.
+
+    Args:
+        name: of the file.
+        model: the graph.
+        constants: values of constants that :func:`read_graph` has taken out.
+    """
+    held = [tensor for tensor in model.graph.initializer if tensor.name in constants or len(tensor.raw_data) >= LARGE]
+    outside = sum(_size(tensor, constants) for tensor in held) > MOST_INSIDE
+    data = io.BytesIO()
+    for tensor in held:
+        values = constants.get(tensor.name)
+        if not outside and values is None:
+            continue
+        raw = tensor.raw_data if values is None else values.tobytes()
+        for field in ("raw_data", "external_data", "data_location"):
+            tensor.ClearField(field)
+        if outside:
+            data.write(bytes(-data.tell() % _ALIGNMENT))
+            tensor.MergeFromString(reference(f"{name}{DATA_SUFFIX}", data.tell(), len(raw)))
+            data.write(raw)
+        else:
+            tensor.raw_data = raw
+    files = {name: bytes(model.SerializeToString())}
+    return files | ({f"{name}{DATA_SUFFIX}": data.getvalue()} if outside else {})
+
+
+def _size(tensor: TensorProto, constants: Mapping[str, Array]) -> int:
+    return constants[tensor.name].nbytes if tensor.name in constants else len(tensor.raw_data)
+
+
 def share_embedding(encoder: onnx.GraphProto, step: onnx.GraphProto) -> None:
     """Makes the encoder's embeddings an input if the step has the same table; the runtime passes it on."""
     tables = {node.input[0] for node in encoder.node if node.op_type == "Gather"}
     pairs = ((own, shared) for own in encoder.initializer if own.name in tables for shared in step.initializer)
     same = next(
-        ((own, shared) for own, shared in pairs if (own.dims, own.raw_data) == (shared.dims, shared.raw_data)), None
+        ((own, shared) for own, shared in pairs if own.dims == shared.dims and own.raw_data == shared.raw_data), None
     )
     if same is None:
         return

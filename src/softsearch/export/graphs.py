@@ -1,6 +1,7 @@
 """Exports the encoder and the decoder's step as ONNX graphs for :mod:`softsearch.runtime.session`."""
 
 import copy
+import gc
 import warnings
 from typing import Any
 
@@ -13,7 +14,7 @@ from torch.export import Dim
 from torch.nn import functional
 
 from softsearch.export.forms import make_exportable
-from softsearch.export.graph_parts import quiet, share_embedding
+from softsearch.export.graph_parts import quiet, share_embedding, write_graph
 from softsearch.export.recurrences import OPSET, bound_scans, exportable_loop
 from softsearch.export.shortlist import add_shortlist
 from softsearch.models.interface import DecoderState, EncoderDescription, Memory, Seq2Seq, Tensors, over_tokens
@@ -68,7 +69,8 @@ every (float[sentences, beams, vocab] padded_log_probs, int64[1] all)
 
 def export_graphs(model: Seq2Seq, *, shortlist: bool = False) -> dict[str, bytes]:
     """Returns the graphs' files by name, for shortlists too if ``shortlist``; does not change the model."""
-    model = copy.deepcopy(model).eval().float().cpu()
+    same = {id(weight): nn.Parameter(weight.data, weight.requires_grad) for weight in model.parameters()}
+    model = copy.deepcopy(model, same).eval().float().cpu()  # with the memory of the weights, which nothing changes
     if shortlist:
         check_shortlist(model.decoder)
     missing = _pad_vocabulary(model)
@@ -89,7 +91,7 @@ def export_graphs(model: Seq2Seq, *, shortlist: bool = False) -> dict[str, bytes
     optimizer.remove_unused_nodes(encoder)
     bound_scans(encoder.graph, "src_tokens")
     share_embedding(encoder.graph, step.graph)
-    return {ENCODER: encoder.SerializeToString(), DECODER_STEP: step.SerializeToString()}
+    return write_graph(ENCODER, encoder) | write_graph(DECODER_STEP, step)
 
 
 class _Example:
@@ -245,6 +247,8 @@ def _export(
         )
     assert program is not None
     model = program.model_proto
+    del program
+    gc.collect()  # what it traced refers to itself, and holds weights
     _drop_metadata(model.graph)
     return model
 

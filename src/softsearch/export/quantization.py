@@ -24,6 +24,7 @@ from onnx.helper import make_node
 from onnxscript import optimizer
 
 from softsearch.runtime.graph_check import MAX_EXACT_INT8
+from softsearch.runtime.graph_session import Graph
 
 LEVELS = 255  # from the lowest to the highest value of 8 bits
 _MAX_BIAS = 1 << 30  # in int32; leaves as much for the sum of the products
@@ -38,19 +39,23 @@ class Range(NamedTuple):
     axes: int
 
 
-def product_inputs(graph: bytes) -> list[str]:
+def product_inputs(graph: Graph) -> list[str]:
     """Returns the names of the activations that a graph multiplies by weights."""
-    proto = onnx.load_from_string(graph).graph
+    proto = onnx.load_from_string(graph.model).graph
     floats = _floats(proto)
     return list(dict.fromkeys(node.input[0] for node in proto.node if _is_product(node, floats)))
 
 
-def quantize(graph: bytes, ranges: Mapping[str, Range]) -> bytes:
+def quantize(graph: Graph, ranges: Mapping[str, Range]) -> onnx.ModelProto:
     """Converts a float32 graph to int8; ``ranges`` are for :func:`product_inputs`."""
-    model = onnx.load_from_string(graph)
+    model = onnx.load_from_string(graph.model)
     proto, floats = model.graph, _floats(model.graph)
     nodes = list(proto.node)
-    integers = _Integers(floats, ranges, {node.output[0]: node.input[0] for node in nodes if node.op_type == "Relu"})
+    arrays = {
+        name: graph.constants[name] if name in graph.constants else numpy_helper.to_array(tensor)
+        for name, tensor in floats.items()
+    }
+    integers = _Integers(arrays, ranges, {node.output[0]: node.input[0] for node in nodes if node.op_type == "Relu"})
     # In the order of the graph, because the first product of an activation quantizes it. Products before embeddings, so
     # that an output layer that is also an embedding is stored once.
     replaced = {node.output[0]: integers.product(node) for node in nodes if _is_product(node, floats)}
@@ -59,14 +64,14 @@ def quantize(graph: bytes, ranges: Mapping[str, Range]) -> bytes:
     proto.node.extend(chain.from_iterable(replaced.get(node.output[0], [node]) for node in nodes))
     proto.initializer.extend(integers.constants.values())
     optimizer.remove_unused_nodes(model)  # also removes the floats
-    return model.SerializeToString()
+    return model
 
 
 class _Integers:
     """Converts operators to integers, and collects the new constants by name."""
 
     def __init__(
-        self, floats: Mapping[str, TensorProto], ranges: Mapping[str, Range], relus: Mapping[str, str]
+        self, floats: Mapping[str, NDArray[Any]], ranges: Mapping[str, Range], relus: Mapping[str, str]
     ) -> None:
         self.floats, self.ranges, self.relus = floats, ranges, relus
         self.constants: dict[str, TensorProto] = {}
@@ -77,7 +82,7 @@ class _Integers:
         output = node.output[0]
         nodes = self._activation(activation)
         scale = self._array(f"{activation}.scale")
-        addend = numpy_helper.to_array(self.floats[bias[0]]) if bias else np.zeros(1, np.float32)
+        addend = self.floats[bias[0]] if bias else np.zeros(1, np.float32)
         finite = np.where(np.isfinite(addend), np.abs(addend), 0)  # padding words of the vocabulary have -inf
         axis = 0 if any(attribute.name == "transB" and attribute.i for attribute in node.attribute) else 1
         name, scales = self._weight(weight, axis, least=finite / (scale * _MAX_BIAS))
@@ -132,7 +137,7 @@ class _Integers:
         """Quantizes a matrix with scales along ``axis``, unless done before; returns its name and the scales."""
         name = f"{weight}.int8.{axis}"
         if name not in self.constants:
-            integers, scales = quantize_weight(numpy_helper.to_array(self.floats[weight]), axis, least)
+            integers, scales = quantize_weight(self.floats[weight], axis, least)
             self._keep(f"{name}.scale", scales, np.float32)
             self._keep(f"{name}.zero_point", np.zeros(scales.size), np.int8)  # all 0, but needed for QGemm
             self._keep(name, integers, np.int8)
@@ -151,7 +156,8 @@ def quantize_weight(
     """Returns a matrix in int8, symmetric about 0, and its scales along ``axis``, at least ``least``."""
     scales = np.maximum(np.abs(matrix).max(1 - axis) / MAX_EXACT_INT8, least)
     scales[scales == 0] = 1
-    return np.rint(matrix / np.expand_dims(scales, 1 - axis)).astype(np.int8), scales
+    levels = matrix / np.expand_dims(scales, 1 - axis)
+    return np.rint(levels, out=levels).astype(np.int8), scales
 
 
 def _floats(graph: onnx.GraphProto) -> dict[str, TensorProto]:

@@ -16,9 +16,10 @@ from softsearch.export import search_graph
 from softsearch.export.graph_parts import Parts
 from softsearch.export.parity import LOG_PROBS, Backend, compare, random_sentences, searching
 from softsearch.runtime.bundle import Bundle
-from softsearch.runtime.graph_check import STEPS, with_constants
+from softsearch.runtime.graph_check import STEPS
+from softsearch.runtime.graph_session import describe_onnx, open_graph, with_constants
 from softsearch.runtime.manifest import DECODER_BLOCK, DECODER_STEP
-from softsearch.runtime.session import OnnxStepFunction, describe_onnx
+from softsearch.runtime.session import OnnxStepFunction
 from softsearch.search.beam import BeamSearch
 
 _BEAM = 3  # for the comparison of blocks with single steps
@@ -59,12 +60,14 @@ def with_block(bundle: Bundle, tolerance: float) -> Bundle:
     Raises:
         BundleError: it translates differently.
     """
-    block = block_graph(bundle.files[DECODER_STEP])
-    described = describe_onnx(with_constants(block, bundle.files[DECODER_STEP]), checked=True)
+    step = open_graph(bundle.files, DECODER_STEP)
+    files = bundle.files | {DECODER_BLOCK: block_graph(step.model)}
+    described = describe_onnx(with_constants(open_graph(files, DECODER_BLOCK), step))
     manifest = replace(bundle.manifest, graphs=bundle.manifest.graphs | {"decoder_block": described})
-    whole = replace(bundle, files=bundle.files | {DECODER_BLOCK: block}, manifest=manifest)
+    whole = replace(bundle, files=files, manifest=manifest)
     search = BeamSearch(beam=min(_BEAM, manifest.tgt_vocab_size - 1))
-    blocks, steps = (searching(partial(search, OnnxStepFunction(each))) for each in (whole, bundle))
+    step_fn = OnnxStepFunction(whole)
+    blocks, steps = (searching(partial(search, each)) for each in (step_fn, step_fn.without_block()))
     for lengths in ((1,), (12, 5)):
         src = random_sentences(lengths, manifest.src_vocab_size, manifest.max_src_tokens, manifest.feature_dim)
         names = f"translations by {DECODER_BLOCK}", f"those by {DECODER_STEP}"

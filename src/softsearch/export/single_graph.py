@@ -19,7 +19,7 @@ from onnxscript import optimizer
 
 from softsearch.errors import ConfigError
 from softsearch.export import search_graph
-from softsearch.export.graph_parts import Parts
+from softsearch.export.graph_parts import Parts, read_graph, whole_graph
 from softsearch.export.recurrences import OPSET
 from softsearch.export.search_loop import HISTORY, SETTINGS, search_loop
 from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE, ENCODER, FEATURES
@@ -46,6 +46,7 @@ INPUTS = (
     ),
     Port("length_penalty", "float32", (), "0 ranks by log probability, 1 by its mean over the tokens"),
 )
+_MOST_BYTES = 2**31 - 2**20  # of a protobuf message, less what the operators take
 _N_BEST = ("sentences", "n_best")
 OUTPUTS = (
     Port("tokens", "int64", (*_N_BEST, "tgt_len"), "translations, best first: ids, EOS unless cut off, then PAD"),
@@ -79,7 +80,12 @@ def single_graph(graphs: Mapping[str, bytes], search: Strategy, tgt_vocab_size: 
         ConfigError: the graph does not support the search, or the model is a language model.
     """
     options = beam_search(search)
-    encoder, step = (onnx.load_model_from_string(graphs[name]) for name in (ENCODER, DECODER_STEP))
+    encoder, step = (whole_graph(graphs, name) for name in (ENCODER, DECODER_STEP))
+    if (size := sum(map(_constant_bytes, (encoder, step)))) > _MOST_BYTES:
+        raise ConfigError(
+            f"format=single is one file of at most {_MOST_BYTES:,} bytes, and the model's constants have {size:,}; set "
+            "precision=int8 or precision=fp16, or use format=bundle"
+        )
     opsets = [helper.make_opsetid("", OPSET)]
     assert list(encoder.opset_import) == list(step.opset_import) == opsets
     for value in [value for value in step.graph.output if value.name == "all_log_probs"]:
@@ -126,7 +132,7 @@ def single_graph(graphs: Mapping[str, bytes], search: Strategy, tgt_vocab_size: 
 
 def describe_single(graphs: Mapping[str, bytes]) -> dict[str, Any]:
     """Describes the inputs and outputs of :func:`single_graph`, for the manifest and the model card."""
-    outputs = _outputs(onnx.load_model_from_string(graphs[DECODER_STEP]).graph)
+    outputs = _outputs(read_graph(graphs, DECODER_STEP)[0].graph)
     return {
         side: [port._asdict() | {"shape": list(port.shape)} for port in ports]
         for side, ports in (("inputs", INPUTS), ("outputs", outputs))
@@ -153,6 +159,10 @@ def beam_search(search: Strategy) -> BeamSearch:
                 f"format=single does not support search.{field.name}={value}; remove it, or use format=bundle"
             )
     return search
+
+
+def _constant_bytes(model: onnx.ModelProto) -> int:
+    return sum(len(tensor.raw_data) for tensor in model.graph.initializer)
 
 
 def _constants(options: BeamSearch, tgt_vocab_size: int) -> dict[str, np.generic]:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -68,8 +69,11 @@ def _convert(tokenizer: SentencePieceTokenizer) -> Tokenizer:
     )
     shown = {names[PAD]: "", names[BOS]: "", names[EOS]: "", names[UNK]: proto.trainer_spec.unk_surface}
     replaced = shown | {char: tag for tag, char in tags.items()} | ({unread: ""} if unread else {}) | {_SPACE: " "}
+    silent = [re.escape(p.piece) for p in proto.pieces[EOS + 1 :] if p.type == p.CONTROL]  # as of a target's language
+    controls = Regex(f"{_TEXT_START}(?:{'|'.join(silent)}){_TEXT_END}")
     converted.decoder = decoders.Sequence(
         [
+            *([decoders.Replace(controls, "")] if silent else []),
             *(decoders.Replace(old, new) for old, new in replaced.items()),
             decoders.Fuse(),
             decoders.Replace(Regex(f"{_TEXT_START} +| +{_TEXT_END}"), ""),

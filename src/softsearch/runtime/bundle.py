@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 import softsearch
 from softsearch.errors import BundleError, ConfigError, printable
 from softsearch.files import MANIFEST, new_contents, new_folder
-from softsearch.runtime.manifest import FORMAT_VERSION, SPECIAL_IDS, FileEntry, Manifest
+from softsearch.runtime.manifest import DATA_SUFFIX, FORMAT_VERSION, SPECIAL_IDS, FileEntry, Manifest
 from softsearch.search.shortlist import Shortlist
 from softsearch.text.plain_values import read_json
 
@@ -217,7 +217,7 @@ def writing(folder: Path, kind: str) -> Iterator[None]:
 
 def _manifest_text(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> bytes:
     whole = {
-        "format_version": FORMAT_VERSION,
+        "format_version": FORMAT_VERSION if any(name.endswith(DATA_SUFFIX) for name in files) else 1,
         "softsearch_version": softsearch.__version__,
         "files": {
             name: {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}

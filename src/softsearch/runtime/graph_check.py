@@ -2,7 +2,8 @@
 
 A graph is a plain sequence of ONNX's own operators over constants in the same file. So nothing in it is repeated
 without limit (``Loop``, ``If`` and ``SequenceMap`` contain graphs, functions have bodies), no operator comes from
-another library, and no constant is read from another file on the host.
+another library, and no constant is read from another file on the host. The constants of a large graph are in a file of
+the bundle, from which the runtime takes them.
 
 Two operators may contain a graph, itself a plain sequence. A ``Scan`` over the tokens that the runtime feeds, which
 recurrent encoders need, runs it once for each token: one of its scanned inputs is ``src_tokens``, and ONNX Runtime
@@ -17,22 +18,17 @@ Field numbers are those of ``onnx.proto`` (onnx 1.18, IR version 11).
 """
 
 import math
-from collections.abc import Collection, Iterator, Sequence
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Collection, Iterator
 
 from softsearch.errors import BundleError
-from softsearch.runtime.bundle import Bundle
-from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE
 
 MAX_NODES = 20_000
 MAX_METADATA_BYTES = 16 << 20  # bytes of a file without the constants' raw data; 200 operators have less than 0.1 MB
 _MAX_DIMS, _MAX_DIM = 16, (1 << 31) - 1  # limits for a constant
-_Value = int | memoryview
-_MODEL_GRAPH, _MODEL_OPSET, _MODEL_TRAINING, _MODEL_FUNCTIONS = 7, 8, 20, 25
+Value = int | memoryview
+MODEL_GRAPH, _MODEL_OPSET, _MODEL_TRAINING, _MODEL_FUNCTIONS = 7, 8, 20, 25
 _OPSET_DOMAIN = 1
-_GRAPH_NODE, _GRAPH_INITIALIZER, _GRAPH_INPUT, _GRAPH_OUTPUT, _GRAPH_SPARSE_INITIALIZER = 1, 5, 11, 12, 15
+_GRAPH_NODE, GRAPH_INITIALIZER, _GRAPH_INPUT, _GRAPH_OUTPUT, _GRAPH_SPARSE_INITIALIZER = 1, 5, 11, 12, 15
 _VALUE_NAME = 1
 _NODE_INPUT, _NODE_OUTPUT, _NODE_TYPE, _NODE_ATTRIBUTE, _NODE_DOMAIN = 1, 2, 4, 5, 7
 _NODE_COPIED = (_NODE_INPUT, _NODE_TYPE, _NODE_ATTRIBUTE)
@@ -40,12 +36,11 @@ _ATTRIBUTE_NAME, _ATTRIBUTE_INT, _ATTRIBUTE_GRAPH = 1, 3, 6
 _ATTRIBUTE_TENSOR, _ATTRIBUTE_TENSORS, _ATTRIBUTE_GRAPHS, _ATTRIBUTE_SPARSE = 5, 10, (6, 11), (22, 23)
 _SCANNED = b"src_tokens"  # an encoder input, from the sentences
 STEPS = "steps"  # a block input, from the search
-_TENSOR_DIMS, _TENSOR_TYPE, _TENSOR_NAME, _TENSOR_RAW, _TENSOR_VALUES = 1, 2, 8, 9, (4, 5, 7, 10, 11)
-_FLOAT, _INT8 = 1, 3  # a tensor's type
+TENSOR_DIMS, TENSOR_TYPE, TENSOR_NAME, TENSOR_RAW, _TENSOR_VALUES = 1, 2, 8, 9, (4, 5, 7, 10, 11)
 MAX_EXACT_INT8 = 64  # for weights: 2 * 255 * 64 fits into 16 bits, in which CPUs without VNNI add two products
 _MAX_HEADS = 10_000  # in all layers
-_EMPTY = memoryview(b"")
-_TENSOR_EXTERNAL = (13, 14)  # external_data, data_location
+TENSOR_EXTERNAL = (13, 14)  # external_data, data_location
+_MAX_DIGITS = 15  # of a place in a file
 _BYTES = {  # bytes per element by TensorProto.DataType, for numbers of whole bytes
     **dict.fromkeys((2, 3, 9), 1),  # uint8, int8, bool
     **dict.fromkeys((4, 5, 10, 16), 2),  # uint16, int16, float16, bfloat16
@@ -54,67 +49,38 @@ _BYTES = {  # bytes per element by TensorProto.DataType, for numbers of whole by
 }
 
 
-def check_graph(model: bytes) -> None:
+def check_graph(model: bytes, outside: int = 0) -> None:
     """Refuses a model that is more than a plain sequence of operators, or declares more than it holds.
+
+    Args:
+        model: the file.
+        outside: bytes of the file with those of its constants that are not in it; 0 if there is none.
 
     Raises:
         BundleError: the file holds something else, or is not an ONNX model.
     """
     graphs = data = 0
+    ranges: list[range] | None = [] if outside else None
     try:
-        for field, value in _fields(memoryview(model)):
+        for field, value in fields(memoryview(model)):
             if field in (_MODEL_TRAINING, _MODEL_FUNCTIONS):
                 raise _error("its own functions or training steps")
             if field == _MODEL_OPSET:
                 _check_domain(value, _OPSET_DOMAIN, "operators")
-            if field == _MODEL_GRAPH:
-                data += _check_nodes(value)[0]
+            if field == MODEL_GRAPH:
+                data += _check_nodes(value, ranges=ranges)[0]
                 graphs += 1
         if graphs != 1:  # parsers merge several graphs into one
             raise ValueError(f"{graphs} graphs")
-    except (IndexError, TypeError, ValueError) as error:
+    except (IndexError, KeyError, TypeError, ValueError) as error:
         raise BundleError(f"it is not an ONNX model ({error}); copy or export the bundle again") from error
+    # Each byte is one constant's, so that a short file cannot ask for memory that it does not fill.
+    if ranges and (sum(map(len, ranges)) > outside or max(each.stop for each in ranges) > outside):
+        raise _error("constants beyond the end of their file, or several of one place", f"{outside} bytes")
     if len(model) - data > MAX_METADATA_BYTES:
         raise _error(
             f"{len(model) - data} bytes besides the raw data of its constants", f"at most {MAX_METADATA_BYTES}"
         )
-
-
-def read_table(model: bytes, name: str, shape: Sequence[object]) -> NDArray[np.float32]:
-    """Copies a constant float32 matrix out of a graph that :func:`check_graph` has accepted.
-
-    Raises:
-        BundleError: it does not exist, or has a different type, shape or size.
-    """
-    for tensor in _initializers(model):
-        values = dict(_fields(tensor))
-        if bytes(_message(values.get(_TENSOR_NAME, _EMPTY))) != name.encode():
-            continue
-        dims = [_number(value) for value in _values(tensor, _TENSOR_DIMS)]
-        kind, raw = values.get(_TENSOR_TYPE), _message(values.get(_TENSOR_RAW, _EMPTY))
-        if kind != _FLOAT or dims != list(shape) or len(raw) != 4 * math.prod(dims):
-            raise BundleError(
-                f"the constant {name} has type {kind}, shape {dims} and {len(raw)} bytes, expected type {_FLOAT} "
-                f"(float32), shape {list(shape)} and 4 bytes for each number; export the bundle again"
-            )
-        return np.frombuffer(raw, dtype="<f4").reshape(dims).astype(np.float32)
-    raise BundleError(f"the graph has no constant {name}, which the encoder reads; export the bundle again")
-
-
-def has_wide_int8(model: bytes) -> bool:
-    """Whether a checked graph has int8 weights above :data:`MAX_EXACT_INT8`, as in older bundles."""
-    for tensor in map(dict, map(_fields, _initializers(model))):
-        if tensor.get(_TENSOR_TYPE) == _INT8:
-            values = np.frombuffer(_message(tensor.get(_TENSOR_RAW, _EMPTY)), dtype=np.int8)
-            if values.size and max(int(values.max()), -int(values.min())) > MAX_EXACT_INT8:
-                return True
-    return False
-
-
-def with_constants(model: bytes, other: bytes) -> bytes:
-    """Adds the constants of another model to a model; :func:`check_graph` has accepted both."""
-    constants = b"".join(_field(_GRAPH_INITIALIZER, bytes(_message(tensor))) for tensor in _initializers(other))
-    return model + _field(_MODEL_GRAPH, constants)  # parsers merge two graphs into one
 
 
 def heads_by_layer(step: bytes, memory: Collection[str]) -> list[int]:
@@ -123,9 +89,9 @@ def heads_by_layer(step: bytes, memory: Collection[str]) -> list[int]:
     Raises:
         BundleError: there are too many.
     """
-    attributes = [_values(node, _NODE_ATTRIBUTE) for node in _source_attention(step, memory)]
+    attributes = [field_values(node, _NODE_ATTRIBUTE) for node in _source_attention(step, memory)]
     found = [part for each in attributes for part in each if _names(part, _ATTRIBUTE_NAME) == [b"q_num_heads"]]
-    heads = [_number(value) for part in found for value in _values(part, _ATTRIBUTE_INT)]
+    heads = [number_of(value) for part in found for value in field_values(part, _ATTRIBUTE_INT)]
     if sum(heads) > _MAX_HEADS:
         raise _error(f"{sum(heads)} heads", f"at most {_MAX_HEADS}")
     return heads
@@ -139,49 +105,35 @@ def with_weights(step: bytes, memory: Collection[str]) -> bytes:
     added = b""
     for layer, node in enumerate(_source_attention(step, memory)):
         outputs = [f"attended.{layer}", "", "", f"weights.{layer}"]
-        copied = [(number, bytes(_message(value))) for number, value in _fields(node) if number in _NODE_COPIED]
+        copied = [(number, bytes(message_of(value))) for number, value in fields(node) if number in _NODE_COPIED]
         copied += [(_NODE_OUTPUT, name.encode()) for name in outputs]
-        added += _field(_GRAPH_NODE, b"".join(_field(*each) for each in copied))
-        added += _field(_GRAPH_OUTPUT, _field(_VALUE_NAME, outputs[-1].encode()))
-    return step + _field(_MODEL_GRAPH, added)
+        added += encoded(_GRAPH_NODE, b"".join(encoded(*each) for each in copied))
+        added += encoded(_GRAPH_OUTPUT, encoded(_VALUE_NAME, outputs[-1].encode()))
+    return step + encoded(MODEL_GRAPH, added)
 
 
-def _source_attention(step: bytes, memory: Collection[str]) -> list[_Value]:
+def _source_attention(step: bytes, memory: Collection[str]) -> list[Value]:
     """The operators that attend to the source: their keys are an output of the encoder."""
-    nodes = [node for graph in _values(memoryview(step), _MODEL_GRAPH) for node in _values(graph, _GRAPH_NODE)]
+    nodes = [node for graph in field_values(memoryview(step), MODEL_GRAPH) for node in field_values(graph, _GRAPH_NODE)]
     keys = {name.encode() for name in memory}
     nodes = [node for node in nodes if _names(node, _NODE_TYPE) == [b"Attention"]]
     return [node for node in nodes if keys & {*_names(node, _NODE_INPUT)[1:2]}]
 
 
-def _field(number: int, content: bytes) -> bytes:
-    """Encodes a field in protobuf's wire format."""
-    head, size = bytearray([number << 3 | 2]), len(content)
-    while size > 127:
-        head.append(size & 127 | 128)
-        size >>= 7
-    return bytes(head) + bytes([size]) + content
-
-
-def _initializers(model: bytes) -> list[_Value]:
-    """The constants of a graph."""
-    graphs = _values(memoryview(model), _MODEL_GRAPH)
-    return [tensor for graph in graphs for tensor in _values(graph, _GRAPH_INITIALIZER)]
-
-
-def _check_nodes(graph: _Value, *, inside: bool = False) -> tuple[int, int]:
+def _check_nodes(graph: Value, *, inside: bool = False, ranges: list[range] | None = None) -> tuple[int, int]:
     """Checks a graph; returns the number of raw data bytes in its constants, and of its operators.
 
-    ``inside``: the graph is inside a ``Scan`` or a ``Loop``.
+    ``inside``: the graph is inside a ``Scan`` or a ``Loop``. ``ranges`` takes the places of constants in another file,
+    if there is one.
     """
     nodes = data = 0
     inputs, constants, counted = set(), set(), set()  # counted: the inputs that set how often an inner graph runs
-    for field, value in _fields(graph):
+    for field, value in fields(graph):
         if field == _GRAPH_SPARSE_INITIALIZER:
             raise _error("sparse constants")
-        if field == _GRAPH_INITIALIZER:
-            data += _check_tensor(value)
-            constants.update(_names(value, _TENSOR_NAME))
+        if field == GRAPH_INITIALIZER:
+            data += _check_tensor(value, ranges)
+            constants.update(_names(value, TENSOR_NAME))
         if field == _GRAPH_INPUT:
             inputs.update(_names(value, _VALUE_NAME))
         if field == _GRAPH_NODE:
@@ -189,7 +141,7 @@ def _check_nodes(graph: _Value, *, inside: bool = False) -> tuple[int, int]:
             count, body = (b"", None) if inside else _inner_graph(value)
             found = (0, 0) if body is None else _check_nodes(body, inside=True)
             data += found[0] + sum(
-                _check_attribute(each, repeats=body is not None) for each in _values(value, _NODE_ATTRIBUTE)
+                _check_attribute(each, repeats=body is not None) for each in field_values(value, _NODE_ATTRIBUTE)
             )
             nodes += 1 + found[1]
             counted.update([count] if body is not None else [])
@@ -200,22 +152,22 @@ def _check_nodes(graph: _Value, *, inside: bool = False) -> tuple[int, int]:
     return data, nodes
 
 
-def _inner_graph(node: _Value) -> tuple[bytes, _Value | None]:
+def _inner_graph(node: Value) -> tuple[bytes, Value | None]:
     """The graph inside a ``Scan`` or ``Loop``, and the input that counts its runs; None for other operators."""
     types, inputs = _names(node, _NODE_TYPE), _names(node, _NODE_INPUT)
-    attributes = _values(node, _NODE_ATTRIBUTE)
-    graphs = [graph for attribute in attributes for graph in _values(attribute, _ATTRIBUTE_GRAPH)]
+    attributes = field_values(node, _NODE_ATTRIBUTE)
+    graphs = [graph for attribute in attributes for graph in field_values(attribute, _ATTRIBUTE_GRAPH)]
     numbers = [each for each in attributes if _names(each, _ATTRIBUTE_NAME) == [b"num_scan_inputs"]]
-    counts = [_number(value) for attribute in numbers for value in _values(attribute, _ATTRIBUTE_INT)]
+    counts = [number_of(value) for attribute in numbers for value in field_values(attribute, _ATTRIBUTE_INT)]
     # The scanned inputs come last. Parsers merge several graphs, and take the last of several numbers.
     scans = types == [b"Scan"] and inputs[-1:] == [_SCANNED] and len(counts) == 1 and 0 < counts[0] < 1 << 31
     loops = types == [b"Loop"] and inputs[:1] == [STEPS.encode()]
     return _SCANNED if scans else STEPS.encode(), graphs[0] if (scans or loops) and len(graphs) == 1 else None
 
 
-def _check_attribute(attribute: _Value, *, repeats: bool) -> int:
+def _check_attribute(attribute: Value, *, repeats: bool) -> int:
     singles = data = 0
-    for part, content in _fields(attribute):
+    for part, content in fields(attribute):
         if part in _ATTRIBUTE_GRAPHS and not (repeats and part == _ATTRIBUTE_GRAPH):
             raise _error("an operator with an inner graph, such as a loop or a branch")
         if part in _ATTRIBUTE_SPARSE:
@@ -228,37 +180,42 @@ def _check_attribute(attribute: _Value, *, repeats: bool) -> int:
     return data
 
 
-def _names(message: _Value, number: int) -> list[bytes]:
-    return [bytes(_message(value)) for value in _values(message, number)]
+def _names(message: Value, number: int) -> list[bytes]:
+    return [bytes(message_of(value)) for value in field_values(message, number)]
 
 
-def _values(message: _Value, number: int) -> list[_Value]:
+def field_values(message: Value, number: int) -> list[Value]:
     """The values or contents of a message's fields with this number."""
-    return [value for field, value in _fields(message) if field == number]
+    return [value for field, value in fields(message) if field == number]
 
 
-def _check_domain(message: _Value, number: int, what: str) -> None:
+def _check_domain(message: Value, number: int, what: str) -> None:
     if domains := [name for name in _names(message, number) if name]:
         raise _error(f"{what} from the domain {domains[0]!r}, which is not ONNX's own")
 
 
-def _check_tensor(tensor: _Value) -> int:
-    """Checks a constant and returns the bytes of its raw data."""
+def _check_tensor(tensor: Value, ranges: list[range] | None = None) -> int:
+    """Checks a constant and returns the bytes of its raw data; ``ranges`` takes its place in another file."""
     dims: list[int] = []
-    kind = raw = values = 0
-    for field, value in _fields(tensor):
-        if field in _TENSOR_EXTERNAL and value not in (0, b""):
+    kind = raw = values = inside = 0
+    for field, value in fields(tensor):
+        if field in TENSOR_EXTERNAL and value not in (0, b"") and ranges is None:
             raise _error("constants that are in another file")
-        if field == _TENSOR_DIMS:
-            dims.append(_number(value))
+        if field == TENSOR_DIMS:
+            dims.append(number_of(value))
             if len(dims) > _MAX_DIMS:
                 raise _error("a constant of more dimensions", f"at most {_MAX_DIMS}")
-        elif field == _TENSOR_TYPE:
-            kind = _number(value)
-        elif field == _TENSOR_RAW:
-            raw = len(_message(value))
+        elif field == TENSOR_TYPE:
+            kind = number_of(value)
+        elif field == TENSOR_RAW:
+            raw = inside = len(message_of(value))
         elif field in _TENSOR_VALUES:
-            values += len(_message(value))
+            values += len(message_of(value))
+    if ranges is not None and (place := place_outside(tensor)) is not None:
+        if raw or values:
+            raise ValueError("a constant both in the file and in another one")
+        ranges.append(place)
+        raw = len(place)
     if kind not in _BYTES:
         raise _error(f"a constant of the ONNX type {kind}", "numbers of whole bytes")
     elements = math.prod(dims)
@@ -266,10 +223,41 @@ def _check_tensor(tensor: _Value) -> int:
     if max(dims, default=0) > _MAX_DIM or (elements > values if values else elements * _BYTES[kind] != raw):
         shape = " x ".join(map(str, dims)) or "1"
         raise _error(f"a constant of {shape} elements in {raw or values} bytes", "as many as its bytes hold")
-    return raw
+    return inside
 
 
-def _fields(message: _Value) -> Iterator[tuple[int, _Value]]:
+def place_outside(tensor: Value) -> range | None:
+    """The bytes of a constant in the file with the graph's constants; None of one that is in the graph."""
+    entries = field_values(tensor, TENSOR_EXTERNAL[0])
+    where = field_values(tensor, TENSOR_EXTERNAL[1])[-1:]
+    if not entries and where in ([], [0]):
+        return None
+    texts = {}
+    for entry in entries:
+        (key,), (value,) = _names(entry, 1), _names(entry, 2)
+        texts[key] = value
+    begin, size = (texts[key] for key in (b"offset", b"length"))
+    if where != [1] or not (begin.isdigit() and size.isdigit()) or max(len(begin), len(size)) > _MAX_DIGITS:
+        raise ValueError("the place of a constant is not numbers")
+    return range(int(begin), int(begin) + int(size))
+
+
+def encoded(number: int, value: Value | bytes) -> bytes:
+    """A field in protobuf's wire format."""
+    if isinstance(value, int):
+        return _to_varint(number << 3) + _to_varint(value)
+    return _to_varint(number << 3 | 2) + _to_varint(len(value)) + value
+
+
+def _to_varint(number: int) -> bytes:
+    parts = bytearray()
+    while number > 127:
+        parts.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*parts, number])
+
+
+def fields(message: Value) -> Iterator[tuple[int, Value]]:
     """Yields the fields of a message in protobuf's wire format: number, and value or content.
 
     Raises:
@@ -277,7 +265,7 @@ def _fields(message: _Value) -> Iterator[tuple[int, _Value]]:
         TypeError: it is a number.
         ValueError: a field is longer than the message, or of a kind that ONNX does not use.
     """
-    content, offset = _message(message), 0
+    content, offset = message_of(message), 0
     while offset < len(content):
         tag, offset = _varint(content, offset)
         kind = tag & 7
@@ -299,13 +287,15 @@ def _fields(message: _Value) -> Iterator[tuple[int, _Value]]:
         offset += size
 
 
-def _message(value: _Value) -> memoryview:
+def message_of(value: Value) -> memoryview:
+    """The content; raises a TypeError of a number."""
     if isinstance(value, int):
         raise TypeError("found a number where a message is expected")
     return value
 
 
-def _number(value: _Value) -> int:
+def number_of(value: Value) -> int:
+    """The number; raises a TypeError of a content."""
     if not isinstance(value, int):
         raise TypeError("found a message where a number is expected")
     return value
@@ -325,18 +315,3 @@ def _varint(content: memoryview, offset: int) -> tuple[int, int]:
 
 def _error(what: str, expected: str = "a plain sequence of operators") -> BundleError:
     return BundleError(f"the graph holds {what}, expected {expected}; do not use this bundle")
-
-
-def embedding_table(bundle: Bundle) -> NDArray[np.float32]:
-    """The table ``[vocab, dim]``; an empty one if the encoder has its own.
-
-    Raises:
-        BundleError: the step has no table.
-    """
-    for port in bundle.manifest.graphs["encoder"]["inputs"]:
-        if port["name"] == EMBEDDING_TABLE:
-            try:
-                return read_table(bundle.files[DECODER_STEP], EMBEDDING_TABLE, port["shape"])
-            except BundleError as error:
-                raise BundleError(f"bundle {bundle.path}: {DECODER_STEP}: {error}") from error
-    return np.zeros((0, 0), dtype=np.float32)

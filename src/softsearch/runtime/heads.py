@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 from softsearch.errors import BundleError, ConfigError
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.graph_check import check_graph, heads_by_layer, with_weights
-from softsearch.runtime.manifest import DECODER_STEP
+from softsearch.runtime.manifest import DATA_SUFFIX, DECODER_STEP
+
+if TYPE_CHECKING:
+    from softsearch.runtime.graph_session import Graph
 
 Heads = list[tuple[int, int]]  # layers and heads, from 0
 
@@ -40,7 +43,7 @@ def heads_of(bundle: Bundle) -> dict[str, Heads]:
     """
     if bundle.manifest.is_single:
         return {}
-    check_graph(bundle.files[DECODER_STEP])
+    check_graph(bundle.files[DECODER_STEP], len(bundle.files.get(f"{DECODER_STEP}{DATA_SUFFIX}", b"")))
     layers = heads_by_layer(bundle.files[DECODER_STEP], _source_memory(bundle))
     every = [(layer, head) for layer, heads in enumerate(layers) for head in range(heads)]
     named = {f"layer {layer}, head {head}": [(layer, head)] for layer, head in every}
@@ -70,9 +73,12 @@ def reopen(path: Path, sha256: str) -> Bundle:
     return bundle
 
 
-def step_with_weights(bundle: Bundle) -> bytes:
+def step_with_weights(bundle: Bundle) -> "Graph":
     """The step of a bundle, with the weights ``weights.i`` of each layer i among its outputs."""
-    return with_weights(bundle.files[DECODER_STEP], _source_memory(bundle))
+    from softsearch.runtime.graph_session import open_graph  # ONNX Runtime is for whoever translates
+
+    graph = open_graph(bundle.files, DECODER_STEP)
+    return graph._replace(model=with_weights(graph.model, _source_memory(bundle)))
 
 
 def _source_memory(bundle: Bundle) -> list[str]:

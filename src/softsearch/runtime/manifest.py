@@ -11,7 +11,7 @@ from softsearch.runtime.options import read_search
 from softsearch.text.plain_values import parse, read_json
 from softsearch.text.vocabulary import BOS, EOS, PAD, UNK
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # of bundles with a file of constants; 1 of all others
 ENCODER = "encoder.onnx"
 DECODER_STEP = "decoder_step.onnx"
 DECODER_BLOCK = "decoder_block.onnx"  # several steps with the beam's choices, without the step's constants
@@ -20,8 +20,9 @@ FEATURES = "src_features"  # an encoder input, if the model reads feature vector
 SINGLE = "model.onnx"  # replaces both graphs and includes the search
 SPECIAL_IDS = {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS}
 _MAX_FILES = 64
+DATA_SUFFIX = ".data"  # of the file with the large constants of a large graph
 _MAX_FILE_BYTES = (2 << 30) - 1  # what one protobuf message, and so one ONNX graph without external data, can hold
-_MAX_BUNDLE_BYTES = 4 << 30  # two graphs of that size
+_MAX_BUNDLE_BYTES = 32 << 30  # eight billion weights of float32
 _MAX_TOKENIZER_BYTES = 64 << 20  # several million pieces
 _MAX_FEATURE_DIM = 1 << 16
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
@@ -209,7 +210,8 @@ def _files(tree: dict[str, Any]) -> dict[str, FileEntry]:
             raise BundleError(
                 f"manifest.json: files lists {name[:80]!r}, expected a plain file name; do not use this bundle"
             )
-        size, sha256 = _integer(entry, "bytes", 0), _value(entry, "sha256", str)
+        most = _MAX_BUNDLE_BYTES if name.endswith(DATA_SUFFIX) else _MAX_FILE_BYTES
+        size, sha256 = _integer(entry, "bytes", 0, most), _value(entry, "sha256", str)
         if not _SHA256.fullmatch(sha256):
             raise BundleError(f"manifest.json: sha256 of {name} is {sha256[:80]!r}, expected 64 hexadecimal digits")
         files[name] = FileEntry(sha256, size)

@@ -21,48 +21,34 @@ name in ``decoder_step.onnx``.
 """
 
 import copy
-import ctypes
 import functools
-import os
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softsearch.errors import BundleError, InputError, SoftsearchError, printable
+from softsearch.errors import BundleError, InputError, printable
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.contract import SHORTLIST_INPUTS, STEP_OUTPUTS, check_contract, check_shape, read_choices
-from softsearch.runtime.graph_check import STEPS, check_graph, embedding_table, has_wide_int8, with_constants
+from softsearch.runtime.graph_check import STEPS
+from softsearch.runtime.graph_session import (
+    ORT_ERRORS,
+    describe,
+    embedding_table,
+    open_graph,
+    open_session,
+    with_constants,
+)
 from softsearch.runtime.manifest import DECODER_BLOCK, DECODER_STEP, EMBEDDING_TABLE, ENCODER, FEATURES, SINGLE
 from softsearch.runtime.onnx_state import OnnxState, read_candidates, read_words
-from softsearch.runtime.providers import Provider, check_provider, find_provider
+from softsearch.runtime.providers import Provider
 from softsearch.search.interface import Candidates, StepFunction
 from softsearch.search.shortlist import Shortlist, ShortlistStep
 from softsearch.text.features import padded_features
 from softsearch.text.vocabulary import PAD, with_eos
 
-try:
-    import onnxruntime
-    from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
-except ModuleNotFoundError as error:
-    raise SoftsearchError(
-        'ONNX Runtime is not installed; run pip install "softsearch[cpu]", or "softsearch[gpu]" on a host with an '
-        "NVIDIA GPU"
-    ) from error
-
-_ORT_ERRORS = (
-    ort_errors.Fail,
-    ort_errors.InvalidArgument,
-    ort_errors.InvalidGraph,
-    ort_errors.InvalidProtobuf,
-    ort_errors.NotImplemented,
-    ort_errors.RuntimeException,
-    UnicodeDecodeError,  # a name, or a message that quotes one
-)
 _NO_MEMORY = "Available memory of"  # part of a message of ONNX Runtime's allocator
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # from glibc's malloc.h
-_DTYPES = {"tensor(float)": "float32", "tensor(double)": "float64", "tensor(int64)": "int64", "tensor(bool)": "bool"}
 _COMPACT_EVERY = 2  # steps
 
 
@@ -85,15 +71,18 @@ class OnnxStepFunction(StepFunction):
             )
         self.vocab_size, self.feature_dim = bundle.manifest.tgt_vocab_size, bundle.manifest.feature_dim
         self._name = f"bundle {bundle.path}"
+        graphs = {file: open_graph(bundle.files, file, f"{self._name}: ") for file in (ENCODER, DECODER_STEP)}
         self._encoder, self._step = (
-            _session(bundle.files[file], f"bundle {bundle.path}: {file}", provider) for file in (ENCODER, DECODER_STEP)
+            open_session(graph, f"{self._name}: {file}", provider) for file, graph in graphs.items()
         )
         self._block = None
         sessions = [("encoder", self._encoder), ("decoder_step", self._step)]
         if "decoder_block" in bundle.manifest.graphs:
-            self._block = _block_session(bundle, provider)
+            block = open_graph(bundle.files, DECODER_BLOCK, f"{self._name}: ")  # which has the constants of the step
+            whole = with_constants(block, graphs[DECODER_STEP])
+            self._block = open_session(whole, f"{self._name}: {DECODER_BLOCK}", provider)
             sessions.append(("decoder_block", self._block))
-        described = {name: _describe(session) for name, session in sessions}
+        described = {name: describe(session) for name, session in sessions}
         ports = check_contract(self._name, bundle.manifest.graphs, described)
         encoder, step = ports["encoder"], ports["decoder_step"]
         self._encoder_inputs, self._step_inputs = list(encoder["inputs"]), list(step["inputs"])
@@ -104,7 +93,7 @@ class OnnxStepFunction(StepFunction):
         self._cache = [name for name in encoded if name.startswith(("cache.", "slots."))]
         self._slots = any(name.startswith("slots.") for name in self._cache)
         self.has_attention = "alignments" in outputs
-        self._table = embedding_table(bundle)
+        self._table = embedding_table(bundle, graphs[DECODER_STEP])
         self._shortlist: Shortlist | None = None
         self._takes_shortlist = SHORTLIST_INPUTS.keys() <= set(self._step_inputs)
         self._has_all = "all_log_probs" in outputs and "all" in self._step_inputs
@@ -115,6 +104,12 @@ class OnnxStepFunction(StepFunction):
     def has_block(self) -> bool:
         """Whether :meth:`run_block` can be called; older bundles have no such graph, and it supports no shortlist."""
         return self._block is not None and self._shortlist is None
+
+    def without_block(self) -> "OnnxStepFunction":
+        """Returns the same step function for single steps."""
+        other = copy.copy(self)
+        other._block = None
+        return other
 
     def without_alignments(self) -> "OnnxStepFunction":
         """Returns the same step function without attention weights, for searches that do not read them."""
@@ -141,7 +136,7 @@ class OnnxStepFunction(StepFunction):
     def _weights_session(self) -> Any:
         from softsearch.runtime.heads import reopen, step_with_weights
 
-        return _session(step_with_weights(reopen(*self._opened)), self._name, self._provider, checked=True)
+        return open_session(step_with_weights(reopen(*self._opened)), self._name, self._provider)
 
     def with_shortlist(self, shortlist: Shortlist) -> StepFunction:
         """Restricts the step function to a shortlist; older bundles compute all words and mask the others."""
@@ -249,99 +244,11 @@ class OnnxStepFunction(StepFunction):
         return state.keep(sentences)
 
 
-def describe_onnx(model: bytes, *, checked: bool = False) -> dict[str, Any]:
-    """The inputs and outputs of an ONNX graph, as in the manifest's ``graphs``; it may be ``checked`` already.
-
-    Raises:
-        BundleError: ONNX Runtime cannot load the graph.
-    """
-    return _describe(_session(model, "the graph", checked=checked))
-
-
-def _describe(session: Any) -> dict[str, Any]:
-    """The inputs and outputs of a session: name, dtype and shape, with names for variable dimensions."""
-    return {
-        side: [
-            {
-                "name": printable(port.name),
-                "dtype": _DTYPES.get(port.type, port.type),
-                "shape": [printable(axis) if isinstance(axis, str) else axis for axis in port.shape],
-            }
-            for port in ports
-        ]
-        for side, ports in (("inputs", session.get_inputs()), ("outputs", session.get_outputs()))
-    }
-
-
-def _check(model: bytes, what: str) -> None:
-    try:
-        check_graph(model)
-    except BundleError as error:
-        raise BundleError(f"{what}: {error}") from error
-
-
-def _session(model: bytes, what: str, provider: Provider = "cpu", *, checked: bool = False) -> Any:
-    name = find_provider(provider)
-    if not checked:
-        _check(model, what)
-    _manage_memory()
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
-    options.log_severity_level = 4  # errors are raised, and the log would repeat them
-    # Memory plans are cached per input shape, and no two steps have the same shapes.
-    options.enable_mem_pattern = False
-    options.add_session_config_entry("session.use_env_allocators", "1")
-    if has_wide_int8(model):  # ONNX Runtime converts them to uint8: exact on any CPU, but slower
-        options.add_session_config_entry("session.x64quantprecision", "1")
-    options.add_session_config_entry("session.load_model_format", "ONNX")  # the format that was checked
-    try:
-        # Constant folding needs unlimited memory, and the exporter has already done it.
-        session = onnxruntime.InferenceSession(
-            model, options, providers=[name], disabled_optimizers=["ConstantFolding"]
-        )
-        _describe(session)  # reads all names
-    except _ORT_ERRORS as error:
-        raise BundleError(
-            f"{what} cannot be loaded by ONNX Runtime {onnxruntime.__version__}: {printable(str(error))}"
-        ) from error
-    check_provider(session, provider, name)
-    return session
-
-
-@functools.cache
-def _manage_memory() -> None:
-    """Limits all sessions of this process to half of the machine's memory in total, and lets glibc keep freed memory.
-
-    A few bytes of a graph can request any amount, and Linux then kills this process or another one. Caches that are
-    copied between steps would be returned and requested again each time: page faults, 5 % of a translation in int8.
-    """
-    if not hasattr(os, "sysconf"):
-        return  # on Windows
-    half = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    arena = onnxruntime.OrtMemoryInfo(
-        "Cpu", onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, onnxruntime.OrtMemType.DEFAULT
-    )
-    onnxruntime.create_and_register_allocator(arena, onnxruntime.OrtArenaCfg({"max_mem": half}))
-    if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):  # glibc
-        mallopt(_M_TRIM_THRESHOLD, 64 * 2**20)
-        mallopt(_M_MMAP_THRESHOLD, 32 * 2**20)  # the maximum it accepts
-
-
-def _block_session(bundle: Bundle, provider: Provider) -> Any:
-    """A session of the block, with the step's constants, which the bundle holds only once."""
-    what, block = f"bundle {bundle.path}: {DECODER_BLOCK}", bundle.files[DECODER_BLOCK]
-    _check(block, what)
-    return _session(with_constants(block, bundle.files[DECODER_STEP]), what, provider, checked=True)
-
-
 def _run(session: Any, outputs: list[str], feeds: dict[str, NDArray[Any]]) -> list[NDArray[Any]]:
     # Keeping the caches as OrtValues (run_with_ort_values, IO binding) was measured: not faster, and slower at batch 1.
     try:
         return list(session.run(outputs, feeds))
-    except _ORT_ERRORS as error:
+    except ORT_ERRORS as error:
         if _NO_MEMORY in str(error):
             raise InputError(
                 "the model's graph needs more than half of this machine's memory; translate fewer tokens at once, "

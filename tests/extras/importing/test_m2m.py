@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tokenizers import Tokenizer
 
 from softsearch.app.config.build import rebuild_model
 from softsearch.data.corpora.spellout import Spellout
@@ -14,13 +15,14 @@ from softsearch.data.dataset import pad
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.export.bundle import export_bundle
+from softsearch.export.tokenizer_json import tokenizer_files
 from softsearch.extras.importing.command import read
 from softsearch.extras.importing.config_json import Config, read_object
 from softsearch.extras.importing.m2m_vocabulary import read_languages
 from softsearch.runtime.cli import main
 from softsearch.runtime.translator import Translator
 from softsearch.search.beam import BeamSearch
-from softsearch.text.vocabulary import PAD, language_tag, source_tag
+from softsearch.text.vocabulary import EOS, PAD, language_tag, source_tag
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents
 from tests.huggingface import m2m_folder
 
@@ -178,6 +180,20 @@ def test_scores_are_those_of_a_translation_that_begins_with_its_language(
             theirs = both.theirs(torch.tensor([both.their_source(src, "eng_Latn")]), decoder_input_ids=read)
         log_probs = theirs.logits[0, 1:].log_softmax(-1)[range(len(ids)), ids]
         np.testing.assert_allclose(score.token_log_probs, log_probs, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_host_without_sentencepiece_reads_and_writes_the_same(name: str, text: list[str], tmp_path: Path) -> None:
+    """``tokenizer.json`` leaves out the language that a translation begins with, as SentencePiece does."""
+    both = Both(tmp_path / "model", text, **CASES[name])
+    tokenizer = both.contents.tokenizers[0]
+    files = tokenizer_files(both.contents.tokenizers)
+    converted = Tokenizer.from_str(files["tokenizer.json"].decode())
+    line = f"<2{both.codes[1]}> <from:{both.codes[0]}> one two"
+    ids = tokenizer.encode(line)
+    assert converted.encode(line).ids == [*ids, EOS]
+    language = tokenizer.names().index(f"<2{both.codes[1]}>")
+    assert converted.decode([language, *ids[2:], EOS]) == tokenizer.decode([language, *ids[2:]]) == "one two"
 
 
 def test_a_prefix_stands_behind_the_language(exported: tuple[Both, Translator]) -> None:

@@ -19,7 +19,7 @@ from softsearch.models.positions import sinusoids
 from softsearch.search.beam import BeamSearch
 from softsearch.text.vocabulary import BOS, EOS, PAD, UNK, language_tag
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents
-from tests.huggingface import SIZES, marian_folder
+from tests.huggingface import marian_folder
 
 transformers = pytest.importorskip("transformers")
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")]
@@ -30,6 +30,23 @@ CASES: dict[str, dict[str, Any]] = {
     "tags": {"tags": [">>fra<<", ">>deu<<"], "without": ["e", "▁the"], "bad_words_ids": [[2], [5]]},
     "bpe": {"kind": "bpe", "without": ["▁the"], "decoder_start_token_id": 0},
 }
+# Models named opus-mt-tc-big: wide, in half precision, and with one vocabulary. Few layers are enough here.
+BIG: dict[str, Any] = {
+    "d_model": 1024,
+    "encoder_layers": 1,
+    "encoder_ffn_dim": 4096,
+    "decoder_ffn_dim": 4096,
+    "encoder_attention_heads": 16,
+    "decoder_attention_heads": 16,
+    "max_position_embeddings": 1024,
+    "activation_function": "relu",
+    "scale_embedding": True,
+    "init_std": 0.02,
+    "forced_eos_token_id": 0,
+    "num_beams": 4,
+    "dtype": torch.float16,
+}
+TC_BIG = {"tc-big": BIG, "tc-big-separate": {**BIG, "separate": True, "share_encoder_decoder_embeddings": False}}
 Text = tuple[list[str], list[str]]
 
 
@@ -44,9 +61,12 @@ class Both:
     """A model of ``transformers``, and the run that it became."""
 
     def __init__(self, folder: Path, text: Text, case: str) -> None:
-        options = dict(CASES[case])
+        options = dict({**CASES, **TC_BIG}[case])
         banned = options.pop("bad_words_ids", None)
         self.theirs, self.banned = marian_folder(folder, text, **{"seed": len(case), **options}), banned
+        if "dtype" in options:
+            self.theirs.half().save_pretrained(folder)
+            self.theirs.float()
         if banned is not None:
             (folder / "generation_config.json").write_text(json.dumps({"bad_words_ids": banned}))
         self.src_tokenizer = transformers.MarianTokenizer.from_pretrained(folder)
@@ -91,14 +111,18 @@ def both(request: pytest.FixtureRequest, text: Text, tmp_path_factory: pytest.Te
     return Both(tmp_path_factory.mktemp("marian") / "model", text, request.param)
 
 
+def set_positions(both: Both) -> None:
+    """Gives theirs the sinusoids that ours computes, in float64."""
+    for side in (both.theirs.model.encoder, both.theirs.model.decoder):
+        rows, dim = side.embed_positions.weight.shape
+        side.embed_positions.weight.data = sinusoids(torch.arange(rows), dim, "sinusoidal_halves").double()
+
+
 def test_logits_are_equal(both: Both, text: Text) -> None:
     lines = [both.prefix + line for line in text[0][:20]]
     both.ours.double(), both.theirs.double()
     torch.testing.assert_close(*both.logits(lines, text[1][:20]), rtol=0, atol=1e-5)  # of sinusoids in float32
-    for side in (both.theirs.model.encoder, both.theirs.model.decoder):
-        side.embed_positions.weight.data = sinusoids(
-            torch.arange(SIZES["max_position_embeddings"]), SIZES["d_model"], "sinusoidal_halves"
-        ).double()
+    set_positions(both)
     torch.testing.assert_close(*both.logits(lines, text[1][:20]), rtol=0, atol=1e-12)
     both.ours.float(), both.theirs.float()
 
@@ -113,19 +137,24 @@ def test_translations_begin_with_the_start_of_the_config(both: Both) -> None:
         assert torch.equal(side.embedding.weight[ids], theirs.embed_tokens.weight[rows[: len(ids)]])
 
 
-def test_a_beam_finds_the_same_translations(both: Both, text: Text) -> None:
-    lines = [both.prefix + line for line in text[0][:25]]
+def beams(both: Both, lines: Sequence[str], limit: int) -> list[tuple[list[int], list[int]]]:
+    """Ours and theirs, without those at the limit, where EOS may be forced.
+
+    There, ours returns what has ended first, whatever its score is.
+    """
     batch = both.src_tokenizer(lines, return_tensors="pt", padding=True)
-    theirs = both.theirs.generate(
-        **batch, num_beams=5, early_stopping=True, max_new_tokens=60, bad_words_ids=both.banned, renormalize_logits=True
-    )
-    search = BeamSearch(beam=5, max_length_factor=0.0, max_length_offset=60)
+    options = {"bad_words_ids": both.banned, "renormalize_logits": True}
+    theirs = both.theirs.generate(**batch, num_beams=5, early_stopping=True, max_new_tokens=limit, **options)
+    search = BeamSearch(beam=5, max_length_factor=0.0, max_length_offset=limit)
     ours = search(TorchStepFunction(both.ours), [both.contents.tokenizers[0].encode(line) for line in lines])
     found = [[both.rows[1][token] for token in best.tokens] for (best,) in ours]
     eos = both.theirs.config.eos_token_id
     expected = [row[1 : (*row, eos).index(eos, 1)] for row in theirs.tolist()]
-    # At the limit, ours returns what has ended before what has not, whatever their scores are.
-    pairs = [(a, b) for a, b in zip(found, expected, strict=True) if len(a) == 60 or len(b) < 60]
+    return [(a, b) for a, b in zip(found, expected, strict=True) if len(a) == limit or len(b) < limit - 1]
+
+
+def test_a_beam_finds_the_same_translations(both: Both, text: Text) -> None:
+    pairs = beams(both, [both.prefix + line for line in text[0][:25]], 60)
     assert len(pairs) > 20
     assert sum(len(b) < 60 for _, b in pairs) > 5
     assert [a for a, _ in pairs] == [b for _, b in pairs]
@@ -145,3 +174,15 @@ def test_a_tag_is_also_that_of_multilingual_data(both: Both) -> None:
         src = both.contents.tokenizers[0]
         ids = [src.encode(f"{tag} one") for tag in (">>fra<<", language_tag("fra"))]
         assert [both.rows[0][token] for token in ids[0]] == [both.rows[0][token] for token in ids[1]]
+
+
+@pytest.mark.parametrize("case", TC_BIG)
+def test_a_wide_model_in_half_precision(case: str, text: Text, tmp_path: Path) -> None:
+    both = Both(tmp_path / "model", text, case)
+    both.ours.double(), both.theirs.double()
+    set_positions(both)
+    torch.testing.assert_close(*both.logits(text[0][:5], text[1][:5]), rtol=0, atol=1e-9)
+    both.ours.float(), both.theirs.float()
+    pairs = beams(both, text[0][:8], 30)
+    assert len(pairs) > 5
+    assert [a for a, _ in pairs] == [b for _, b in pairs]

@@ -14,8 +14,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from softsearch.data.sentencepiece_file import with_folding
 from softsearch.runtime.bundle import Bundle, write_bundle
+from softsearch.runtime.graph_session import describe_onnx
 from softsearch.runtime.options import STRATEGIES, Strategy, parameters
-from softsearch.runtime.session import describe_onnx
 from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import EOS
 

@@ -182,7 +182,7 @@ def test_names_that_lead_elsewhere_are_refused(victim: Path, name: str) -> None:
 
 def test_a_newer_format_names_the_version_it_needs(victim: Path) -> None:
     """Fault: a bundle of a newer format. Effect: an error that names the version to install."""
-    edit_manifest(victim, lambda tree: tree.update(format_version=2, softsearch_version="3.1.0"))
+    edit_manifest(victim, lambda tree: tree.update(format_version=3, softsearch_version="3.1.0"))
     with pytest.raises(BundleError, match=r"needs softsearch >= 3\.1\.0.*upgrade"):
         Bundle.open(victim)
 
@@ -227,7 +227,12 @@ def test_a_newer_format_names_the_version_it_needs(victim: Path) -> None:
         ),
         ("files", {f"f{i}": {} for i in range(100)}, "files lists 100 files"),
         ("files", listed(tgt=1 << 27), "the size of tgt.model is 134217728 bytes, expected at most 67108864"),
-        ("files", listed(a=2**31 - 1, b=2**31 - 1, c=9), "the sum of all files is 4294967307 bytes, expected at most"),
+        ("files", {"a.data": {"sha256": "0" * 64, "bytes": 1 << 36}}, "bytes is '68719476736', expected"),
+        (
+            "files",
+            listed() | {"a.data": {"sha256": "0" * 64, "bytes": 1 << 35}},
+            "the sum of all files is 34359738372 bytes, expected at most",
+        ),
         ("graphs", None, "graphs.encoder is missing"),
         ("reversed", {"src": False, "tgt": 1}, "reversed.tgt is '1', expected true or false"),
     ],

@@ -53,7 +53,7 @@ def shown(capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"softsearch_version": ATTACK, "format_version": 2},
+        {"softsearch_version": ATTACK, "format_version": 3},
         {"special_ids": {ATTACK: 0}},
         {"tokenizers": {"src": ATTACK, "tgt": "tgt.model"}},
         {"search": {"name": ATTACK}},

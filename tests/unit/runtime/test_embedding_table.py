@@ -10,8 +10,9 @@ from onnx import TensorProto, numpy_helper
 
 from softsearch.errors import BundleError
 from softsearch.runtime.bundle import Bundle, write_bundle
+from softsearch.runtime.graph_session import describe_onnx
 from softsearch.runtime.manifest import EMBEDDING_TABLE
-from softsearch.runtime.session import OnnxStepFunction, describe_onnx
+from softsearch.runtime.session import OnnxStepFunction
 from softsearch.text.vocabulary import BOS
 from tests.unit.runtime.bundles import WIDTH, bundle_parts, tokenizers
 

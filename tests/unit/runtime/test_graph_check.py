@@ -12,10 +12,11 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.capi.onnxruntime_pybind11_state import Fail
 
 from softsearch.errors import BundleError, InputError
-from softsearch.runtime import graph_check
+from softsearch.runtime import graph_check, graph_session
 from softsearch.runtime.bundle import write_bundle
 from softsearch.runtime.graph_check import check_graph
-from softsearch.runtime.session import OnnxStepFunction, describe_onnx
+from softsearch.runtime.graph_session import describe_onnx
+from softsearch.runtime.session import OnnxStepFunction
 from softsearch.text.vocabulary import BOS
 from tests.unit.runtime.bundles import bundle_parts
 
@@ -271,11 +272,11 @@ def test_the_fields_are_those_of_onnx() -> None:
     def number(message: type, name: str) -> int:
         return int(message.DESCRIPTOR.fields_by_name[name].number)  # type: ignore[attr-defined]
 
-    assert numbers(onnx.ModelProto, "GraphProto") == {graph_check._MODEL_GRAPH}
+    assert numbers(onnx.ModelProto, "GraphProto") == {graph_check.MODEL_GRAPH}
     refused = numbers(onnx.ModelProto, "TrainingInfoProto") | numbers(onnx.ModelProto, "FunctionProto")
     assert refused == {graph_check._MODEL_TRAINING, graph_check._MODEL_FUNCTIONS}
     assert numbers(onnx.GraphProto, "NodeProto") == {graph_check._GRAPH_NODE}
-    assert numbers(onnx.GraphProto, "TensorProto") == {graph_check._GRAPH_INITIALIZER}
+    assert numbers(onnx.GraphProto, "TensorProto") == {graph_check.GRAPH_INITIALIZER}
     assert numbers(onnx.GraphProto, "SparseTensorProto") == {graph_check._GRAPH_SPARSE_INITIALIZER}
     assert numbers(onnx.GraphProto, "GraphProto") == set()
     assert numbers(onnx.NodeProto, "AttributeProto") == {graph_check._NODE_ATTRIBUTE}
@@ -288,11 +289,11 @@ def test_the_fields_are_those_of_onnx() -> None:
     assert number(onnx.AttributeProto, "t") == graph_check._ATTRIBUTE_TENSOR
     assert numbers(onnx.AttributeProto, "SparseTensorProto") == set(graph_check._ATTRIBUTE_SPARSE)
     elsewhere = {number(TensorProto, "external_data"), number(TensorProto, "data_location")}
-    assert elsewhere == set(graph_check._TENSOR_EXTERNAL)
+    assert elsewhere == set(graph_check.TENSOR_EXTERNAL)
     held = [number(TensorProto, name) for name in ("dims", "data_type", "name", "raw_data")]
-    read = (graph_check._TENSOR_DIMS, graph_check._TENSOR_TYPE, graph_check._TENSOR_NAME, graph_check._TENSOR_RAW)
+    read = (graph_check.TENSOR_DIMS, graph_check.TENSOR_TYPE, graph_check.TENSOR_NAME, graph_check.TENSOR_RAW)
     assert held == list(read)
-    assert graph_check._FLOAT == TensorProto.FLOAT
+    assert graph_session._FLOAT == TensorProto.FLOAT
     values = {number(TensorProto, f"{kind}_data") for kind in ("float", "double", "int32", "int64", "uint64")}
     assert values == set(graph_check._TENSOR_VALUES)
     for kind, size in graph_check._BYTES.items():

@@ -10,8 +10,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from softsearch.errors import BundleError, InputError
 from softsearch.runtime.bundle import Bundle, write_bundle
+from softsearch.runtime.graph_session import describe_onnx
 from softsearch.runtime.onnx_state import OnnxState
-from softsearch.runtime.session import OnnxStepFunction, describe_onnx
+from softsearch.runtime.session import OnnxStepFunction
 from softsearch.search.beam import BeamSearch
 from softsearch.search.interface import full_log_probs
 from softsearch.search.shortlist import Shortlist

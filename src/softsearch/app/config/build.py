@@ -162,10 +162,16 @@ def rebuild_model(contents: CheckpointContents) -> Seq2Seq:
     Raises:
         CheckpointError: its config names something forbidden, or the weights do not fit it.
     """
-    with torch.device("meta"):  # so that no config can claim more memory than the weights in the file
-        _fit_weights(described := untrained_model(contents), contents)
-    _check_one_vocabulary(described, contents.tokenizers)
+    described_model(contents)  # so that no config can claim more memory than the weights in the file
     return with_weights(untrained_model(contents), contents)
+
+
+def described_model(contents: CheckpointContents) -> Seq2Seq:
+    """Returns the model of a checkpoint without memory for its weights; raises as :func:`rebuild_model`."""
+    with torch.device("meta"):
+        _fit_weights(model := untrained_model(contents), contents)
+    _check_one_vocabulary(model, contents.tokenizers)
+    return model
 
 
 def untrained_model(contents: CheckpointContents) -> Seq2Seq:

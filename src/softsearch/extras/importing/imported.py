@@ -8,7 +8,7 @@ from omegaconf import OmegaConf
 from torch import Tensor
 
 from softsearch.app.config.allowed_classes import name_of
-from softsearch.app.config.build import rebuild_model
+from softsearch.app.config.build import described_model
 from softsearch.data.corpora.base import UnbuiltSource
 from softsearch.data.sentencepiece_file import kind_of
 from softsearch.errors import CheckpointError, ConfigError
@@ -81,7 +81,7 @@ class Imported:
                 path = new / "checkpoints" / BEST
                 save_weights(path, self.weights, config, (src, tgt))
                 OmegaConf.save(OmegaConf.create(config), new / "config.yaml")
-                return sum(weight.numel() for weight in rebuild_model(read_contents(path)).weights())
+                return sum(weight.numel() for weight in described_model(read_contents(path)).weights())
         except (OSError, CheckpointError) as error:
             failed = error if isinstance(error, OSError) else error.__cause__
             if not isinstance(failed, OSError):

@@ -60,10 +60,11 @@ def read(folder: Path, config: Config, languages: Sequence[str] = (), text: Sequ
     if "final_logits_bias" in weights:
         bias += weights.take("final_logits_bias", 1, size)[0]
     rows = torch.tensor(vocabulary.rows)
+    both = src[rows]
     new = {
-        "encoder.embedding.weight": src[rows],
-        "decoder.embedding.weight": tgt[rows],
-        "decoder.output_projection.weight": output[rows],
+        "encoder.embedding.weight": both,
+        "decoder.embedding.weight": both if tied else tgt[rows],
+        "decoder.output_projection.weight": both if tied else output[rows],
         "decoder.output_projection.bias": bias[rows],
     }
     new["decoder.output_projection.bias"][vocabulary.never] = NEVER
