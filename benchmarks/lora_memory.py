@@ -26,7 +26,7 @@ from softsearch.text.vocabulary import SPECIALS
 from softsearch.training.lora import LoRA
 from softsearch.training.module import make_optimizer
 
-SENTENCES, LENGTH = 8, 64
+SENTENCES, LENGTH = 4, 32
 
 
 def measure(options: argparse.Namespace) -> str:

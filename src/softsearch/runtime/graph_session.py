@@ -134,7 +134,7 @@ def read_table(graph: Graph, name: str, shape: Sequence[object]) -> NDArray[np.f
         if _name(tensor) != name:
             continue
         dims, kind = [number_of(size) for size in field_values(tensor, TENSOR_DIMS)], _kind(tensor)
-        raw = memoryview(graph.constants[name]).cast("B") if name in graph.constants else _raw(tensor)
+        raw = graph.constants[name].data.cast("B") if name in graph.constants else _raw(tensor)
         if kind != _FLOAT or dims != list(shape) or len(raw) != 4 * math.prod(dims):
             raise BundleError(
                 f"the constant {name} has type {kind}, shape {dims} and {len(raw)} bytes, expected type {_FLOAT} "

@@ -78,8 +78,8 @@ class OnnxStepFunction(StepFunction):
         self._block = None
         sessions = [("encoder", self._encoder), ("decoder_step", self._step)]
         if "decoder_block" in bundle.manifest.graphs:
-            block = open_graph(bundle.files, DECODER_BLOCK, f"{self._name}: ")  # which has the constants of the step
-            whole = with_constants(block, graphs[DECODER_STEP])
+            steps = open_graph(bundle.files, DECODER_BLOCK, f"{self._name}: ")  # which has the constants of the step
+            whole = with_constants(steps, graphs[DECODER_STEP])
             self._block = open_session(whole, f"{self._name}: {DECODER_BLOCK}", provider)
             sessions.append(("decoder_block", self._block))
         described = {name: describe(session) for name, session in sessions}
