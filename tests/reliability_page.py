@@ -20,7 +20,7 @@ SECTIONS = {  # a test belongs to the first section that has a beginning of its 
     "Checkpoints": ("faults/test_checkpoints", "unit/training/checkpoints"),
     "Text": ("unit/text/test_corpus", "unit/data/preparation", "unit/evaluation", "unit/app/config/test_build"),
     "Options": ("unit/app/config", "unit/app/test_mistakes", "unit/app/test_console"),
-    "Bundles": tuple(f"unit/runtime/test_{name}" for name in ("bundle", "session", "graph", "display")),
+    "Bundles": ("unit/export", *(f"unit/runtime/test_{name}" for name in ("bundle", "session", "graph", "display"))),
     "Translating": ("unit/runtime", "unit/search", "integration/test_commands"),
     "Files from others": ("unit/app/test_", "unit/text/test_plain", "extras/importing", "fuzz"),
     "Server": ("faults/test_server", "extras/serve"),

@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 BASE = ("errors", "search", "text", "runtime", "__init__", "__main__")  # installed without the lab
 OPTIONAL = {
     "dev": {*(f"testing/{name}" for name in ("__init__", "contract", "export")), "extras/claims/made_files"},
-    "cpu": ("runtime/session", "runtime/providers"),
+    "cpu": ("runtime/session", "runtime/graph_session", "runtime/providers"),
     "sweep": ("extras/sweep/tune", *(f"extras/sweep/{name}" for name in ("results", "study", "sweep", "trial"))),
     "ctranslate2": ("extras/formats/ctranslate2",),
     "lora": ("training/lora",),
