@@ -12,17 +12,17 @@ _FREQUENT = {  # names of columns and tables that many claims have
     "run": "model",
     "bleu": "BLEU",
     "chrf": "chrF",
-    "nll": "nats a token",
-    "loss": "nats a token",
+    "nll": "loss in nats per token",
+    "loss": "loss in nats per token",
     "aer": "alignment error rate",
     "exact_match": "share translated exactly",
-    "length": "words of the source",
-    "length_ratio": "length by that of the reference",
+    "length": "source words",
+    "length_ratio": "length relative to the reference",
     "bleu_no_unk": "BLEU without unknown words",
     "no_unk_sentences": "sentences without unknown words",
-    "sentences_per_second": "sentences a second",
+    "sentences_per_second": "sentences per second",
     "scores": "Scores on the test set",
-    "lengths": "By the length of the source",
+    "lengths": "By source length",
 }
 
 
@@ -47,20 +47,20 @@ def claims_index(claims: Mapping[str, tuple[str, str, int]], published: Mapping[
 
 
 def words(results: Results) -> Mapping[str, str]:
-    """Returns the words of a claim for names of columns, tables, runs and other text in its tables."""
+    """Returns the labels that a claim's page and figure show for columns, tables, runs and other text in tables."""
     return _FREQUENT | results["names"]
 
 
 def _in_words(
     rows: Sequence[Mapping[str, Any]], columns: Sequence[str], names: Mapping[str, str]
 ) -> tuple[list[str], list[list[str]]]:
-    """Returns the heading of a table, and its lines."""
+    """Returns the heading of a table, and its rows."""
     heading = [names.get(column, column) for column in columns]
     return heading, [[names.get(cell, cell) for cell in line] for line in averaged(rows, columns)]
 
 
 def averaged(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[list[str]]:
-    """Merges rows with equal text and whole numbers; other values become means with deviations, as text."""
+    """Merges rows with the same text and integers; formats other values as mean and standard deviation."""
     texts = [name for name in columns if any(isinstance(row.get(name), str | int) for row in rows)]
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:

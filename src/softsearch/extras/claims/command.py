@@ -161,6 +161,6 @@ def show(results: Results) -> None:
         (each["says"], *(number(each[key]) for key in ("left", "right", "p", "margin", "detectable")), each["outcome"])
         for each in results["comparisons"]
     ]
-    names = ("comparison", "left", "right", "p", "matters", "visible", "outcome")
+    names = ("comparison", "left", "right", "p", "margin", "detectable", "outcome")
     print_rows(names, verdicts, results["source"])
     echo(f"{results['name']}: {results['outcome']} at scale={results['scale']}")
