@@ -30,7 +30,7 @@ class Range:
     open_high: bool = False
 
     def __contains__(self, value: float) -> bool:
-        """Whether ``value`` is in the range; NaN is in none."""
+        """Tells whether ``value`` is in the range; NaN is in none."""
         above = value > self.low if self.open_low else value >= self.low
         below = value < self.high if self.open_high else value <= self.high
         return above and below
@@ -74,7 +74,7 @@ _SCALARS: dict[Any, tuple[str, Callable[[Any], bool]]] = {  # description, and c
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a plain value of YAML or JSON fits an annotation; a node with a ``_target_`` fits any other class."""
+    """Tells whether a plain value of YAML or JSON fits an annotation; a node with ``_target_`` fits any other class."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         limits = (limit for limit in hint.__metadata__ if isinstance(limit, Range))

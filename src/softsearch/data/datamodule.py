@@ -246,7 +246,7 @@ class ParallelDataModule(LightningDataModule):
 
 
 def _counts_epochs(trainer: lightning.Trainer) -> bool:
-    """Whether an option counts epochs or is a share of one, so that an epoch's end may cut a step short."""
+    """Tells whether an option counts epochs or is a share of one, so that an epoch's end may cut a step short."""
     by_epoch = trainer.check_val_every_n_epoch is not None or isinstance(trainer.val_check_interval, float)
     return by_epoch or trainer.limit_train_batches != 1.0 or trainer.max_epochs not in (None, -1)
 

@@ -148,7 +148,8 @@ class Shard:
 
     Args:
         batches: batches from :meth:`Batching.cut`, in order of length.
-        src_lengths: [pairs] lengths of these batches' sentences; ``tgt_lengths`` likewise.
+        src_lengths: [pairs] source lengths of these batches' sentences.
+        tgt_lengths: [pairs] target lengths of these batches' sentences.
         seed: determines the order, with the epoch.
     """
 

@@ -13,7 +13,7 @@ class BiScaleCell(Cell):
     """A faster and a slower layer, h1 and h2, with gates g1 and g2 (the paper's bi-scale recurrent network).
 
     h1' = tanh(W1 [E y; (1 - g1) * h1; g1 * h2; c]), g1' is the same with sigmoid and its own weights;
-    ~h2 = tanh(W2 [(1 - g2) * h2; g1' * h1'; c]), g2' likewise; h2' = (1 - g1') * h2 + g1' * ~h2.
+    ~h2 = tanh(W2 [(1 - g2) * h2; g1' * h1'; c]), and g2' in the same way; h2' = (1 - g1') * h2 + g1' * ~h2.
     So a slower unit changes only where its g1' is open, when the faster layer ends a chunk; the faster layer then
     starts again from h2. All gates are 0 at first.
 

@@ -128,7 +128,7 @@ class Cell(nn.Module):
 
     @property
     def drops_state(self) -> bool:
-        """Whether :meth:`start_from` draws masks."""
+        """Tells whether :meth:`start_from` draws masks."""
         return self.training and self.recurrent_dropout.rate > 0
 
     def drop_input(self, x: Tensor, state: State) -> Tensor:
@@ -145,7 +145,7 @@ class Cell(nn.Module):
 
     @property
     def is_plain(self) -> bool:
-        """Whether other implementations have the same cell, one without norms or deep transitions."""
+        """Tells whether other implementations have the same cell, one without norms or deep transitions."""
         return not (self.state_norms or self.transitions)
 
     def product(self, h: Tensor, keep: Tensor | None) -> Tensor:

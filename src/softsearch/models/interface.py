@@ -61,7 +61,7 @@ class EncoderDescription(NamedTuple):
 
     @property
     def has_own_mask(self) -> bool:
-        """Whether the states have a different mask from the tokens."""
+        """Tells whether the states have a different mask from the tokens."""
         reads_vectors_only = self.feature_dim is not None and not self.source_dims
         return self.tokens_per_position > 1 or reads_vectors_only or self.hides_tokens
 
@@ -240,7 +240,7 @@ class Decoder(nn.Module):
 
     @property
     def has_attention(self) -> bool:
-        """Whether steps return alignments."""
+        """Tells whether steps return alignments."""
         return bool(self.source_attention())
 
 

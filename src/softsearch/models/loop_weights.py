@@ -69,7 +69,7 @@ class _Matrices(TorchFunctionMode):
 
 
 def _is_matrix(x: Tensor, matrix: Tensor) -> bool:
-    """Whether the gradient of ``matrix`` can be deferred: it is a matrix, or a stack that is not broadcast."""
+    """Tells whether the gradient of ``matrix`` can be deferred: it is a matrix, or a stack that is not broadcast."""
     fits = matrix.dim() == 2 or (matrix.dim() > 2 and x.shape[:-2] == matrix.shape[:-2])
     return fits and matrix.requires_grad and matrix.shape[-1] > 1
 

@@ -136,7 +136,7 @@ class NoiseContrastive(CrossEntropy):
         noise_words: k.
         smoothing: label smoothing of the cross-entropy in evaluation.
         per: as in :class:`CrossEntropy`.
-        bfloat16: likewise, for the product with the noise words.
+        bfloat16: as in :class:`CrossEntropy`, for the product with the noise words.
     """
 
     counts: Tensor  # [vocab_size] int64

@@ -211,7 +211,8 @@ def writing(folder: Path, kind: str) -> Iterator[None]:
         if isinstance(error, shutil.Error):  # raised by copies; names each file
             reason = error.args[0][0][2]
         raise BundleError(
-            f"{folder} cannot be written ({reason}); an older {kind} is unchanged, make room or choose another folder"
+            f"{folder} cannot be written ({reason}); an older {kind} is unchanged, "
+            "free some space or choose another folder"
         ) from error
 
 
@@ -274,7 +275,7 @@ def shortlist_files(frequent: NDArray[np.integer], translations: NDArray[np.inte
 
 
 def has_shortlist(bundle: Bundle) -> bool:
-    """Whether a bundle holds a shortlist."""
+    """Tells whether a bundle holds a shortlist."""
     return {FREQUENT, TRANSLATIONS} <= bundle.files.keys()
 
 

@@ -41,7 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return 0  # the reader closed the pipe
     except OSError as error:
-        message, code = f"{error.filename or 'standard output'}: {error.strerror}; make room or choose another file", 1
+        place = error.filename or "standard output"
+        message, code = f"{place}: {error.strerror}; free some space or choose another file", 1
     except KeyboardInterrupt:
         return 130
     print(f"softsearch: error: {message}", file=sys.stderr)

@@ -101,7 +101,7 @@ class Glossary:
 
 
 def _is_text(text: str) -> bool:
-    """Whether a text is not blank and has no control characters; joiners, soft hyphens and any spaces are text."""
+    """Tells whether a text is not blank and has no control characters; joiners, soft hyphens and spaces are text."""
     return not is_blank(text) and all(each.isprintable() or category(each) in ("Cf", "Zs") for each in text)
 
 

@@ -103,7 +103,7 @@ def with_constants(graph: Graph, other: Graph) -> Graph:
 
 
 def has_wide_int8(graph: Graph) -> bool:
-    """Whether a graph has int8 weights above :data:`MAX_EXACT_INT8`, as older bundles do."""
+    """Tells whether a graph has int8 weights above :data:`MAX_EXACT_INT8`, as older bundles do."""
     arrays = [array for array in graph.constants.values() if array.dtype == np.int8]
     arrays += [np.frombuffer(_raw(tensor), np.int8) for tensor in _initializers(graph.model) if _kind(tensor) == _INT8]
     return any(array.size and max(int(array.max()), -int(array.min())) > MAX_EXACT_INT8 for array in arrays)

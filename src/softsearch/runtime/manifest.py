@@ -105,7 +105,7 @@ class Manifest:
 
     @property
     def is_single(self) -> bool:
-        """Whether the bundle is one graph with the search inside, for other programming languages."""
+        """Tells whether the bundle is one graph with the search inside, for other programming languages."""
         return "model" in self.graphs
 
     @property

@@ -213,7 +213,7 @@ def banned_tokens(tokenizer: "SentencePieceTokenizer", names: Sequence[str]) -> 
 
 
 def needs_alignments(search: Search) -> bool:
-    """Whether a search reads attention weights, to return them or for a coverage penalty."""
+    """Tells whether a search reads attention weights, to return them or for a coverage penalty."""
     options = _writer(search)
     return bool(getattr(options, "alignments", False) or getattr(options, "coverage_penalty", 0) > 0)
 

@@ -143,6 +143,6 @@ class Prompt:
 
 
 def is_wanted(*files: object) -> bool:
-    """Whether a person types and reads: no file is given, and input and output are terminals."""
+    """Tells whether a person types and reads: no file is given, and input and output are terminals."""
     streams = (sys.stdin, sys.stdout)
     return not any(files) and all(stream is not None and stream.isatty() for stream in streams)

@@ -55,7 +55,7 @@ def count_sentences(text: str, lang: str | None = None) -> int:
 
 
 def _goes_on(text: str, stop: int, lower: bool, ordinals: bool) -> bool:
-    """Whether the full stop at ``stop`` belongs to the word before it."""
+    """Tells whether the full stop at ``stop`` belongs to the word before it."""
     before = text[max(0, stop - _MAX_WORD_LENGTH) : stop]
     written = "" if before[-1:].isspace() else (before.split() or [""])[-1]
     word = written.strip(_OPENING)

@@ -102,7 +102,7 @@ class OnnxStepFunction(StepFunction):
 
     @property
     def has_block(self) -> bool:
-        """Whether :meth:`run_block` can be called; older bundles have no such graph, and it supports no shortlist."""
+        """Tells whether :meth:`run_block` can be called; older bundles lack its graph, and shortlists exclude it."""
         return self._block is not None and self._shortlist is None
 
     def without_block(self) -> "OnnxStepFunction":

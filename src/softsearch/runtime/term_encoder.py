@@ -106,7 +106,7 @@ class TermEncoder:
         return Terms(required, self._spelling)
 
     def _copies(self, text: str) -> bool:
-        """Whether the vocabulary can write exactly this text."""
+        """Tells whether the vocabulary can write exactly this text."""
         return self._spell(text) == text[:: -1 if self._tokenizer.reverse else 1]
 
     def _spelled(self, text: str) -> str:

@@ -44,7 +44,7 @@ class Translation:
         log_prob: the natural log of the probability.
         truncated: the length limit was reached before the model ended the sentence.
         src_pieces: the source in the model's units, in the order of the text, with the final ``</s>``.
-        tgt_pieces: the translation likewise, with the final ``</s>`` unless truncated.
+        tgt_pieces: the translation in the model's units, with the final ``</s>`` unless truncated.
         alignments: the attention weights, ``[len(tgt_pieces), len(src_pieces)]``, if requested.
         fewer_sentences: the source line has more sentences, so some may be missing; one per line is expected.
         unknown: parts of the line that the source vocabulary lacks: characters, or words if the model uses words.

@@ -89,7 +89,7 @@ class Ensemble(StepFunction):
 
     @property
     def is_distribution(self) -> bool:
-        """Whether the probabilities of the next token sum to 1, so that a translation has a probability."""
+        """Tells whether the probabilities of the next token sum to 1, so that a translation has a probability."""
         normalised = self.average != "unnormalised_log_probs" or len(self.members) == 1
         return normalised and not self.language_model_weight
 

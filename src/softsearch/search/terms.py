@@ -254,7 +254,7 @@ def count_in(text: str, term: Term) -> int:
 
 @lru_cache(10_000)
 def joins(character: str) -> bool:
-    """Whether a character forms one word with a neighbour that also does."""
+    """Tells whether a character forms one word with a neighbour that also does."""
     if not (character.isalnum() or character == "_" or unicodedata.category(character).startswith("M")):
         return False
     return not unicodedata.name(character, "").startswith(_UNSPACED)

@@ -128,7 +128,7 @@ class _Token(NamedTuple):
 
     @property
     def is_inside(self) -> bool:
-        """Whether it needs a place in a segment's text."""
+        """Tells whether it needs a place in a segment's text."""
         if self.kind == "text":
             return not is_blank(unescape(self.raw))
         return self.kind in ("open", "close") and self.element is not None and self.element.is_closed
@@ -146,7 +146,7 @@ class MarkupReader:
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything that was opened is closed."""
+        """Tells whether everything that was opened is closed."""
         return not self._rest and all(element.name in _VOID for element in self._open)
 
     def feed(self, text: str) -> None:

@@ -72,7 +72,7 @@ def _split(word: str, lang: str) -> str:
 
 
 def _ends_sentence(word: str, following: str, lang: str) -> bool:
-    """Whether the full stop at the end of a word ends a sentence."""
+    """Tells whether the full stop at the end of a word ends a sentence."""
     stem = word[:-1]
     if word[-1] != "." or not stem.strip(".") or following[:1].islower():
         return False

@@ -57,7 +57,7 @@ class Noise:
 
     @property
     def is_on(self) -> bool:
-        """Whether there is any noise."""
+        """Tells whether there is any noise."""
         return any(astuple(self))
 
     @property

@@ -104,7 +104,7 @@ class SentencePieceTokenizer:
 
     @cached_property
     def has_words(self) -> bool:
-        """Whether the pieces are whole words: each begins with a space."""
+        """Tells whether the pieces are whole words: each begins with a space."""
         return all(piece.startswith(_SPACE) for piece in self.vocabulary())
 
     @cached_property
@@ -116,7 +116,7 @@ class SentencePieceTokenizer:
 
     @cached_property
     def reads_several_sources(self) -> bool:
-        """Whether the model's lines have several sources, or text and feature vectors, separated by a tag."""
+        """Tells whether the model's lines have several sources, or text and feature vectors, separated by a tag."""
         return self.encode(SOURCE_SEPARATOR) == [FIRST_TAG]
 
     def words(self, text: str) -> list[str]:

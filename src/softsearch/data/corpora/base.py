@@ -40,7 +40,7 @@ class ParallelSource(ABC):
 
     Args:
         src_lang: the source language's code, such as ``en``; text sources with free languages detect it if it is "".
-        tgt_lang: the target language's code, likewise.
+        tgt_lang: the target language's code, like ``src_lang``.
         reverse_source: read the source from its end to its start (Sutskever et al. 2014, section 3.3).
         target_direction: ``r2l`` writes the target from its end to its start.
         links: links between words of the training text that translate each other, for ``method=guided_alignment``: a
@@ -72,7 +72,7 @@ class ParallelSource(ABC):
 
     @property
     def reversed_sides(self) -> tuple[bool, bool]:
-        """Whether the token ids of the source and of the target run backwards."""
+        """Tells whether the token ids of the source and of the target run backwards."""
         return self.reverse_source, self.target_direction == "r2l"
 
     @property
@@ -100,7 +100,7 @@ class ParallelSource(ABC):
 
     @property
     def has_features(self) -> bool:
-        """Whether the sources are feature vectors; their text then only gives the number of positions."""
+        """Tells whether the sources are feature vectors; their text then only gives the number of positions."""
         return False
 
     def features(self, cache_dir: Path) -> dict[str, Path]:

@@ -40,11 +40,12 @@ class HuggingFace(ParallelSource):
         revision: the commit of ``hub``, 40 hexadecimal digits.
         config: the name of the data set's configuration, such as ``de-en``.
         train: name of the split to train on.
-        val: likewise, or the number or share of rows to split off ``train``; ``test`` too.
+        val: name of the validation split, or the number or share of rows to split off ``train``.
+        test: like ``val``.
         src: the source column; ``translation.en`` for one inside a column of languages.
-        tgt: the target column, likewise.
+        tgt: the target column, like ``src``.
         src_lang: the source language; by default the last part of the column's name.
-        tgt_lang: the target language, likewise.
+        tgt_lang: the target language, like ``src_lang``.
         text_form: ``lc_tok`` for text that is lower-cased and tokenised, otherwise ``plain``.
 
     Raises:

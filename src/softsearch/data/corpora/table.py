@@ -33,13 +33,14 @@ class Table(ParallelSource):
 
     Args:
         train: the table to train on: a file, or an address with its ``sha256``.
-        val: likewise, or the number or share of rows to split off ``train``; ``test`` too.
+        val: the table to validate on, or the number or share of rows to split off ``train``.
+        test: like ``val``.
         src: the source column: its name (``translation.en`` for a nested one; in TMX the language), or its number from
             1 in TSV and CSV without a header.
-        tgt: the target column, likewise.
+        tgt: the target column, like ``src``.
         sha256: digests by split; they are also checked for local files.
         src_lang: the source language; by default the last part of the column's name.
-        tgt_lang: the target language, likewise.
+        tgt_lang: the target language, like ``src_lang``.
         text_form: ``lc_tok`` for text that is lower-cased and tokenised, otherwise ``plain``.
 
     Raises:

@@ -159,7 +159,7 @@ def _local(name: str) -> str:
 
 
 def _is_between_words(before: str, after: str) -> bool:
-    """Whether a placeholder between two characters separates words, so that it becomes a space."""
+    """Tells whether a placeholder between two characters separates words, so that it becomes a space."""
     if before.isspace() or after.isspace():
         return False
     if unicodedata.category(before) in ("Ps", "Pi") or unicodedata.category(after) in ("Pe", "Pf", "Po"):
@@ -168,7 +168,7 @@ def _is_between_words(before: str, after: str) -> bool:
 
 
 def _is_wide(char: str) -> bool:
-    """Whether a character belongs to a script without spaces, Chinese or Japanese."""
+    """Tells whether a character belongs to a script without spaces, Chinese or Japanese."""
     return unicodedata.east_asian_width(char) in "WF" and not unicodedata.name(char, "").startswith("HANGUL")
 
 

@@ -107,7 +107,7 @@ def _ranks(values: _Array) -> _Array:
 
 
 def _has_sentences(src: _Array, tgt: _Array) -> bool:
-    """Whether lines are long enough, and vary enough in length, to be compared."""
+    """Tells whether lines are long enough, and vary enough in length, to be compared."""
     quartiles = np.percentile([src, tgt], (25, 50, 75), axis=1)
     is_long = quartiles[1].max() >= _MIN_CHARACTERS and quartiles[1].min() >= _MIN_CHARACTERS_TARGET
     return bool(is_long and (quartiles[2] >= _MIN_SPREAD * quartiles[0]).all())
