@@ -211,8 +211,7 @@ def writing(folder: Path, kind: str) -> Iterator[None]:
         if isinstance(error, shutil.Error):  # raised by copies; names each file
             reason = error.args[0][0][2]
         raise BundleError(
-            f"{folder} cannot be written ({reason}); an older {kind} is unchanged, "
-            "free some space or choose another folder"
+            f"{folder} cannot be written ({reason}); an older {kind} is unchanged, free space or choose another folder"
         ) from error
 
 

@@ -41,8 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return 0  # the reader closed the pipe
     except OSError as error:
-        place = error.filename or "standard output"
-        message, code = f"{place}: {error.strerror}; free some space or choose another file", 1
+        message, code = f"{error.filename or 'standard output'}: {error.strerror}; free space or choose another file", 1
     except KeyboardInterrupt:
         return 130
     print(f"softsearch: error: {message}", file=sys.stderr)

@@ -52,7 +52,7 @@ def file_name_in_errors(name: str) -> Iterator[None]:
         raise
     except OSError as error:
         raise InputError(
-            f"{name} cannot be written ({error.strerror}); free some space or choose another file or folder"
+            f"{name} cannot be written ({error.strerror}); free space or choose another file or folder"
         ) from error
 
 

@@ -71,7 +71,7 @@ def make_folder(folder: Path, write: Callable[[Path], None]) -> None:
         if damage(folder) is None:
             return
         raise CorpusError(
-            f"cannot write {folder} ({error.strerror or error}); free some space there or choose another cache folder "
+            f"cannot write {folder} ({error.strerror or error}); free space there or choose another cache folder "
             "(cache_dir=FOLDER)"
         ) from error
 

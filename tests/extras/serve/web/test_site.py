@@ -173,7 +173,7 @@ def test_a_full_disk_is_one_line_of_error(tmp_path: Path, capsys: pytest.Capture
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     error = capsys.readouterr().err
     assert (code, error.count("\n")) == (1, 1)
-    assert re.search(r"site cannot be written \(.*File too large.*\); an older site is unchanged, free some", error)
+    assert re.search(r"site cannot be written \(.*File too large.*\); an older site is unchanged, free space", error)
     assert "[(" not in error
     assert not (tmp_path / "site").exists()
 
