@@ -58,7 +58,7 @@ def train_in_two(folder: Path, *options: str) -> tuple[str, list[dict[str, str]]
 
 def test_two_processes_train_and_write_once(tmp_path: Path) -> None:
     printed, rows = train_in_two(tmp_path, "trainer.val_check_interval=5")
-    assert "4 batches a process" in printed
+    assert "4 batches per process" in printed
     assert list(tmp_path.rglob("metrics.json")) == [tmp_path / "run" / "metrics.json"]
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert metrics["train/steps"] == STEPS

@@ -26,6 +26,6 @@ def test_lr_draws_and_suggests_without_a_test(tmp_path: Path) -> None:
     done = run("train.py", *options, f"hydra.run.dir={tmp_path / 'run'}", f"cache_dir={tmp_path}")
     assert done.returncode == 0, done.stderr
     assert "try optimizer.lr=" in done.stderr
-    assert "in 2 batches a process" in done.stderr
+    assert "in 2 batches per process" in done.stderr
     assert (tmp_path / "run" / "lr.png").read_bytes().startswith(b"\x89PNG")
     assert not (tmp_path / "run" / "metrics.json").exists()

@@ -258,5 +258,5 @@ def test_what_an_adapted_model_lost_is_tested(
 
 def test_a_guard_needs_the_model_before(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(Evaluator, "measure")  # it is refused before hours of translating
-    with pytest.raises(SoftsearchError, match=r"found 1 systems; set ckpt='\[ADAPTED,BEFORE\]'"):
+    with pytest.raises(SoftsearchError, match=r"there are 1 systems; set ckpt='\[ADAPTED,BEFORE\]'"):
         evaluated(tmp_path, trained.parent / "cache", f"ckpt={trained}", "guard={old: [a.en,a.de]}")

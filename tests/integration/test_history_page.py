@@ -122,7 +122,7 @@ def models_in_memory(browser: Chrome) -> list[str]:
 
 def translations_of(card: WebElement) -> str:
     text: str = card.find_element("css selector", ".target").text
-    return text
+    return text.replace("\u00ad", "")
 
 
 def test_the_keyboard_reaches_an_example_a_word_and_the_paper(shown: Chrome) -> None:

@@ -112,7 +112,7 @@ def test_a_checkpoint_with_damaged_tables_is_refused(home: Path) -> None:
 
 
 def test_counts_have_no_other_precision_and_no_single_graph(home: Path) -> None:
-    for option, message in (("precision=int8", "only counts"), ("format=single", "reads no source")):
+    for option, message in (("precision=int8", "only counts"), ("format=single", "this model reads none")):
         options = (f"ckpt={ckpt(home, 'ngram')}", f"out={home / 'no'}", f"cache_dir={home}", option)
         with pytest.raises(ConfigError, match=message):
             export(read_options(configure("export", *options), Export))

@@ -78,7 +78,7 @@ def test_reports_show_it(home: Path) -> None:
     for part in (
         '<option value="score-0">length gap of ',
         "For length gap, lower is better.",
-        "length gap by the length",
+        "length gap by source length",
     ):
         assert part in page
     shown = (home / "evaluate.py.txt").read_text()

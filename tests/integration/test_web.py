@@ -220,7 +220,7 @@ def test_plain_http_does_without_what_browsers_keep_for_https(site: Path, tmp_pa
         browser.get(address.replace("127.0.0.1", "host.test"))
         assert not browser.execute_script("return isSecureContext")
         shown = browser.execute_script("return document.getElementById('privacy').textContent")
-        assert shown.endswith("of the models only the sizes are checked.")
+        assert shown.endswith("so only the sizes of the models are checked.")
         assert len(translate(browser, "one")) == 1
         assert complaints(browser, browser.current_url) == []
 

@@ -143,7 +143,7 @@ def beams(both: Both, lines: Sequence[str], limit: int) -> list[tuple[list[int],
     There, ours returns what has ended first, whatever its score is.
     """
     batch = both.src_tokenizer(lines, return_tensors="pt", padding=True)
-    options = {"bad_words_ids": both.banned, "renormalize_logits": True}
+    options = {"bad_words_ids": both.banned, "renormalize_logits": True, "forced_eos_token_id": None}
     theirs = both.theirs.generate(**batch, num_beams=5, early_stopping=True, max_new_tokens=limit, **options)
     search = BeamSearch(beam=5, max_length_factor=0.0, max_length_offset=limit)
     ours = search(TorchStepFunction(both.ours), [both.contents.tokenizers[0].encode(line) for line in lines])
@@ -182,3 +182,7 @@ def test_a_wide_model_in_half_precision(case: str, text: Text, tmp_path: Path) -
     both.ours.double(), both.theirs.double()
     set_positions(both)
     torch.testing.assert_close(*both.logits(text[0][:5], text[1][:5]), rtol=0, atol=1e-9)
+    both.ours.float(), both.theirs.float()
+    pairs = beams(both, text[0][:12], 30)
+    assert len(pairs) > 3
+    assert [a for a, _ in pairs] == [b for _, b in pairs]

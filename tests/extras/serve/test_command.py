@@ -30,15 +30,15 @@ sys.exit(main())
     ("code", "arguments", "complaint"),
     [
         (2, [str(BUNDLE), str(BUNDLE)], "are both named bundle; rename one: NAME="),
-        (2, [f"a b={BUNDLE}"], "'a b' cannot be a model's name"),
-        (2, [f"../a={BUNDLE}"], "'../a' cannot be a model's name"),
+        (2, [f"a b={BUNDLE}"], "'a b' cannot be the name of a model"),
+        (2, [f"../a={BUNDLE}"], "'../a' cannot be the name of a model"),
         (2, [str(BUNDLE), "--queue", "64"], "--max-sentences is 128, expected at most --queue (64)"),
         (1, [str(BUNDLE), "--host", "203.0.113.1", "--port", "0"], "cannot listen on 203.0.113.1 port 0: "),
         (1, [str(BUNDLE), "--host", "no.such.host.invalid"], "cannot listen on no.such.host.invalid port 8000: "),
         (2, [str(BUNDLE), "--api-keys", "no/such/file"], "no/such/file cannot be read"),
         (1, [str(BUNDLE), "--glossary", "x=no/such/file"], "no/such/file"),
         (1, [str(BUNDLE), "--glossary", f"x={BUNDLE / 'manifest.json'}"], "manifest.json:1 has 1 columns in '{'"),
-        (2, [str(BUNDLE), "--glossary", "a b=terms.tsv"], "'a b' cannot be a glossary's name"),
+        (2, [str(BUNDLE), "--glossary", "a b=terms.tsv"], "'a b' cannot be the name of a glossary"),
     ],
 )
 def test_what_cannot_be_served_is_an_error(

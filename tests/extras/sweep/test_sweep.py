@@ -162,7 +162,7 @@ def test_no_trial_starts_after_the_timeout(tmp_path: Path) -> None:
 
 def test_a_sweep_of_which_nothing_works_stops(tmp_path: Path) -> None:
     with pytest.raises(
-        ConfigError, match=r"the first 5 trials of this worker all failed.*: error: nothing works; each"
+        ConfigError, match=r"the first 5 trials of this worker all failed.*: error: nothing works; their"
     ):
         work(plan(tmp_path, "bad", trials=50))
 

@@ -116,7 +116,7 @@ def test_what_was_typed_beside_a_file_must_not_contradict_it(typed: str, tuned: 
     OmegaConf.update(given, key, OmegaConf.create(f"x: {value}").x)
     with pytest.raises(ConfigError) as error:
         with_tuned(given, [f"weights={path}", typed])
-    expected = f"{typed}, but weights={path} was tuned with {key}={tuned}; leave {key} out"
+    expected = f"{typed}, but weights={path} was tuned with {key}={tuned}; remove {key}, or type"
     assert expected in str(error.value).replace("=None", "=null")
     assert with_tuned(given, [f"weights={path}"]).search.length_penalty == 0.75  # the same as a default
 

@@ -51,7 +51,7 @@ def folder(tmp_path: Path) -> Path:
 def test_compare(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "y").mkdir()
     runs = [trained(folder / "x"), trained(folder.parent / "z"), folder / "y"]
-    compare(Compare(runs=runs, split="test", rank_by=None, run_dir=folder / "out"))
+    compare(Compare(runs=runs, split="test", rank_by=None, table=None, run_dir=folder / "out"))
     printed = capsys.readouterr().out
     assert f" {SHOWN.partition('/')[2]}/x " in printed
     assert f"written to {printable(str(folder))}/out" in printed

@@ -112,8 +112,8 @@ def test_another_seed_gives_other_noise(tmp_path: Path, noise: Noise) -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ({"has_features": True}, "one text as source"),
-        ({"tags": (SOURCE_SEPARATOR,)}, "one text as source"),
+        ({"has_features": True}, "one source text"),
+        ({"tags": (SOURCE_SEPARATOR,)}, "one source text"),
         ({"text_form": "lc_tok"}, "lower-cased"),
     ],
 )

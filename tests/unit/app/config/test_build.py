@@ -111,7 +111,7 @@ def test_each_side_gets_its_vectors(tmp_path: Path, sides: tuple[str, ...], capl
         assert changed(before[matrices[side]], after) == ([row] if side in sides else [])
         assert not files[side] or after[row].tolist() == [5.0] * int(SMALL["dim"])
     assert torch.equal(model.decoder.output_projection.weight, model.state_dict()[matrices["tgt"]])
-    assert caplog.text.count("1 of 3 pieces found among 1 (0 as they are, 1 without the space mark)") == len(sides)
+    assert caplog.text.count("1 of 3 pieces found among 1 (0 exactly, 1 without the space mark)") == len(sides)
 
 
 def test_one_matrix_takes_one_file(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def test_a_text_of_other_languages_or_of_another_form_is_told_by_every_command(
     told = [
         languages,
         "the sources of swapped.de, swapped.en: words are split with '@@ '",
-        "swapped.de, swapped.en: of 12 references 12 have surplus",
+        "swapped.de, swapped.en: of 12 references 12 have white space",
     ]
     warnings = evaluated(home, f"test=[{pair[0]},{pair[1]}]", "overlap=false")["warnings"]
     places = (f"run_dir={home.folder / 'out'}", f"cache_dir={home.folder / 'cache'}")
