@@ -1,4 +1,4 @@
-"""Graphs of a bundle as sessions of ONNX Runtime, which gets the large constants beside the graph, not in it.
+"""Graphs of a bundle as sessions of ONNX Runtime, which gets large constants separately from the graph.
 
 A graph that is parsed with its constants takes several times their memory, and one beyond 2 GB cannot be written. So a
 large graph, ``decoder_step.onnx``, has them in ``decoder_step.onnx.data``, as ONNX's external data, and of any graph
@@ -58,7 +58,7 @@ ORT_ERRORS = (
 )
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # from glibc's malloc.h
 _DTYPES = {"tensor(float)": "float32", "tensor(double)": "float64", "tensor(int64)": "int64", "tensor(bool)": "bool"}
-LARGE = 1 << 20  # bytes of a constant that stands beside the graph
+LARGE = 1 << 20  # bytes; larger constants are passed separately
 _NUMPY_TYPES = {1: "<f4", 2: "u1", 3: "i1", 6: "<i4", 7: "<i8", 10: "<f2", 11: "<f8"}  # by TensorProto.DataType
 _FLOAT, _INT8 = 1, 3
 _EMPTY = memoryview(b"")
@@ -243,7 +243,7 @@ def _without(graph: Value, data: memoryview, constants: dict[str, NDArray[Any]])
             kept = b"".join(
                 encoded(field, each) for field, each in fields(value) if field not in (TENSOR_RAW, *TENSOR_EXTERNAL)
             )
-            value = memoryview(kept + reference("beside", 0, array.nbytes))
+            value = memoryview(kept + reference("separate", 0, array.nbytes))
         parts.append(encoded(number, value))
     return encoded(MODEL_GRAPH, b"".join(parts))
 
