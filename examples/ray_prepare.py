@@ -3,9 +3,9 @@
     pip install 'softsearch[lab,ray]'
     python examples/ray_prepare.py data.train='[a.en,a.de]' data.val='[b.en,b.de]' cache_dir=FOLDER
 
-This machine reads the text, some thousand pairs at a time, trains the tokenizer and writes the folder; what takes most
-of the time, cleaning and encoding, is done by tasks on the cluster. They are Ray's own and not of Ray Data, whose
-readers take each file by itself: lines of two files belong together here.
+This machine reads the text in chunks of some thousand pairs, trains the tokenizer and writes the folder. Tasks on the
+cluster clean and encode the chunks, which takes most of the time. These are plain Ray tasks: the readers of Ray Data
+take each file by itself, but lines of two files belong together here.
 """
 
 from collections import deque
@@ -26,7 +26,7 @@ AHEAD = 4  # chunks of text in memory for each CPU of the cluster
 
 @ray.remote
 def work(task: Callable[[Any], Any], item: Any) -> Any:
-    """A chunk of text, cleaned or encoded on any machine."""
+    """Cleans or encodes a chunk of text, on any machine."""
     return task(item)
 
 

@@ -36,10 +36,10 @@ class HeadSession(NamedTuple):
 
 
 def heads_of(bundle: Bundle) -> dict[str, Heads]:
-    """What may be shown as the attention of a bundle, by name; nothing unless it is of a Transformer.
+    """Returns the heads whose attention a bundle can return, by name; empty unless it is one Transformer.
 
     Raises:
-        BundleError: the graph of its step is not as it should be.
+        BundleError: the decoder's step is not a valid graph.
     """
     if bundle.manifest.is_single:
         return {}
@@ -54,7 +54,7 @@ def check_head(name: str, heads: Collection[str], origin: str) -> None:
     """Checks that a model has a head of this name; ``origin`` names the model.
 
     Raises:
-        ConfigError: it has not.
+        ConfigError: the model has no such head.
     """
     if name not in heads:
         some = f"one of: {'; '.join(heads)}" if heads else "none: only the bundle of one Transformer has heads"
@@ -62,7 +62,7 @@ def check_head(name: str, heads: Collection[str], origin: str) -> None:
 
 
 def reopen(path: Path, sha256: str) -> Bundle:
-    """Opens a bundle of this hash once more.
+    """Reopens a bundle, which must still have this hash.
 
     Raises:
         BundleError: another bundle is there.
@@ -75,7 +75,7 @@ def reopen(path: Path, sha256: str) -> Bundle:
 
 def step_with_weights(bundle: Bundle) -> "Graph":
     """The step of a bundle, with the weights ``weights.i`` of each layer i among its outputs."""
-    from softsearch.runtime.graph_session import open_graph  # ONNX Runtime is for whoever translates
+    from softsearch.runtime.graph_session import open_graph  # listing heads needs no ONNX Runtime
 
     graph = open_graph(bundle.files, DECODER_STEP)
     return graph._replace(model=with_weights(graph.model, _source_memory(bundle)))

@@ -1,4 +1,4 @@
-"""Attention between words as heatmaps: amber cells with per cents, the darkest that with a heatmap's largest weight."""
+"""Attention between words as heatmaps: amber cells with percentages, darkest at each heatmap's largest weight."""
 
 import html
 import re

@@ -2,8 +2,8 @@
 
     python -m softsearch.extras.course.points NOTEBOOK.ipynb SOLUTION.py ... > points.json
 
-Of a file only imports, definitions and constants are run, so that nothing trains; each of its exercises is a point. It
-is code of somebody else all the same: check hand-ins on a machine where it can do no harm.
+Only a file's imports, definitions and constants run, so nothing trains. Each exercise is worth a point. Hand-ins are
+other people's code: check them on a machine where they can do no harm.
 """
 
 import ast
@@ -25,7 +25,7 @@ _RUN = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
 
 
 def points(path: Path) -> dict[str, Any]:
-    """How many of a file's exercises are right, and what is told of each.
+    """Returns how many of a file's exercises are right, and a message on each.
 
     Raises:
         InputError: the file cannot be read, or has no exercises.
