@@ -17,7 +17,7 @@ _LATEX = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
+    '"': "''",
     "\u2212": "$-$",
 }
 _NUMBER = re.compile(r"[-+\u2212]?[\d.,]+(?!\w)|$")
@@ -71,12 +71,18 @@ def markdown(table: Table) -> str:
 
 def latex(table: Table) -> str:
     """Returns a table as LaTeX without packages, with its title as the caption."""
-    head, *rows = (" & ".join(map(_in_latex, row)) + r" \\" for row in (table.columns, *table.rows))
+    head, *rows = (_latex_row(row) for row in (table.columns, *table.rows))
     lines = [r"\begin{table}", r"\centering"]
     lines += [f"\\caption{{{_in_latex(table.title)}}}"] if table.title else []
     lines += [f"\\begin{{tabular}}{{{''.join('r' if right else 'l' for right in _right(table))}}}", r"\hline", head]
     lines += [r"\hline", *rows, r"\hline", r"\end{tabular}", r"\end{table}"]
     return "".join(f"{each}\n" for each in lines)
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    row = " & ".join(map(_in_latex, cells))
+    guard = "{}" if row.startswith(("[", "*")) else ""  # else an argument of the line break before it
+    return f"{guard}{row} \\\\"
 
 
 _FORMATS = {".md": markdown, ".tex": latex}

@@ -50,6 +50,16 @@ def test_markdown_shows_the_text_as_it_is(tmp_path: Path) -> None:
     assert [re.sub(r"\\([^\w\s])", r"\1", cell) for cell in cells] == evil
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("[1]", "{}[1]"), ("*", "{}*"), ('a "b"', "a ''b''"), ("~^", r"\textasciitilde{}\textasciicircum{}")],
+)
+def test_latex_reads_the_text_as_text(text: str, expected: str, tmp_path: Path) -> None:
+    """A bracket or a star after a line break is an argument of it, and fonts of OT1 have no straight quotes."""
+    write_tables(tmp_path / "t.tex", [Table(["run"], [["a"], [text]])])
+    assert (tmp_path / "t.tex").read_text(encoding="utf-8").splitlines()[-4] == rf"{expected} \\"
+
+
 def test_another_format_is_refused() -> None:
     check_table_name(None)
     with pytest.raises(
