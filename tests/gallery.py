@@ -65,7 +65,7 @@ def train(arguments: Sequence[str]) -> dict[str, Path]:
         if name in runs:
             runs[name] = (*(option for option in runs[name] if not option.startswith("data")), *data)
     needed = trainings(Plan(seeds=(1,), runs=runs), options)
-    train_all(needed)
+    train_all(needed, options.jobs)
     return {each.run: each.folder for each in needed}
 
 

@@ -36,13 +36,14 @@ def train_command(folder: Path, overrides: Sequence[str], *, resume: bool, progr
 
 @contextmanager
 def training(
-    folder: Path, overrides: Sequence[str], *, resume: bool, program: Sequence[str] = ()
+    folder: Path, overrides: Sequence[str], *, resume: bool, program: Sequence[str] = (), threads: int | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Runs ``softsearch train``, or another ``program``, in a process group that ends with the block.
 
     Windows has no such groups: there only the process itself is ended, at once.
 
-    With ``resume`` it continues from the last checkpoint in the folder; otherwise metrics there are removed first.
+    With ``resume`` it continues from the last checkpoint in the folder; otherwise metrics there are removed first. It
+    uses ``threads`` threads unless ``OMP_NUM_THREADS`` is set.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name in () if resume else (LOGGED, METRICS, OUTPUT):
@@ -53,7 +54,7 @@ def training(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env=os.environ | SAFE_PATH,
+            env=({} if threads is None else {"OMP_NUM_THREADS": str(threads)}) | os.environ | SAFE_PATH,
             start_new_session=True,
         )
     try:

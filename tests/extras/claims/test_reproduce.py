@@ -20,13 +20,13 @@ from softsearch.extras.claims.claim_page import claim_page
 from softsearch.extras.claims.command import PAGE, RESULTS, judged, published, reproduce, write_pages
 from softsearch.extras.claims.measures import Runs
 from softsearch.extras.claims.options import Reproduce
-from softsearch.extras.claims.trainings import Training, trainings
+from softsearch.extras.claims.trainings import Training, train_all, trainings
 from softsearch.report.drawing import style
 from tests.integration.commands import ROOT
 
 PAGES = ROOT / "docs" / "reproduce"
 SCRIPT = """
-import json, pathlib, sys
+import json, os, pathlib, sys, time
 
 options = dict(option.split("=", 1) for option in sys.argv[1:])
 folder = pathlib.Path(options["hydra.run.dir"].strip("'"))
@@ -37,6 +37,22 @@ if not (folder / "killed").exists() and options["seed"] == "2":
 (folder / "config.yaml").write_text("trainer: {max_steps: 6}")
 (folder / "metrics.json").write_text(json.dumps({"model/parameters": 7, "train/seconds": 60}))
 """
+PAIR = """
+import os, pathlib, signal, sys, time
+
+options = dict(option.split("=", 1) for option in sys.argv[1:])
+here, folder = pathlib.Path(__file__).parent, pathlib.Path(options["hydra.run.dir"].strip("'"))
+signal.signal(signal.SIGTERM, lambda *_: sys.exit((here / "saved").touch()))
+start = options.get("init.ckpt")
+if start and not (pathlib.Path(start.strip("'")) / "metrics.json").exists():
+    sys.exit("too early")
+(here / options["name"]).write_text(os.environ["OMP_NUM_THREADS"])
+while not start and not all((here / name).exists() for name in ("short", "longer")):
+    time.sleep(0.02)
+if options["seed"] == "2":
+    sys.exit("broken") if options["name"] == "short" else time.sleep(60)
+(folder / "metrics.json").write_text("{}")
+"""  # two trainings that wait for each other
 CELL = "lengths.length[run=short]"
 CLAIM: dict[str, Any] = {
     "title": "Tried",
@@ -146,6 +162,31 @@ def test_a_run_that_was_killed_goes_on_and_the_finished_ones_stay(place: Path) -
     runs = [f"{name} {seed} auto" for name in ("short", "longer") for seed in (1, 2, 2, 3)]
     assert calls(place) == runs
     assert json.loads((place / "out" / "tried" / RESULTS).read_text())["outcome"] == "holds"
+
+
+@pytest.fixture
+def pair(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (place / "train.py").write_text(PAIR)
+    monkeypatch.setattr("softsearch.extras.claims.trainings.cores", lambda: 6)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    return place
+
+
+def pair_of(seed: int, **runs: tuple[str, ...]) -> list[Training]:
+    claim = replace(read_claim("tried", "cpu"), seeds=(seed,))
+    return trainings(replace(claim, runs={**claim.runs, **runs}), options())
+
+
+def test_jobs_run_at_a_time_with_a_share_of_the_cores_and_after_the_run_that_they_start_from(pair: Path) -> None:
+    train_all(pair_of(1, tuned=("model=gru", "init.ckpt=short")), jobs=3)
+    assert [(pair / name).read_text() for name in ("short", "longer", "tuned")] == ["2", "2", "2"]
+    train_all(pair_of(1), jobs=3)  # finished
+
+
+def test_when_a_job_fails_the_others_are_interrupted_so_that_they_can_save(pair: Path) -> None:
+    with pytest.raises(SoftsearchError, match=r"training of short with seed 2 ended with exit code 1(.|\n)*broken"):
+        train_all(pair_of(2), jobs=2)
+    assert (pair / "saved").exists()
 
 
 def test_a_dry_run_prints_the_commands_of_the_trainings(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,7 +47,7 @@ def reproduce(options: Reproduce) -> None:
     for name, claim in claims.items():
         log.info("claim %s: %s", name, claim.title)
         make_files(claim.files, options)
-        train_all(needed[name])
+        train_all(needed[name], options.jobs)
         results = _results(name, claim, needed[name], measures[name], options)
         with all_or_nothing(options.run_dir) as new:
             write_claim(results, new / name)

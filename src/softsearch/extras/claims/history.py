@@ -68,7 +68,7 @@ def history(options: History) -> None:
     files = source.files(options.cache_dir)
     if "test" not in files:
         raise ConfigError(f"the data has the splits {', '.join(files)}, expected also test, to compare models on")
-    train_all(needed)
+    train_all(needed, options.jobs)
     test = read_parallel(*files["test"], keep_empty=True)
     chrf = {each.run: _chrf(each.folder, test.tgt) for each in needed}
     hard = difficulties(read_parallel(*files["train"]), test)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from softsearch.app.config.options import Section
+from softsearch.ranges import AtLeastOne
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,6 +15,7 @@ class Trainings:
 
     overrides: tuple[str, ...]
     multi30k: Path | None
+    jobs: AtLeastOne
     dry_run: bool
     runs_dir: Path
     run_dir: Path

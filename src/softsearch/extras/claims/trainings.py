@@ -3,8 +3,10 @@
 import logging
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import Popen
 from time import monotonic, sleep
 from typing import Any
 
@@ -25,6 +27,7 @@ from softsearch.extras.claims.claim import Plan
 from softsearch.extras.claims.made_files import made_file, without_root
 from softsearch.extras.claims.measures import digest
 from softsearch.extras.claims.options import Trainings
+from softsearch.machine import cores
 
 log = logging.getLogger(__name__)
 _POLL = 1.0  # seconds between two polls of a training
@@ -41,6 +44,7 @@ class Training:
     folder: Path
     steps: int
     is_counted: bool = False  # made by softsearch count
+    start: Path | None = None  # the folder of the run whose weights it starts from
 
     @property
     def finished(self) -> bool:
@@ -86,50 +90,61 @@ def _trainings(
                 config.vectors[side] = path.name  # has the hash of its options: its folder does not change the result
         for seed in claim.seeds:
             config.seed = seed
-            start = [f"init.ckpt='{earlier[init, seed]}'"] if init in claim.runs else []
-            if start:
-                config.init.ckpt = earlier[
-                    init, seed
-                ].name  # has the hash of its config: its folder does not change the result
+            start = earlier[init, seed] if init in claim.runs else None
+            if start is not None:
+                config.init.ckpt = start.name  # has the hash of its config: its folder does not change the result
             values = plain(config)
             for name, node in values.items():
                 check(node, name, given=RUNTIME_ARGUMENTS.get(name, ()))
             roots = [f"{each}.root='{options.multi30k}'" for each in without_root(values, options.multi30k)]
             key = digest({name: node for name, node in values.items() if name not in _PLACES})
-            own = [*overrides, *made, *start, f"seed={seed}", f"name={run}", *roots, *further]
+            begin = [] if start is None else [f"init.ckpt='{start}'"]
+            own = [*overrides, *made, *begin, f"seed={seed}", f"name={run}", *roots, *further]
             counted = is_counted(config.model)
             steps = 0 if counted else max(0, int(config.trainer.max_steps))
-            yield Training(run, seed, tuple(own), options.runs_dir / key, steps, counted)
+            yield Training(run, seed, tuple(own), options.runs_dir / key, steps, counted, start)
     except (HydraException, OmegaConfBaseException, ConfigError) as error:
         raise ConfigError(f"runs.{run}: {CommandLine('train', overrides).explain(error)}") from error
 
 
-def train_all(needed: Sequence[Training]) -> None:
-    """Runs the unfinished trainings; interrupted ones continue from their last checkpoint.
+def train_all(needed: Sequence[Training], jobs: int = 1) -> None:
+    """Runs the unfinished trainings, ``jobs`` at a time; interrupted ones continue from their last checkpoint.
+
+    Several at a time get equal shares of the cores, or ``OMP_NUM_THREADS`` threads each if that is set.
 
     Raises:
-        SoftsearchError: a training failed.
+        SoftsearchError: a training failed; the others are interrupted.
     """
     waiting = list({each.folder: each for each in needed if not each.finished}.values())
-    log.info("%d of %d trainings have finished", len(needed) - len(waiting), len(needed))
-    start = monotonic()
-    for number, each in enumerate(waiting, 1):
-        so_far = (monotonic() - start) / 60
-        where = f"{number} of {len(waiting)}: {each.run}, seed {each.seed}, in {each.folder}"
-        log.info("training %s; %.0f minutes so far", where, so_far)
-        _train(each, f"{number} of {len(waiting)}: {each.run}")
-
-
-def _train(each: Training, name: str) -> None:
-    program, resume = (COUNT, False) if each.is_counted else ((), True)
-    process_of_run = training(each.folder, each.overrides, resume=resume, program=program)
-    with process_of_run as process, progress(name, each.steps) as advance:
-        shown = 0
-        while (code := process.poll()) is None:
-            reached = max((step for step, _ in logged_values(each.folder, "step")), default=0)
-            advance(reached - shown)
-            shown = reached
+    total, began = len(waiting), monotonic()
+    log.info("%d of %d trainings have finished", len(needed) - total, len(needed))
+    threads = None if jobs == 1 else max(1, cores() // jobs)
+    running: dict[Training, tuple[ExitStack, Popen[bytes]]] = {}
+    shown = dict.fromkeys(waiting, 0)
+    with progress("trainings", sum(each.steps for each in waiting)) as advance, ExitStack() as every:
+        while waiting or running:
+            ready = [each for each in waiting if each.start is None or (each.start / METRICS).is_file()]
+            for each in ready[: jobs - len(running)]:
+                waiting.remove(each)
+                where = f"{total - len(waiting)} of {total}: {each.run}, seed {each.seed}, in {each.folder}"
+                log.info("training %s; %.0f minutes so far", where, (monotonic() - began) / 60)
+                own = every.enter_context(ExitStack())
+                program, resume = (COUNT, False) if each.is_counted else ((), True)
+                run = training(each.folder, each.overrides, resume=resume, program=program, threads=threads)
+                running[each] = own, own.enter_context(run)
             sleep(_POLL)
+            for each, (own, process) in list(running.items()):
+                code = process.poll()
+                reached = max((step for step, _ in logged_values(each.folder, "step")), default=0)
+                advance(reached - shown[each])
+                shown[each] = reached
+                if code is not None:
+                    del running[each]
+                    own.close()
+                    _check_end(each, code)
+
+
+def _check_end(each: Training, code: int) -> None:
     if code or not each.finished:
         raise SoftsearchError(
             f"the training of {each.run} with seed {each.seed} ended with exit code {code}; its output is "
