@@ -33,7 +33,7 @@ _STYLE = """:root {
 body { margin: 1rem; background: var(--card); font: 1rem/1.5 system-ui, sans-serif; }
 figure { margin: 0 0 2.5rem; }
 .scroll { overflow: auto; }
-figcaption { margin-top: 0.4rem; overflow-wrap: anywhere; }
+figcaption { margin-bottom: 0.4rem; overflow-wrap: anywhere; }
 """
 
 
@@ -100,8 +100,9 @@ def open_drawing(path: Path, tokenizers: Tokenizers, notes: list[str]) -> Iterat
 def page(heatmaps: Sequence[Attention]) -> tuple[bytes, str]:
     """A page of heatmaps that a browser shows without a network, and nothing to note."""
     figures = "".join(
-        f'<figure><div class="scroll" role="region" tabindex="0" aria-label="{text_of(each.caption)}">'
-        f"{table(*each[1:])}</div><figcaption>{text_of(each.caption)}</figcaption></figure>\n"
+        f"<figure><figcaption>{text_of(each.caption)}</figcaption>"
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{text_of(each.caption)}">'
+        f"{table(*each[1:])}</div></figure>\n"
         for each in heatmaps
     )
     text = (
