@@ -74,6 +74,8 @@ class Connection(H11Protocol):
         """Admits a new connection, or refuses it if there are too many."""
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=0)  # so that pause_writing is called for every client that does not read
+        # Or an answer's body waits 40 ms for the client's ACK of its head. asyncio does it for other listeners only.
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if len(self.connections) > 2 * self.most:
             transport.abort()
         elif len(self.connections) > self.most:
