@@ -8,8 +8,9 @@ from typing import Any, Protocol
 from softsearch.data.sentencepiece_file import Piece, kind_of, read_pieces, spelling, with_pieces, without_folding
 from softsearch.errors import ConfigError
 from softsearch.ranges import Share
+from softsearch.text.languages import languages_of, suggestion
 from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, Tokenizers, TokenizerTrainer
-from softsearch.text.vocabulary import SPECIALS, UNK
+from softsearch.text.vocabulary import SOURCE_TAG, SPECIALS, UNK
 
 _NO_IDENTITY = ("sampling", "origin", "model", "vocabulary")  # ``models`` holds the files' contents
 
@@ -67,7 +68,7 @@ class ExistingTokenizers:
         """Returns the tokenizers, with new pieces that the text needs if they may grow.
 
         Raises:
-            ConfigError: the source lacks one of the ``tags``, or the new text does not fit into ``grow``.
+            ConfigError: the source lacks one of the ``tags`` or needs others, or the new text does not fit ``grow``.
         """
         src_model, tgt_model = self.models
         if self.grow is not None:
@@ -78,12 +79,22 @@ class ExistingTokenizers:
             src_model = _grown(src_model, new_src.model, self.origin)
             tgt_model = _grown(tgt_model, new_tgt.model, self.origin)
         src, tgt = SentencePieceTokenizer(src_model), SentencePieceTokenizer(tgt_model)
+        languages = languages_of(src)
+        codes = list(languages.targets)
         for tag in tags:
             if len(ids := src.encode(tag)) != 1 or UNK in ids:
+                advice = "set init.vocabulary=grow, or use a model of these languages"
+                if languages.starts:
+                    code = tag.strip("<>").removeprefix("from:").removeprefix("2")
+                    advice = f"set src_lang and tgt_lang of each pair to codes of the model: {suggestion(code, codes)}"
                 raise ConfigError(
-                    f"{self.origin} has no piece for the tag {tag} that begins source lines of this data; set "
-                    "init.vocabulary=grow, or use a model of these languages"
+                    f"{self.origin} has no piece for the tag {tag} that begins source lines of this data; {advice}"
                 )
+        if languages.sources and not any(map(SOURCE_TAG.fullmatch, tags)):
+            raise ConfigError(
+                f"{self.origin} reads the languages of source and target in tags, which the source lines of this data "
+                "lack; set data=multilingual data.source_tags=true (docs/recipes.md)"
+            )
         return src, src if tgt.model == src.model else tgt
 
 

@@ -1,7 +1,7 @@
 """Languages of a multilingual model: tags at the beginning of sources, and tokens that translations begin with."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
@@ -46,7 +46,7 @@ class Languages:
         """Lines with language tags ("" for none) where they lack tags; blank lines stay blank.
 
         Raises:
-            ConfigError: the model needs a target, and neither the line nor ``tgt`` names one.
+            ConfigError: the model needs a language, and neither the line nor ``tgt`` or ``src`` names one.
         """
         for line in lines:
             if is_blank(line):
@@ -55,10 +55,11 @@ class Languages:
             tags = self.tags(line)
             target = m[0] if (m := LANGUAGE_TAG.match(tags)) else language_tag(tgt) if tgt in self.targets else ""
             source = m[0] if (m := SOURCE_TAG.search(tags)) else source_tag(src) if src in self.sources else ""
-            if self.starts and not target:
+            if self.starts and not (target and source):
+                side, key, make = ("source", "src", source_tag) if target else ("target", "tgt", language_tag)
                 raise ConfigError(
-                    f"no target language is given, but the model has {len(self.targets)} ({_some(self.targets)}); set "
-                    f"tgt (--tgt CODE), or begin lines with a tag such as {language_tag(next(iter(self.targets)))}"
+                    f"no {side} language is given, but the model has {len(self.targets)} ({_some(self.targets)}); set "
+                    f"{key} (--{key} CODE), or begin lines with a tag such as {make(next(iter(self.targets)))}"
                 )
             yield " ".join((*filter(None, (target, source)), line.removeprefix(tags)))
 
@@ -72,10 +73,8 @@ class Languages:
         names = list(own or trained.split("+"))
         if code is None or code in names or not any(names):
             return trained if code is None else code
-        near = sorted({*get_close_matches(code, names, n=4), *(name for name in names if name[:2] == code[:2])})
         raise ConfigError(
-            f"{key} (--{key}) is {code!r:.60}, which is not a language of the model; "
-            + (f"did you mean {' or '.join(near[:4])}?" if near else f"expected one of {_some(names)}")
+            f"{key} (--{key}) is {code!r:.60}, which is not a language of the model; {suggestion(code, names)}"
         )
 
 
@@ -91,6 +90,12 @@ def languages_of(tokenizer: SentencePieceTokenizer) -> Languages:
     targets = by_code(LANGUAGE_TAG)
     starts = {tag: ids[name] for code, tag in targets.items() if (name := language_tag(code)) in ids}
     return Languages(targets, by_code(SOURCE_TAG), starts)
+
+
+def suggestion(code: str, codes: Collection[str]) -> str:
+    """The end of a message about a code that is not among ``codes``: similar ones, or the first ones."""
+    near = sorted({*get_close_matches(code, codes, n=4), *(other for other in codes if other[:2] == code[:2])})
+    return f"did you mean {' or '.join(near[:4])}?" if near else f"expected one of {_some(codes)}"
 
 
 def _some(codes: Iterable[str]) -> str:

@@ -12,6 +12,7 @@ from tokenizers import Tokenizer
 from softsearch.app.config.build import rebuild_model
 from softsearch.data.corpora.spellout import Spellout
 from softsearch.data.dataset import pad
+from softsearch.data.existing_tokenizers import ExistingTokenizers
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.export.bundle import export_bundle
@@ -243,6 +244,23 @@ def test_a_model_cut_to_languages_is_the_whole_one_without_the_other_pieces(
     found = [[rows[token] for token in best.tokens] for (best,) in beam(TorchStepFunction(cut), ids)]
     others = [[row] for row in range(both.theirs.config.vocab_size) if row not in rows]
     check_same(found, generated(both, sources, "eng_Latn", "deu_Latn", bad_words_ids=others, renormalize_logits=True))
+
+
+@pytest.mark.parametrize(
+    ("tags", "message"),
+    [
+        ((), "set data=multilingual data.source_tags=true"),
+        (("<2{}>",), "set data=multilingual data.source_tags=true"),
+        (("<2{}x>", "<from:{}>"), r"no piece for the tag <2{0}x>.* codes of the model: did you mean .*{0}"),
+        (("<2{}>", "<from:{}x>"), r"no piece for the tag <from:{0}x>.* codes of the model: did you mean .*{0}"),
+    ],
+)
+def test_training_text_has_tags_of_both_languages(both: Both, tags: tuple[str, ...], message: str) -> None:
+    code = both.codes[1]
+    tokenizers = ExistingTokenizers(models=(both.vocabulary.model,) * 2, origin="init=RUN")
+    tokenizers.train([], [], (language_tag(code), source_tag(code)))
+    with pytest.raises(ConfigError, match=message.format(code)):
+        tokenizers.train([], [], [tag.format(code) for tag in tags])
 
 
 def test_a_language_that_the_model_lacks_cannot_be_kept(both: Both, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from softsearch.data.existing_tokenizers import ExistingTokenizers, TokenizerMak
 from softsearch.data.tokenizer_files import from_files
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.interface import Seq2Seq
+from softsearch.text.languages import languages_of
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers, TokenizerTrainer
 from softsearch.text.vocabulary import SPECIALS
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents
@@ -77,6 +78,11 @@ def tokenizer_maker(
     """
     trainer: TokenizerTrainer = build(options.tokenizer)
     path, vocabulary = options.init.ckpt, options.init.vocabulary
+    if init is not None and vocabulary != "keep" and languages_of(init.tokenizers[0]).starts:
+        raise ConfigError(
+            f"init.vocabulary is {vocabulary}, but init={path} finds its languages by their places in its vocabulary, "
+            "so it must stay; remove init.vocabulary"
+        )
     if path is None or vocabulary == "own":
         return from_files(trainer)
     if (file := trainer.model or trainer.vocabulary) is not None:

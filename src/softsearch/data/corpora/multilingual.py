@@ -10,7 +10,7 @@ from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.preparation.cache_folder import made_folder
 from softsearch.errors import ConfigError
 from softsearch.text.filters import NO_FILTERS, read_parallel
-from softsearch.text.vocabulary import LANGUAGE_TAG, language_tag
+from softsearch.text.vocabulary import LANGUAGE_TAG, language_tag, source_tag
 
 _FORMAT = 2
 _log = logging.getLogger(__name__)
@@ -24,17 +24,23 @@ class Multilingual(WeightedSource):
     ``src_lang`` and ``tgt_lang`` name all languages, such as ``de+fr``. Each pair is a separate training corpus, with
     the weight at its position; validation and test contain the lines of all pairs.
 
+    Args:
+        pairs: the corpora by name.
+        source_tags: a second tag names the source's language, as imported models of many languages read it:
+            ``<2de> <from:en> a man`` (arXiv:2010.11125).
+
     Raises:
         ConfigError: there is no corpus, or the corpora do not match.
     """
 
     pairs: Mapping[str, ParallelSource]
+    source_tags: bool = False
 
     def __post_init__(self) -> None:
         """Checks the options."""
         if not self.pairs:
             raise ConfigError("data.pairs is empty, expected named sources, as in configs/data/multilingual.yaml")
-        check_parts("data.pairs", self.pairs)
+        check_parts("data.pairs", self.pairs, reads_source=self.source_tags)
         self._check_weights("data.pairs", len(self.pairs))
         pairs = self.pairs.values()
         self._fill_in_languages((pair.src_lang for pair in pairs), (pair.tgt_lang for pair in pairs))
@@ -45,7 +51,11 @@ class Multilingual(WeightedSource):
 
     @property
     def tags(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(language_tag(source.tgt_lang) for source in self.pairs.values()))
+        return tuple(dict.fromkeys(tag for source in self.pairs.values() for tag in self._tags(source)))
+
+    def _tags(self, source: ParallelSource) -> list[str]:
+        """Returns the tags of a pair's source lines."""
+        return [language_tag(source.tgt_lang), *([source_tag(source.src_lang)] if self.source_tags else [])]
 
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
         """Returns files in ``cache_dir``, written if necessary; validation and test join the pairs that have them.
@@ -62,7 +72,7 @@ class Multilingual(WeightedSource):
 
     def _written(self, cache_dir: Path) -> dict[str, FilePair]:
         """The files by name: train-1, train-2, ..., val and test."""
-        parts = [(language_tag(source.tgt_lang), source.files(cache_dir)) for source in self.pairs.values()]
+        parts = [(" ".join(self._tags(source)), source.files(cache_dir)) for source in self.pairs.values()]
         texts = {f"train-{number}": [part] for number, part in enumerate(parts, 1)} | {
             split: having for split in ("val", "test") if (having := [part for part in parts if split in part[1]])
         }
@@ -84,20 +94,22 @@ def _files(folder: Path, name: str) -> FilePair:
     return folder / f"{name}.src", folder / f"{name}.tgt"
 
 
-def check_parts(key: str, parts: Mapping[str, ParallelSource], tags: tuple[str, ...] = ()) -> None:
-    """Checks sources to be joined; ``tags`` are those that they may have.
+def check_parts(
+    key: str, parts: Mapping[str, ParallelSource], tags: tuple[str, ...] = (), *, reads_source: bool = False
+) -> None:
+    """Checks sources to be joined; ``tags`` are those that they may have, ``reads_source`` asks for both languages.
 
     Raises:
         ConfigError: a source is not a single corpus in one language pair, or their text forms differ.
     """
     for name, source in parts.items():
-        _check(f"{key}.{name}", source, key, tags)
+        _check(f"{key}.{name}", source, key, tags, reads_source=reads_source)
     forms = {name: source.text_form for name, source in parts.items()}
     if len(set(forms.values())) > 1:
         raise ConfigError(f"{key} have different text forms, {forms}; choose one form for all")
 
 
-def _check(key: str, source: object, parent: str, tags: tuple[str, ...]) -> None:
+def _check(key: str, source: object, parent: str, tags: tuple[str, ...], *, reads_source: bool) -> None:
     if not isinstance(source, ParallelSource) or source.tags not in ((), tags):
         raise ConfigError(f"{key} is {source!r}, expected a source of one language pair; change {key}")
     if source.filters != NO_FILTERS or (isinstance(source, Parallel) and len(source.corpora()) > 1):
@@ -109,8 +121,9 @@ def _check(key: str, source: object, parent: str, tags: tuple[str, ...]) -> None
         raise ConfigError(
             f"{key} has reverse_source or target_direction, expected them in data, for all sources; move them there"
         )
-    if not LANGUAGE_TAG.fullmatch(language_tag(source.tgt_lang)) or "," in source.tgt_lang:
-        raise ConfigError(f"{key}.tgt_lang is {source.tgt_lang!r}, expected a language's code; change {key}.tgt_lang")
+    for side, code in {"tgt_lang": source.tgt_lang, **({"src_lang": source.src_lang} if reads_source else {})}.items():
+        if not LANGUAGE_TAG.fullmatch(language_tag(code)) or "," in code:
+            raise ConfigError(f"{key}.{side} is {code!r}, expected a language's code; change {key}.{side}")
 
 
 def _join(files: FilePair, split: str, parts: list[tuple[str, FilePair]]) -> None:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -118,8 +118,8 @@ def links_of_files(
 ) -> Iterator[list[list[Link]]]:
     """Yields the links of each chunk of a corpus, from one file in Pharaoh's format for each of its parts.
 
-    Words are those of the text files, without the tag (one of ``tags``) that a source may begin with. Messages name the
-    files as they were ``given``.
+    Words are those of the text files, without the ``tags`` that a source may begin with. Messages name the files as
+    they were ``given``.
 
     Raises:
         CorpusError: a file cannot be read, has another format or belongs to another text.
@@ -130,7 +130,7 @@ def links_of_files(
         for src_line, tgt_line in zip(src_lines, tgt_lines, strict=True):
             path, number, line = next(lines)
             src, tgt = words_of(src_line), words_of(tgt_line)
-            tagged = src[0] in tags
+            tagged = sum(1 for _ in takewhile(tags.__contains__, src))
             try:
                 links = read_pharaoh(line, len(src) - tagged, len(tgt))
             except ValueError as error:

@@ -41,6 +41,22 @@ def test_corpora_are_joined_and_sources_tagged(source: Multilingual, tmp_path: P
         assert lines(tgt) == [line for part in parts.values() for line in lines(part[1])]
 
 
+def test_a_second_tag_names_the_language_of_the_source(tmp_path: Path) -> None:
+    reverse = Spellout(src_lang="fr", tgt_lang="en", train_size=60, val_size=5, test_size=4)
+    source = Multilingual(pairs={"de": PAIRS["de"], "back": reverse}, source_tags=True)
+    assert source.tags == ("<2de>", "<from:en>", "<2en>", "<from:fr>")
+    (src, _), parts = source.files(tmp_path)["val"], (PAIRS["de"], reverse)
+    tags = ("<2de> <from:en>", "<2en> <from:fr>")
+    files = [part.files(tmp_path)["val"][0] for part in parts]
+    assert lines(src) == [f"{tag} {line}" for tag, file in zip(tags, files, strict=True) for line in lines(file)]
+    prepared = prepare(source, TokenizerTrainer(vocab_size=600), tmp_path)
+    last = prepared.dataset("val").src[9].tolist()
+    assert prepared.src_tokenizer.pieces(last)[:2] == ["\u2581<2en>", "\u2581<from:fr>"]
+    unnamed = replace(reverse, src_lang="en", tgt_lang="de"), Parallel(train=["a", "b"], val=["c", "d"], tgt_lang="de")
+    with pytest.raises(ConfigError, match=r"data\.pairs\.y\.src_lang is '', expected a language's code"):
+        Multilingual(pairs=dict(zip("xy", unnamed, strict=True)), source_tags=True)
+
+
 def test_pairs_have_weights_or_a_temperature(source: Multilingual, tmp_path: Path) -> None:
     weighted = replace(source, weights=[1, 3])
     prepared = prepare(weighted, TokenizerTrainer(vocab_size=600), tmp_path)
