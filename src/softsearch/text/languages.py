@@ -57,9 +57,11 @@ class Languages:
             source = m[0] if (m := SOURCE_TAG.search(tags)) else source_tag(src) if src in self.sources else ""
             if self.starts and not (target and source):
                 side, key, make = ("source", "src", source_tag) if target else ("target", "tgt", language_tag)
+                first = next(iter(self.targets))
                 raise ConfigError(
                     f"no {side} language is given, but the model has {len(self.targets)} ({_some(self.targets)}); set "
-                    f"{key} (--{key} CODE), or begin lines with a tag such as {make(next(iter(self.targets)))}"
+                    f"{key} (--{key} CODE), begin lines with a tag such as {make(first)}, or give files to evaluate on "
+                    f"names such as test.{first}"
                 )
             yield " ".join((*filter(None, (target, source)), line.removeprefix(tags)))
 

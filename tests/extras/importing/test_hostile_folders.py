@@ -92,6 +92,25 @@ def archived(folder: Path) -> None:
     Path(archive).replace(folder)
 
 
+def divided(change: Callable[[dict[str, Any]], object] = lambda _: None, *, twice: bool = False) -> Change:
+    """The weights in two files, and the index that names them, which ``change`` edits."""
+
+    def edit(folder: Path) -> None:
+        tensors = load_file(folder / SAFETENSORS)
+        (folder / SAFETENSORS).unlink()
+        halves = [dict([*tensors.items()][part::2]) for part in range(2)]
+        if twice:
+            halves[1] |= halves[0]
+        names = [f"model-0000{part}-of-00002.safetensors" for part in (1, 2)]
+        for name, half in zip(names, halves, strict=True):
+            save_file(half, folder / name)
+        index = {"weight_map": {w: name for name, half in [*zip(names, halves, strict=True)][::-1] for w in half}}
+        change(index)
+        (folder / f"{SAFETENSORS}.index.json").write_text(json.dumps(index))
+
+    return edit
+
+
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
 HEADER = json.dumps({"w": {"dtype": "F32", "shape": [2**40], "data_offsets": [0, 2**42]}}).encode()
 WEIGHT = "model.encoder.layers.0.fc1.weight"
@@ -105,6 +124,13 @@ CASES: dict[str, tuple[Change, str]] = {
     "large header": (content(SAFETENSORS, struct.pack("<Q", 2**60) + b"{}"), "cannot be read as weights"),
     "large tensor": (content(SAFETENSORS, struct.pack("<Q", len(HEADER)) + HEADER), "cannot be read as weights"),
     "no weights": (lambda folder: (folder / SAFETENSORS).unlink(), "has neither model.safetensors nor pytorch_model"),
+    "a part elsewhere": (
+        divided(lambda i: i["weight_map"].update({WEIGHT: "../x"})),
+        "does not name files in its folder",
+    ),
+    "no parts": (divided(lambda i: i.pop("weight_map")), "does not name files in its folder"),
+    "a part that is missing": (divided(lambda i: i["weight_map"].update({WEIGHT: "x"})), "x cannot be read as weights"),
+    "twice in parts": (divided(twice=True), "which another part has too"),
     "missing": (weights(lambda w: w.pop(WEIGHT)), f"{WEIGHT} is missing, but its config expects \\(24, 16\\)"),
     "left over": (weights(lambda w: w.update(extra=torch.ones(2))), "has 1 weights .* \\(extra\\)"),
     "shape": (weights(lambda w: w.update({WEIGHT: torch.ones(16, 24)})), r"is \(16, 24\), but its config expects \(24"),
@@ -197,6 +223,14 @@ def test_a_good_pickle_has_the_same_weights_and_its_own_positions(new: bool, goo
     assert found.model == expected.model
     assert found.weights.keys() == expected.weights.keys()
     assert all(torch.equal(weight, expected.weights[name]) for name, weight in found.weights.items())
+
+
+def test_weights_in_several_files_are_those_of_one(good: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(good, tmp_path / "model")
+    divided()(folder)
+    expected, found = read(good).weights, read(folder).weights
+    assert found.keys() == expected.keys()
+    assert all(torch.equal(weight, expected[name]) for name, weight in found.items())
 
 
 def test_what_is_good_is_written_once(

@@ -12,14 +12,14 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from softsearch.errors import CheckpointError, summarize
-from softsearch.extras.importing.config_json import refuse_other_kind
+from softsearch.extras.importing.config_json import read_object, refuse_other_kind
 from softsearch.files import open_file
 from softsearch.training.checkpoints.checkpoint_contents import is_weight
 from softsearch.training.checkpoints.checkpoint_io import check_archive, load_plain
 
 Array = NDArray[np.generic]
 _SUFFIX = ".npy"
-SAFETENSORS, PICKLE = "model.safetensors", "pytorch_model.bin"
+SAFETENSORS, PICKLE, _INDEX = "model.safetensors", "pytorch_model.bin", ".index.json"
 
 
 class Weights:
@@ -78,14 +78,35 @@ class Weights:
 def read_weights(folder: Path) -> Weights:
     """Reads the weights in a Hugging Face folder, from safetensors if there are both kinds of file.
 
+    Large models are in several files, which an index names.
+
     Raises:
         CheckpointError: there is no file, it is damaged, or it contains anything other than weights.
     """
-    path = folder / SAFETENSORS if (folder / SAFETENSORS).is_file() else folder / PICKLE
-    if not path.is_file():
-        raise CheckpointError(f"{folder} has neither {SAFETENSORS} nor {PICKLE}; expected one, in one part")
-    refuse_other_kind(path, zip_is_fine=path.name == PICKLE)
-    return Weights(path, dict(_safetensors(path) if path.name == SAFETENSORS else _pickled(path)))
+    names = [name + ending for name in (SAFETENSORS, PICKLE) for ending in ("", _INDEX)]
+    path = next((folder / name for name in names if (folder / name).is_file()), None)
+    if path is None:
+        raise CheckpointError(
+            f"{folder} has neither {SAFETENSORS} nor {PICKLE}; expected one, or its parts and {_INDEX}"
+        )
+    is_pickle = path.name.startswith(PICKLE)
+    tensors: dict[str, Tensor] = {}
+    for part in _parts(path) if path.name.endswith(_INDEX) else [path]:
+        refuse_other_kind(part, zip_is_fine=is_pickle)
+        for name, tensor in _pickled(part) if is_pickle else _safetensors(part):
+            if name in tensors:
+                raise CheckpointError(f"{part} has {name:.80}, which another part has too; use files of one model")
+            tensors[name] = tensor
+    return Weights(path, tensors)
+
+
+def _parts(index: Path) -> list[Path]:
+    """Returns the files next to an index that it names, sorted."""
+    files = read_object(index).get("weight_map")
+    named = files.values() if isinstance(files, dict) else ()
+    if not named or not all(isinstance(name, str) and Path(name).name == name for name in named):
+        raise CheckpointError(f"{index} does not name files in its folder by weight (weight_map); use another copy")
+    return [index.with_name(name) for name in sorted({*named})]
 
 
 def _safetensors(path: Path) -> Iterator[tuple[str, Tensor]]:
