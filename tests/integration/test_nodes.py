@@ -211,3 +211,33 @@ def test_the_commands_of_the_page_train_on_two_nodes_and_survive_the_loss_of_one
             assert process.returncode == 0, output
     assert_same_bits(run / "checkpoints" / "last.ckpt", whole / "checkpoints" / "last.ckpt")
     assert_validate_as_trained(tmp_path, run, f"ckpt={run}/checkpoints/last.ckpt")
+
+
+@pytest.mark.nightly
+@pytest.mark.multiprocess
+@TWO_CPU_PROCESSES
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(shutil.which("unshare") is None or shutil.which("ip") is None, reason="needs util-linux, iproute2")
+def test_nodes_whose_network_fails_silently_end_after_the_timeout_of_the_page(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "many-hosts.md").read_text(encoding="utf-8")
+    (timeout,) = re.findall(r"^`trainer\.strategy='(.*timeout: .*)'`\.$", page, re.MULTILINE)
+    strategy = f"trainer.strategy={timeout.replace('minutes: 5', 'seconds: 20')}"
+    words = [*arguments(tmp_path, "run", *NODES), *DEFAULTS, "trainer.max_steps=10000", "resume=auto", strategy]
+    run, env = tmp_path / "run", os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    with ExitStack() as stack:
+        nodes = Nodes(tmp_path, stack)
+        started = []
+        for node, place in enumerate(nodes.places):
+            here = ["env", f"NODE_RANK={node}", "MASTER_ADDR=node0", "MASTER_PORT=29500"]
+            command = [*place, *here, sys.executable, "-m", "softsearch", "train", *words]
+            process = subprocess.Popen(command, env=env, stdout=PIPE, stderr=STDOUT, text=True)
+            started.append(stack.enter_context(process))
+        stack.callback(lambda: [nodes.kill(node) for node in range(2)])  # before they are waited for
+        while not (run / "checkpoints" / "last.ckpt").exists():
+            assert started[0].poll() is None, started[0].communicate()[0]
+            time.sleep(0.1)
+        subprocess.run([*nodes.places[1], "ip", "link", "set", "eth0", "down"], check=True)
+        for process in started:
+            output, _ = process.communicate(timeout=120)
+            assert process.returncode == 1, output
+            assert re.search(r"error: process \d lost the connection to another process.*resume=auto", output)
