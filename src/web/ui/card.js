@@ -1,6 +1,6 @@
 import { about } from './about.js';
 import { element } from './element.js';
-import { duration, langAttribute, language, megabytes, title, weight } from './format.js';
+import { duration, langAttribute, language, megabytes, named, preferred, title, weight } from './format.js';
 import { Heatmap } from './heatmap.js';
 import { NBest } from './n-best.js';
 import { SearchTree } from './search-tree.js';
@@ -49,15 +49,16 @@ export class Card {
   /** Menus of the languages that the model reads and writes; none for a single language pair. */
   offerLanguages() {
     const { sources = [], targets = [], src_lang, tgt_lang } = this.model;
-    const menu = (label, codes, chosen, tag) => {
-      const options = codes.map((code) => element('option', { value: tag(code), selected: code === chosen }, language(code)));
+    const menu = (label, codes, chosen, line, tag) => {
+      const options = named(codes).map(([name, code]) => element('option', { value: code, selected: code === chosen }, name));
       const select = element('select', {}, ...options);
       select.addEventListener('change', () => this.request && this.translate(...this.request));
-      return element('label', {}, `${label} `, select);
+      return { element: element('label', {}, `${label} `, select), select, line: line.element, tag };
     };
+    const target = targets.includes(tgt_lang) ? tgt_lang : preferred(targets.filter((code) => code !== src_lang));
     return [
-      ...(targets.length ? [menu('into', targets, tgt_lang || targets.find((code) => code !== src_lang), (code) => `<2${code}>`)] : []),
-      ...(sources.length ? [menu('from', sources, src_lang, (code) => `<from:${code}>`)] : []),
+      ...(sources.length ? [menu('from', sources, src_lang, this.source, (code) => `<from:${code}>`)] : []),
+      ...(targets.length ? [menu('into', targets, target, this.target, (code) => `<2${code}>`)] : []),
     ];
   }
 
@@ -85,10 +86,11 @@ export class Card {
     }
   }
 
-  /** A text with the tags of the chosen languages; text that has tags already is unchanged. */
+  /** A text with the tags of the chosen languages, the target's first; text that has tags already is unchanged. */
   tagged(text) {
     if (/^<(2|from:)/.test(text.trim())) return text;
-    return [...this.menus.map((label) => label.querySelector('select').value), text].join(' ');
+    for (const { line, select } of this.menus) line.lang = langAttribute(select.value) ?? '';
+    return [...this.menus.map(({ tag, select }) => tag(select.value)).reverse(), text].join(' ');
   }
 
   layOut(id) {
@@ -123,7 +125,7 @@ export class Card {
         element('h2', { id }, ...(told?.year ? [element('span', { class: 'year' }, String(told.year)), ' '] : []), this.title),
         this.status,
         element('p', { class: 'facts' }, facts.join(' \u00b7 ')),
-        this.menus.length ? element('p', { class: 'languages' }, ...this.menus) : '',
+        this.menus.length ? element('p', { class: 'languages' }, ...this.menus.map((menu) => menu.element)) : '',
         lowerCased || '',
       ),
       element('div', { class: 'words' }, this.source.element, this.target.element, this.weights, this.problem),

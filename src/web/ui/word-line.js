@@ -37,7 +37,7 @@ export class WordLine {
   show(words, descriptions) {
     if (!descriptions) {
       this.options = [];
-      this.element.removeAttribute('role');
+      this.list(false);
       this.element.replaceChildren(
         words.map((word, index) => (word.spaced && index ? ' ' : '') + hyphenated(word)).join(''),
       );
@@ -56,13 +56,19 @@ export class WordLine {
       option.setAttribute('aria-description', descriptions[index]);
       return option;
     });
-    if (words.length) this.element.setAttribute('role', 'listbox');
-    else this.element.removeAttribute('role');
-    this.element.setAttribute('aria-label', this.label);
-    this.element.setAttribute('aria-orientation', 'horizontal');
+    this.list(words.length > 0);
     this.place(words);
     this.rove(Math.min(roving, words.length - 1));
     if (lost) this.options.at(-1)?.focus();
+  }
+
+  /** Makes the line a list with a name for screen readers, or plain text, which has none. */
+  list(isList) {
+    const attributes = { role: 'listbox', 'aria-label': this.label, 'aria-orientation': 'horizontal' };
+    for (const [name, value] of Object.entries(attributes)) {
+      if (isList) this.element.setAttribute(name, value);
+      else this.element.removeAttribute(name);
+    }
   }
 
   /** Puts the options into the line, with spaces between them, without moving those already in place. */

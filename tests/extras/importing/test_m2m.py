@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import Select, WebDriverWait
 from tokenizers import Tokenizer
 
 from softsearch.app.config.build import rebuild_model
@@ -25,7 +27,9 @@ from softsearch.runtime.translator import Translator
 from softsearch.search.beam import BeamSearch
 from softsearch.text.vocabulary import EOS, PAD, language_tag, source_tag
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents
+from tests.browser import complaints, texts, view, violations
 from tests.huggingface import m2m_folder
+from tests.serving import serving
 
 transformers = pytest.importorskip("transformers")
 pytestmark = [pytest.mark.slow]
@@ -165,6 +169,29 @@ def test_a_bundle_translates_into_the_language_of_the_request(
         assert not any("<2" in each.text for each in found)
         tagged = [f"{language_tag(tgt)} {source_tag(src)} {line}" for line in text[:20]]
         assert [each.text for each in translator.translate(tagged)] == [each.text for each in found]
+
+
+@pytest.mark.usefixtures("page")
+def test_the_page_has_languages_by_name(browser: Any, exported: tuple[Both, Translator]) -> None:
+    both, translator = exported
+    with serving(both.run.with_name("bundle"), "--workers", 1) as served:
+        view(browser, 400)
+        browser.get(served.url)
+        wait = WebDriverWait(browser, 60)
+        wait.until(lambda _: texts(browser, ".languages option") == ["English", "French", "German"] * 2)
+        source, target = (Select(each) for each in browser.find_elements(By.CSS_SELECTOR, ".languages select"))
+        assert source.first_selected_option.text == "English"
+        browser.find_element(By.ID, "source").send_keys("one")
+        for name, code in (("German", "deu_Latn"), ("French", "fra_Latn")):
+            target.select_by_visible_text(name)
+            (best,) = translator.translate(["one"], tgt=code, beam=5, n_best=5)
+            found = [each.text or "(empty)" for each in best.n_best]
+            wait.until(lambda _, found=found: texts(browser, ".candidate .text") == found)
+            shown = "return document.querySelector('.line.target')"
+            assert browser.execute_script(f"{shown}.lang") == {"German": "de-Latn", "French": "fr-Latn"}[name]
+            assert not any(f"<2{code}>" in text for text in texts(browser, ".line.target"))
+        assert violations(browser) == []
+        assert complaints(browser, served.url) == []
 
 
 def test_scores_are_those_of_a_translation_that_begins_with_its_language(
