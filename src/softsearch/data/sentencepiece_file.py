@@ -21,7 +21,7 @@ USER_DEFINED: int = _Type.Value("USER_DEFINED")  # one piece wherever it occurs 
 UNUSED: int = _Type.Value("UNUSED")  # decoded as text, never the result of a segmentation
 CONTROL: int = _Type.Value("CONTROL")  # decoded as nothing, never in a text
 _KINDS: dict[int, Kind] = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}  # SentencePiece's numbers
-_CACHED_MODELS = 8
+_CACHED_MODELS, _SPACE = 8, "\u2581"
 _SPECIAL = {"pad": "CONTROL", "unk": "UNKNOWN", "bos": "CONTROL", "eos": "CONTROL"}  # by id
 
 
@@ -60,13 +60,18 @@ def with_pieces(model: bytes, pieces: Sequence[Piece], name: str) -> bytes:
     Piece ``i`` has the id ``EOS + 1 + i``. Texts must be unique. Arguments as in :func:`read_pieces`.
 
     Raises:
-        ConfigError: the bytes are not a SentencePiece model, or a piece is not text.
-    are left out. Arguments and errors as in :func:`read_pieces`.
+        ConfigError: the bytes are not a SentencePiece model, a piece is not text, or the model could not find tags.
     """
     proto = _parse(without_folding(model, name), name)
     del proto.pieces[:]
     for special, kind in _SPECIAL.items():
         proto.pieces.add(piece="\n" + special, score=0.0, type=_Type.Value(kind))  # text that no line can hold
+    has_tags = any(piece.type == USER_DEFINED and piece.text.startswith(_SPACE) for piece in pieces)
+    if has_tags and not (proto.normalizer_spec.add_dummy_prefix and not proto.trainer_spec.treat_whitespace_as_suffix):
+        raise ConfigError(
+            f"{name} puts no space before the first word of a line (add_dummy_prefix, treat_whitespace_as_suffix), so "
+            "it would not find a language tag there; use a model with add_dummy_prefix=true"
+        )
     for piece in pieces:
         try:
             proto.pieces.add(piece=piece.text, score=piece.score, type=piece.type)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select, WebDriverWait
+from sentencepiece import SentencePieceProcessor
 from tokenizers import Tokenizer
 
 from softsearch.app.config.build import rebuild_model
@@ -25,7 +26,7 @@ from softsearch.extras.importing.m2m_vocabulary import read_languages
 from softsearch.runtime.cli import main
 from softsearch.runtime.translator import Translator
 from softsearch.search.beam import BeamSearch
-from softsearch.text.vocabulary import EOS, PAD, language_tag, source_tag
+from softsearch.text.vocabulary import EOS, PAD, UNK, language_tag, source_tag
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents
 from tests.browser import complaints, texts, view, violations
 from tests.huggingface import m2m_folder
@@ -40,6 +41,13 @@ CASES: dict[str, dict[str, Any]] = {
     "untied": {"tie_word_embeddings": False, "seed": 7, "kind": "unigram", "is_m2m": True},
 }
 LIMIT = 40
+ODD = [
+    *("\u00a0", "\u200b", "\u200d", "\u2060", "\ufeff", "\t", "\r", "\u3000", "\u2028", "\u00ad", "\u2581", "  "),
+    *("\0", "\x1f", "\U0001f469\u200d\U0001f467", "\u2764\ufe0f", "e\u0301", "a\u0308\u0301", "\u0301", "\ufb01"),
+    *("\uff21", "\uff76\uff9e", "\u00bd", "\u0915\u094d\u0937", "\u0e44\u0e33", "\uac00", "\u4e2d\u6587"),
+    *("\ue000", "<s>", "</s>", "<pad>", "<unk>", "<mask>", "eng_Latn", "__en__", "<2xx>", "<from:xx>", "<0x0A>"),
+    *("\u0645\u0631", "\u2047", ">>fra<<"),
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +149,35 @@ def test_lines_have_the_same_ids_in_every_language(both: Both, text: list[str]) 
         eos, begin = both.theirs.config.eos_token_id, both.rows[language]
         is_last = getattr(both.tokenizer, "legacy_behaviour", False)
         assert ([*found, eos, begin] if is_last else [begin, *found, eos]) == expected, line
+
+
+def test_odd_text_has_the_ids_of_the_published_tokenizer(both: Both, text: list[str]) -> None:
+    """That of SentencePiece, with names of special tokens as text (``split_special_tokens``)."""
+    published = SentencePieceProcessor(model_proto=both.vocabulary.base)
+    unknown = both.vocabulary.special[1]
+    for number, sign in enumerate(ODD * 5):
+        words = text[number * 3].split(" ")
+        place = number % len(words)
+        glued = " ".join([*words[:place], f"{words[place][:2]}{sign}{words[place][2:]}", *words[place + 1 :]])
+        for line in (glued, f"{sign}{text[number]}", f"{text[number]}{sign}", f" {sign} ", f"one {sign} {sign}two"):
+            expected = [token + 1 if token else unknown for token in published.encode(line)]
+            _, _, *ids = both.ids(line, both.codes[0], both.codes[1])
+            assert [both.rows[token] for token in ids] == expected, line
+            if not hasattr(both.tokenizer, "backend_tokenizer"):
+                assert both.tokenizer(line, split_special_tokens=True).input_ids[1:-1] == expected, line
+
+
+def test_ids_are_decoded_as_by_transformers(both: Both, text: list[str]) -> None:
+    """Without ``clean_up_tokenization_spaces``, which removes spaces before punctuation."""
+    tokenizer = both.contents.tokenizers[1]
+    language = both.contents.tokenizers[0].names().index(language_tag(both.codes[1]))
+    written = [token for token in range(UNK + 3, len(both.vocabulary.words)) if token not in both.vocabulary.never]
+    rng = np.random.default_rng(0)
+    cases = [rng.choice(written, 12).tolist() for _ in range(100)]
+    for ids in (*cases, *map(tokenizer.encode, (*text[::40], "a , b . c 's"))):
+        shown = [both.rows[token] for token in ids]
+        theirs = both.tokenizer.decode(shown, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        assert tokenizer.decode([language, *ids, EOS]) == theirs.strip(" ") or UNK in ids
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import io
 import pytest
 import sentencepiece
 
-from softsearch.data.sentencepiece_file import UNUSED, Piece, read_pieces, with_pieces
+from softsearch.data.sentencepiece_file import UNUSED, USER_DEFINED, Piece, read_pieces, with_pieces
 from softsearch.errors import ConfigError
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 
@@ -56,3 +56,16 @@ def test_an_unused_piece_is_decoded_and_never_found() -> None:
 def test_a_file_that_is_no_model_is_refused(content: bytes) -> None:
     with pytest.raises(ConfigError, match=r"x.spm is not a SentencePiece model"):
         read_pieces(content, "x.spm")
+
+
+@pytest.mark.parametrize("option", [{"add_dummy_prefix": False}, {"treat_whitespace_as_suffix": True}])
+def test_a_model_that_cannot_find_tags_at_the_start_of_lines_gets_none(option: dict[str, bool]) -> None:
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["one two"]), model_writer=model, vocab_size=20, hard_vocab_limit=False, minloglevel=2,
+        **option,
+    )  # fmt: skip
+    pieces = list(read_pieces(model.getvalue(), "x.spm").values())
+    with_pieces(model.getvalue(), pieces, "x.spm")
+    with pytest.raises(ConfigError, match=r"x\.spm puts no space before the first word .* add_dummy_prefix=true"):
+        with_pieces(model.getvalue(), [*pieces, Piece("\u2581<2de>", 0.0, USER_DEFINED)], "x.spm")
