@@ -13,6 +13,10 @@ from sentencepiece import SentencePieceProcessor
 from tokenizers import Tokenizer
 
 from softsearch.app.config.build import rebuild_model
+from softsearch.app.config.composition import composed
+from softsearch.app.config.options import Train
+from softsearch.app.config.validation import read_options
+from softsearch.app.train.init import tokenizer_maker
 from softsearch.data.corpora.spellout import Spellout
 from softsearch.data.dataset import pad
 from softsearch.data.existing_tokenizers import ExistingTokenizers
@@ -26,6 +30,7 @@ from softsearch.extras.importing.m2m_vocabulary import read_languages
 from softsearch.runtime.cli import main
 from softsearch.runtime.translator import Translator
 from softsearch.search.beam import BeamSearch
+from softsearch.text.languages import languages_of
 from softsearch.text.vocabulary import EOS, PAD, UNK, language_tag, source_tag
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents
 from tests.browser import complaints, texts, view, violations
@@ -325,6 +330,16 @@ def test_training_text_has_tags_of_both_languages(both: Both, tags: tuple[str, .
     tokenizers.train([], [], (language_tag(code), source_tag(code)))
     with pytest.raises(ConfigError, match=message.format(code)):
         tokenizers.train([], [], [tag.format(code) for tag in tags])
+    with pytest.raises(ConfigError, match=r"no source language is given.*--src CODE"):
+        list(languages_of(both.contents.tokenizers[0]).tagged(["one"], code, ""))
+
+
+@pytest.mark.parametrize("vocabulary", ["grow", "own"])
+def test_its_vocabulary_stays(exported: tuple[Both, Translator], vocabulary: str) -> None:
+    run, words = exported[0].run, ("run_dir=run", f"init.vocabulary={vocabulary}")
+    options = read_options(composed("train", f"init={run}", *words), Train)
+    with pytest.raises(ConfigError, match=f"init.vocabulary is {vocabulary}, .* remove init.vocabulary"):
+        tokenizer_maker(options, exported[0].contents)
 
 
 def test_a_language_that_the_model_lacks_cannot_be_kept(both: Both, tmp_path: Path) -> None:

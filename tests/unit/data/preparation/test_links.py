@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from softsearch.data.corpora.base import Links
+from softsearch.data.corpora.multilingual import Multilingual
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.dataset import NoisyText, ParallelDataset, Resampler
 from softsearch.data.preparation.links import Lexicon, grow_diag_final
@@ -72,6 +73,18 @@ def test_links_become_those_of_tokens(kind: Any, reverse: bool, tmp_path: Path) 
     again = prepare(source, TokenizerTrainer(kind=kind, vocab_size=vocab_size), tmp_path / "cache")
     assert again.folder == prepared.folder
     assert prepare(replace(source, links=None), TRAINER, tmp_path / "cache").dataset("train").links is None
+
+
+@pytest.mark.parametrize("tags", [1, 2])
+def test_words_are_counted_without_tags(tags: int, tmp_path: Path) -> None:
+    path, pair = numbered(tmp_path), replace(write_corpus(tmp_path), src_lang="en", tgt_lang="de")
+    source = Multilingual(pairs={"de": pair}, source_tags=tags == 2, links={"train": [path]})
+    dataset = prepare(source, TokenizerTrainer(kind="word", vocab_size=60), tmp_path / "cache").dataset("train")
+    for draw in (0, 7, 33):
+        links = dataset.__getitems__([draw]).links
+        assert links is not None
+        size = links.shape[1] - 1  # without the end
+        np.testing.assert_array_equal(links[0, :size, tags : tags + size], np.eye(size))
 
 
 def test_links_stay_with_their_pairs(tmp_path: Path) -> None:
