@@ -72,11 +72,11 @@ export function named(codes) {
   return labels.map((label, index) => [label, codes[index]]).sort(([one], [other]) => one.localeCompare(other, 'en'));
 }
 
-/** The first of the visitor's languages among `codes`, else the first of them. */
+/** The first of the visitor's languages among `codes`, else a language that many people know, else the first one. */
 export function preferred(codes) {
   const of = (code) => new Intl.Locale(langAttribute(code) ?? 'und').maximize();
   const same = (one, other) => one.language === other.language && one.script === other.script;
-  const wanted = navigator.languages.map(of).map((mine) => codes.find((code) => same(of(code), mine)));
+  const wanted = [...navigator.languages, 'en', 'de', 'fr', 'es', 'zh'].map(of).map((mine) => codes.find((code) => same(of(code), mine)));
   return wanted.find((code) => code) ?? codes[0];
 }
 
