@@ -26,7 +26,7 @@ from tests.integration.commands import ROOT
 
 PAGES = ROOT / "docs" / "reproduce"
 SCRIPT = """
-import json, os, pathlib, sys, time
+import json, pathlib, sys
 
 options = dict(option.split("=", 1) for option in sys.argv[1:])
 folder = pathlib.Path(options["hydra.run.dir"].strip("'"))
