@@ -1,6 +1,7 @@
 """Text that can be drawn, and a style that nothing around it changes."""
 
 import gc
+import weakref
 
 import matplotlib as mpl
 import numpy as np
@@ -53,8 +54,11 @@ def test_a_users_settings_have_no_say() -> None:
 
 
 def test_no_figure_is_kept() -> None:
+    figure = Figure(figsize=(1, 1))
+    kept = weakref.ref(figure)
     with style():
-        pixels(Figure(figsize=(1, 1)))
+        pixels(figure)
+    del figure
     gc.collect()
     assert plt.get_fignums() == []
-    assert not [found for found in gc.get_objects() if type(found) is Figure]
+    assert kept() is None
