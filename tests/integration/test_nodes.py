@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -25,6 +25,7 @@ from tests.integration.small_runs import assert_validate_as_trained
 from tests.unit.training.small_run import assert_same_bits
 
 NODES = "trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=1", "trainer.num_nodes=2", "test=2"
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
 DEFAULTS = "trainer.max_steps=4", "trainer.val_check_interval=2", "name=x"
 
 
@@ -104,6 +105,7 @@ class Nodes:
     """
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self.stack = stack
         hosts = folder / "hosts"
         hosts.write_text("127.0.0.1 localhost\n" + "".join(f"10.71.0.{n + 1} node{n}\n" for n in range(2)))
         self.owners = []
@@ -127,6 +129,15 @@ class Nodes:
         for node, place in enumerate(self.places):
             up = f"ip address add 10.71.0.{node + 1}/24 dev eth0 && ip link set eth0 up"
             subprocess.run([*place, "sh", "-c", up], check=True)
+
+    def start(self, *commands: Sequence[str]) -> list[subprocess.Popen[str]]:
+        """Starts a command on each node."""
+        env = os.environ | ONE_THREAD
+        each = ([*place, *command] for place, command in zip(self.places, commands, strict=True))
+        started = [subprocess.Popen(words, env=env, stdout=PIPE, stderr=STDOUT, text=True) for words in each]
+        entered = [self.stack.enter_context(process) for process in started]
+        self.stack.callback(lambda: [self.kill(node) for node in range(2)])  # before they are waited for
+        return entered
 
     def kill(self, node: int) -> None:
         """Kills what runs on a node; its network stays, and tells the other one."""
@@ -173,7 +184,7 @@ def test_the_commands_of_the_page_train_on_two_nodes_and_survive_the_loss_of_one
     (programs / "srun").write_text(SRUN)
     (programs / "srun").chmod(0o755)
     path = os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]])
-    env = os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "PATH": path}
+    env = os.environ | ONE_THREAD | {"PATH": path}
     with ExitStack() as stack:
         nodes = Nodes(tmp_path, stack)
         count, each = (
@@ -190,14 +201,8 @@ def test_the_commands_of_the_page_train_on_two_nodes_and_survive_the_loss_of_one
         assert done.returncode == 0, done.stdout
         whole = tmp_path / "logs" / "train" / "slurm-4242"
 
-        def start() -> list[subprocess.Popen[str]]:
-            commands = ([*place, *shlex.split(torchrun)] for place in nodes.places)
-            started = [subprocess.Popen(c, env=env, stdout=PIPE, stderr=STDOUT, text=True) for c in commands]
-            entered = [stack.enter_context(process) for process in started]
-            stack.callback(lambda: [nodes.kill(node) for node in range(2)])  # before they are waited for
-            return entered
-
-        first, second = start()
+        command = ["env", f"PATH={path}", *shlex.split(torchrun)]
+        first, second = nodes.start(command, command)
         while not (run / "checkpoints" / "last.ckpt").exists():
             assert first.poll() is None, first.communicate()[0]
             time.sleep(0.01)
@@ -206,7 +211,7 @@ def test_the_commands_of_the_page_train_on_two_nodes_and_survive_the_loss_of_one
         assert (first.returncode, second.wait()) == (1, -signal.SIGKILL), output
         assert "error: process 0 lost the connection to another process" in output
         assert 2 <= load_checkpoint(run / "checkpoints" / "last.ckpt")["global_step"] < 30
-        for process in start():
+        for process in nodes.start(command, command):
             output, _ = process.communicate()
             assert process.returncode == 0, output
     assert_same_bits(run / "checkpoints" / "last.ckpt", whole / "checkpoints" / "last.ckpt")
@@ -223,16 +228,11 @@ def test_nodes_whose_network_fails_silently_end_after_the_timeout_of_the_page(tm
     (timeout,) = re.findall(r"^`trainer\.strategy='(.*timeout: .*)'`\.$", page, re.MULTILINE)
     strategy = f"trainer.strategy={timeout.replace('minutes: 5', 'seconds: 20')}"
     words = [*arguments(tmp_path, "run", *NODES), *DEFAULTS, "trainer.max_steps=10000", "resume=auto", strategy]
-    run, env = tmp_path / "run", os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    run = tmp_path / "run"
     with ExitStack() as stack:
         nodes = Nodes(tmp_path, stack)
-        started = []
-        for node, place in enumerate(nodes.places):
-            here = ["env", f"NODE_RANK={node}", "MASTER_ADDR=node0", "MASTER_PORT=29500"]
-            command = [*place, *here, sys.executable, "-m", "softsearch", "train", *words]
-            process = subprocess.Popen(command, env=env, stdout=PIPE, stderr=STDOUT, text=True)
-            started.append(stack.enter_context(process))
-        stack.callback(lambda: [nodes.kill(node) for node in range(2)])  # before they are waited for
+        train = ["env", "MASTER_ADDR=node0", "MASTER_PORT=29500", sys.executable, "-m", "softsearch", "train", *words]
+        started = nodes.start(*(["env", f"NODE_RANK={node}", *train] for node in range(2)))
         while not (run / "checkpoints" / "last.ckpt").exists():
             assert started[0].poll() is None, started[0].communicate()[0]
             time.sleep(0.1)

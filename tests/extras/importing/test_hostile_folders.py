@@ -92,7 +92,13 @@ def archived(folder: Path) -> None:
     Path(archive).replace(folder)
 
 
-def divided(change: Callable[[dict[str, Any]], object] = lambda _: None, *, twice: bool = False) -> Change:
+def divided(
+    change: Callable[[dict[str, Any]], object] = lambda _: None,
+    *,
+    twice: bool = False,
+    name_of: str = SAFETENSORS,
+    save: Callable[[dict[str, torch.Tensor], Path], None] = save_file,
+) -> Change:
     """The weights in two files, and the index that names them, which ``change`` edits."""
 
     def edit(folder: Path) -> None:
@@ -101,12 +107,12 @@ def divided(change: Callable[[dict[str, Any]], object] = lambda _: None, *, twic
         halves = [dict([*tensors.items()][part::2]) for part in range(2)]
         if twice:
             halves[1] |= halves[0]
-        names = [f"model-0000{part}-of-00002.safetensors" for part in (1, 2)]
+        names = [f"{part}-of-2-{name_of}" for part in (1, 2)]
         for name, half in zip(names, halves, strict=True):
-            save_file(half, folder / name)
+            save(half, folder / name)
         index = {"weight_map": {w: name for name, half in [*zip(names, halves, strict=True)][::-1] for w in half}}
         change(index)
-        (folder / f"{SAFETENSORS}.index.json").write_text(json.dumps(index))
+        (folder / f"{name_of}.index.json").write_text(json.dumps(index))
 
     return edit
 
@@ -131,6 +137,10 @@ CASES: dict[str, tuple[Change, str]] = {
     "no parts": (divided(lambda i: i.pop("weight_map")), "does not name files in its folder"),
     "a part that is missing": (divided(lambda i: i["weight_map"].update({WEIGHT: "x"})), "x cannot be read as weights"),
     "twice in parts": (divided(twice=True), "which another part has too"),
+    "pickle in parts": (
+        divided(name_of=PICKLE, save=lambda half, path: torch.save({**half, "w": Harm()}, path)),
+        "1-of-2-pytorch_model.bin .*holds more than weights; none of its code was run",
+    ),
     "missing": (weights(lambda w: w.pop(WEIGHT)), f"{WEIGHT} is missing, but its config expects \\(24, 16\\)"),
     "left over": (weights(lambda w: w.update(extra=torch.ones(2))), "has 1 weights .* \\(extra\\)"),
     "shape": (weights(lambda w: w.update({WEIGHT: torch.ones(16, 24)})), r"is \(16, 24\), but its config expects \(24"),
@@ -225,9 +235,12 @@ def test_a_good_pickle_has_the_same_weights_and_its_own_positions(new: bool, goo
     assert all(torch.equal(weight, expected.weights[name]) for name, weight in found.weights.items())
 
 
-def test_weights_in_several_files_are_those_of_one(good: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "save"), [(SAFETENSORS, save_file), (PICKLE, torch.save)])
+def test_weights_in_several_files_are_those_of_one(
+    good: Path, tmp_path: Path, name: str, save: Callable[[dict[str, torch.Tensor], Path], None]
+) -> None:
     folder = shutil.copytree(good, tmp_path / "model")
-    divided()(folder)
+    divided(name_of=name, save=save)(folder)
     expected, found = read(good).weights, read(folder).weights
     assert found.keys() == expected.keys()
     assert all(torch.equal(weight, expected[name]) for name, weight in found.items())
