@@ -70,7 +70,7 @@ def test_the_first_model_of_a_group_searches_and_the_others_score_its_list(
         asked.append((folders, options))
         return SimpleNamespace(systems=[system])
 
-    monkeypatch.setattr(measures, "_evaluated", evaluated)
+    monkeypatch.setattr(measures, "evaluated", evaluated)
     measure = measures.Evaluate(
         table="scores", together="seeds", size=3, rerank=rerank, options=["search.search.beam=4"]
     )

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -15,13 +16,11 @@ from softsearch.app.systems.open import open_systems
 from softsearch.app.train_process import logged_values
 from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.evaluation.test_set import HeldOutText, read_split
-from softsearch.extras.claims.measures import Runs, chosen
+from softsearch.extras.claims.measures import Runs, chosen, evaluated
 from softsearch.extras.claims.verdict import Row
 from softsearch.runtime.system import System
 from softsearch.training.checkpoints.checkpoint_contents import read_contents
 from softsearch.training.checkpoints.folder import checkpoint_file
-
-Inspect = Callable[[System, HeldOutText, Path], Iterable[Row]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,12 +32,15 @@ class ModelMeasure:
         runs: names of the runs; null for all.
         seeds: seeds of these runs; null for all.
         weights: ``trained``, or ``initial`` for a new model with the run's config and seed.
+        translator: a run of the claim; the function gets the translations of its test set, with the same seed, as
+            option ``translations``.
     """
 
-    rows: Inspect
+    rows: Callable[..., Iterable[Row]]
     runs: Sequence[str] | None = None
     seeds: Sequence[int] | None = None
     weights: Sequence[Literal["initial", "trained"]] = ("trained",)
+    translator: str | None = None
 
     def __call__(self, runs: Runs) -> list[Row]:
         """Opens each run."""
@@ -47,6 +49,10 @@ class ModelMeasure:
             if self.seeds is not None and seed not in self.seeds:
                 continue
             system, text, config = _opened(run, folder)
+            rows = self.rows
+            if self.translator is not None:
+                (translated,) = evaluated([runs[self.translator][seed]], ()).systems
+                rows = partial(rows, translations=translated.hypotheses)
             for weights in self.weights:
                 inspected = system
                 if weights == "initial":
@@ -54,7 +60,7 @@ class ModelMeasure:
                     model = untrained_model(read_contents(checkpoint_file(folder))).eval()
                     inspected = replace(system, step_fn=TorchStepFunction(model))
                 labels: Row = {"run": run, "seed": seed, "weights": weights}
-                found += [labels | row for row in self.rows(inspected, text, Path(config.cache_dir))]
+                found += [labels | row for row in rows(inspected, text, Path(config.cache_dir))]
         return found
 
 

@@ -170,10 +170,10 @@ class Evaluate:
     def _report(self, folders: Sequence[Path]) -> Report:
         """Returns the report of a group."""
         if self.rerank is None:
-            return _evaluated(folders, self.options)
+            return evaluated(folders, self.options)
         others = f"[{','.join(quoted(str(folder)) for folder in folders[1:])}]"
         options = ["search=rerank", *self.options, f"search.models={others}"]
-        return _evaluated(folders[:1], options + [f"search.proposers={others}"] * (self.rerank == "all"))
+        return evaluated(folders[:1], options + [f"search.proposers={others}"] * (self.rerank == "all"))
 
 
 def _scores(system: SystemReport, report: Report) -> Iterator[Row]:
@@ -254,7 +254,7 @@ _TABLES: Mapping[str, Callable[[SystemReport, Report], Iterator[Row]]] = {
 }
 
 
-def _evaluated(folders: Sequence[Path], options: Sequence[str]) -> Report:
+def evaluated(folders: Sequence[Path], options: Sequence[str]) -> Report:
     """Returns the report of runs in the folder of the first one, and writes it if missing, with the printed output."""
     folder = folders[0] / f"evaluate-{digest([[path.name for path in folders], list(options)])}"
     if not (folder / REPORT).is_file():

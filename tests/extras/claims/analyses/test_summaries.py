@@ -15,6 +15,7 @@ from softsearch.extras.claims.analyses.summaries import (
     forms_apart,
     forms_in_plane,
     languages_together,
+    paraphrases_together,
     sentence_forms,
     summarise,
 )
@@ -74,6 +75,22 @@ def test_points_in_the_plane_are_the_two_principal_components() -> None:
     np.testing.assert_allclose(plane.mean(0), 0, atol=1e-9)
     np.testing.assert_allclose(abs(plane), abs(u[:, :2] * scale[:2]), atol=1e-9)
     np.testing.assert_allclose(plane.T @ plane, np.diag(scale[:2] ** 2), atol=1e-9)  # signs belong together
+
+
+def test_paraphrases_that_differ_from_the_source_are_compared_with_it() -> None:
+    lstm = system("sutskever2014")
+    sources = ["a man runs", "two dogs", "a girl sings a song", "b", "a cat"]
+    translations = ["one man is running", "two dogs", "girl singing", "c d", "one cat"]
+    text = HeldOutText("test", sources, sources, "plain", "en", "de")
+    rows = {row["vectors"]: row for row in paraphrases_together(lstm, text, Path(), translations=translations, most=3)}
+    one, other = (summarise(lstm, [lines[i] for i in (0, 2, 3)]).numpy() for lines in (sources, translations))
+    apart = np.linalg.norm(one[:, None] - other, axis=-1)
+    mean = np.mean([np.linalg.norm(one[i] - one[j]) for i, j in ((0, 1), (0, 2), (1, 2))])
+    found = sum((apart.argmin(axis) == np.arange(3)).sum() for axis in (0, 1))
+    summary = rows["summary"]
+    assert summary["distance"] == pytest.approx(np.trace(apart) / 3 / mean)
+    assert (summary["sentences"], summary["found"]) == (3, pytest.approx(found / 6))
+    assert rows["words"]["distance"] != summary["distance"]
 
 
 def test_a_translation_is_found_where_its_vector_is_the_nearest(tmp_path: Path) -> None:

@@ -78,6 +78,23 @@ def forms_in_plane(system: System, _text: HeldOutText, _cache_dir: Path) -> Iter
     yield from _plane(summarise(system, lines), groups)
 
 
+def paraphrases_together(
+    system: System, text: HeldOutText, _cache_dir: Path, *, translations: Sequence[str], most: int
+) -> Iterator[Row]:
+    """Yields rows by ``vectors``: how often the vector nearest to a sentence's is that of its paraphrase.
+
+    The paraphrases are ``translations`` of the test set's references into the language of its sources: natural ones,
+    since a person wrote the reference. Of those that differ from the source, the first ``most`` count. ``distance`` is
+    relative to the mean distance of two sources; for ``found`` and ``nearest`` see :func:`languages_together`.
+    """
+    differ = [pair for pair in zip(text.sources, translations, strict=True) if pair[0] != pair[1]]
+    sides = [*zip(*differ[:most], strict=True)]
+    for kind, vectors_of in (("summary", summarise), ("words", mean_embeddings)):
+        one, other = (vectors_of(system, lines) for lines in sides)
+        distance = float((one - other).norm(dim=1).mean() / torch.pdist(one).mean())
+        yield {"vectors": kind, "sentences": len(one), "distance": distance, **_found(one, other)}
+
+
 def languages_together(
     system: System, _text: HeldOutText, cache_dir: Path, *, corpora: Sequence[ParallelSource], tags: Mapping[str, str]
 ) -> Iterator[Row]:
@@ -88,15 +105,7 @@ def languages_together(
     """
     vectors = _by_language(system, cache_dir, corpora, tags)
     for one, other in combinations(vectors, 2):
-        across = torch.cdist(vectors[one], vectors[other])  # [sentences of one, of the other]
-        own = across.diagonal()
-        found, nearest = [], []
-        for distances, name in ((across, one), (across.T, other)):
-            within = torch.cdist(vectors[name], vectors[name]).fill_diagonal_(torch.inf).min(1).values
-            found.append((distances.min(1).values == own).float().mean())
-            nearest.append(((distances.min(1).values == own) & (own < within)).float().mean())
-        shares = (float(torch.stack(each).mean()) for each in (found, nearest))
-        yield {"pair": f"{one}-{other}", "sentences": len(own), **dict(zip(("found", "nearest"), shares, strict=True))}
+        yield {"pair": f"{one}-{other}", "sentences": len(vectors[one]), **_found(vectors[one], vectors[other])}
 
 
 def languages_in_plane(
@@ -147,6 +156,18 @@ def mean_embeddings(system: System, lines: Sequence[str]) -> Tensor:
 
 def _ids(system: System, lines: Sequence[str]) -> Tensor:
     return pad([np.asarray(system.tokenizers[0].encode(line)) for line in lines])
+
+
+def _found(one: Tensor, other: Tensor) -> Row:
+    """Returns how often the vector nearest to one of ``one`` is that with the same index in ``other``, and back."""
+    across = torch.cdist(one, other)
+    own = across.diagonal()
+    found, nearest = [], []
+    for distances, vectors in ((across, one), (across.T, other)):
+        within = torch.cdist(vectors, vectors).fill_diagonal_(torch.inf).min(1).values
+        found.append((distances.min(1).values == own).float().mean())
+        nearest.append(((distances.min(1).values == own) & (own < within)).float().mean())
+    return {"found": float(torch.stack(found).mean()), "nearest": float(torch.stack(nearest).mean())}
 
 
 def _plane(vectors: Tensor, groups: Sequence[str]) -> Iterator[Row]:
