@@ -148,7 +148,6 @@ def _facts(saved: CheckpointContents, source: ParallelSource, model: Seq2Seq) ->
     config["tokenizer"] = {key: value for key, value in config["tokenizer"].items() if key not in _TOKENIZER_FILES}
     src, tgt = (tokenizer.vocab_size for tokenizer in saved.tokenizers)
     heads = isinstance(model.decoder, MultiHeadDecoder) and model.decoder.alignments_name
-    guided = "guided" if "guided_alignment" in str(saved.config.get("method")) else "usual"
     return {
         "model": saved.config["name"],
         "parameters": f"{sum(w.numel() for w in model.weights()):,}",
@@ -161,7 +160,7 @@ def _facts(saved: CheckpointContents, source: ParallelSource, model: Seq2Seq) ->
         "averaged": saved.averaged,
         "results": read_metrics(saved.path.parent.parent) if saved.averaged == 1 else {},  # an average has none
         "config": config,
-    } | ({"attention": f"{heads} ({guided})"} if heads else {})
+    } | ({"attention": f"{heads} ({'guided' if saved.guided else 'usual'})"} if heads else {})
 
 
 def _publishable(node: Mapping[str, Any], text: Collection[str] | None = None) -> dict[str, Any]:

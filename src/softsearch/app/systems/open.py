@@ -106,7 +106,7 @@ def _open_checkpoint(path: str, average: int | None) -> System:
         source=source,
         metrics=contents.config.get("metric") or {},
         described=contents.describe(),
-        guided="guided_alignment" in str(contents.config.get("method")),
+        guided=contents.guided,
     )
 
 

@@ -68,6 +68,12 @@ class CheckpointContents(NamedTuple):
     averaged: int  # number of checkpoints averaged
     source: Mapping[str, Any] | None = None  # describes the data source without its class
 
+    @property
+    def guided(self) -> bool:
+        """Tells whether its attention was trained on links, by ``method=guided_alignment``."""
+        method = self.config.get("method") or {}
+        return str(method.get("_target_")).endswith(".GuidedAlignment")
+
     def describe(self) -> str:
         """Describes the file, its step and its averaging."""
         mean = f", the mean of {self.averaged} checkpoints" if self.averaged > 1 else ""
