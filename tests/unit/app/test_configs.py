@@ -70,6 +70,7 @@ WITHOUT = {"init", "rnnsearch_paper", "transformer_base", "transformer_big"}  # 
 def test_a_recipe_follows_its_model(model: str) -> None:
     ours, other = composed("train", f"model={model}"), composed("train", "model=transformer_base")
     assert ours.optimizer.lr != other.optimizer.lr
+    assert ours.monitor == ("val/loss" if "NoSource" in str(ours.model) else "val/bleu")
     assert (CONFIGS / "model" / f"{model}.yaml").is_file()
 
 
