@@ -15,7 +15,7 @@ from softsearch.extras.serve.web.site import write_site
 from softsearch.runtime.heads import heads_of
 from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import Translator
-from tests.browser import complaints, serve, texts, view, violations
+from tests.browser import complaints, open_page, serve, texts, view, violations
 from tests.integration.commands import ROOT
 from tests.serving import Served, serving
 from tests.unit.runtime.bundles import make_bundle
@@ -86,8 +86,7 @@ def test_a_menu_chooses_whose_attention_is_shown(browser: Chrome, tmp_path: Path
         return [int(cell or 0) for cell in texts(browser, ".attention tbody tr:last-child td")] == wanted
 
     with serving(made.path, "--workers", 1) as served:
-        view(browser, 1280)
-        browser.get(served.url)
+        open_page(browser, served.url)
         wait_for(browser, "h2", "headed")
         ask(browser, "ten")
         WebDriverWait(browser, 60).until(lambda _: shows(own))

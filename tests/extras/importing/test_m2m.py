@@ -33,7 +33,7 @@ from softsearch.search.beam import BeamSearch
 from softsearch.text.languages import languages_of
 from softsearch.text.vocabulary import EOS, PAD, UNK, language_tag, source_tag
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents
-from tests.browser import complaints, texts, view, violations
+from tests.browser import complaints, open_page, texts, view, violations
 from tests.huggingface import m2m_folder
 from tests.serving import serving
 
@@ -217,8 +217,8 @@ def test_a_bundle_translates_into_the_language_of_the_request(
 def test_the_page_has_languages_by_name(browser: Any, exported: tuple[Both, Translator]) -> None:
     both, translator = exported
     with serving(both.run.with_name("bundle"), "--workers", 1) as served:
+        open_page(browser, served.url)
         view(browser, 400)
-        browser.get(served.url)
         wait = WebDriverWait(browser, 60)
         wait.until(lambda _: texts(browser, ".languages option") == ["English", "French", "German"] * 2)
         source, target = (Select(each) for each in browser.find_elements(By.CSS_SELECTOR, ".languages select"))
