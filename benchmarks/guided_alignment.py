@@ -21,6 +21,7 @@ from adapt import ROOT, lab
 
 from softsearch.app.environment import describe_machine
 from softsearch.data.corpora.spellout import Spellout
+from softsearch.extras.claims.analyses.aligned_captions import LINKS
 
 MODELS = {
     "transformer_tiny": ["experiment=speedrun", "batching.tokens=4096"],
@@ -34,7 +35,7 @@ GENERATED = [  # as configs/budget/small.yaml
 ]  # fmt: skip
 METHODS = {"teacher forcing": [], "guided alignment": ["method=guided_alignment", "data.links=auto"]}
 TEXTS = ("multi30k", "generated")
-LINKS = ROOT / "benchmarks" / "alignments"
+ALIGNED = ROOT / "benchmarks" / "alignments" / "multi30k.py"
 
 
 def options_of(text: str, model: str, steps: int, data: Path, trainer: str) -> list[str]:
@@ -68,12 +69,9 @@ def main() -> None:
     out, data = arguments.out.resolve(), arguments.data.resolve()
     out.mkdir(parents=True, exist_ok=True)
     if "multi30k" in arguments.texts:
-        subprocess.run([sys.executable, LINKS / "multi30k.py", data, "--write", out / "gold"], check=True, cwd=ROOT)
+        subprocess.run([sys.executable, ALIGNED, data, "--write", out / "gold"], check=True, cwd=ROOT)
     generated = Spellout().files(out / "cache")["test"][0].with_suffix(".links")
-    tests = {
-        "multi30k": (LINKS / "multi30k_val.links", f"test=[{out}/gold/gold.en,{out}/gold/gold.de]"),
-        "generated": (generated,),
-    }
+    tests = {"multi30k": (LINKS, f"test=[{out}/gold/gold.en,{out}/gold/gold.de]"), "generated": (generated,)}
     results: dict[str, dict[str, list[float]]] = {}
     for seed, text, model, method in product(arguments.seeds, arguments.texts, arguments.models, METHODS):
         run = out / f"{text}-{model}-{method.replace(' ', '-')}-{seed}"

@@ -111,7 +111,7 @@ class Evaluate:
     Args:
         table: ``scores`` (a row per system, with every metric and its interval), ``lengths`` (by source length),
             ``searches`` (by search, of ``curve``), ``differences`` (from the first system, by metric, with ``p``),
-            ``frequencies`` (reference words found, by their number in the training text), ``rarity`` (BLEU of five
+            ``frequencies`` (recall and F1 of words, by their number in the training text), ``rarity`` (BLEU of five
             parts of the sentences, by the mean rank of the source's words among those of the training text, frequent
             ones first), ``attention`` (means over the sentences of ``heatmaps``) or ``heatmaps`` (of the two
             translations of 7 to 14 words with the fewest inverted pairs, and the two with the most).
@@ -209,8 +209,8 @@ def _training_text(system: SystemReport) -> tuple[ParallelSource, list[ParallelC
 
 def _frequencies(system: SystemReport, report: Report) -> Iterator[Row]:
     counts = count_words(line for corpus in _training_text(system)[1] for line in corpus.tgt)
-    for part in recall_by_frequency(counts, system.hypotheses, report.references):
-        yield {"frequency": part.name, "words": part.words, "recall": part.recall}
+    for part in words_by_frequency(counts, system.hypotheses, report.references):
+        yield {"frequency": part.name, "words": part.words, "recall": part.recall, "f1": part.f1}
 
 
 def _rarity(system: SystemReport, report: Report) -> Iterator[Row]:
@@ -269,11 +269,12 @@ def evaluated(folders: Sequence[Path], options: Sequence[str]) -> Report:
 
 
 class FrequencyRange(NamedTuple):
-    """Recall of the words in a range of frequencies."""
+    """How well the words in a range of frequencies are translated."""
 
     name: str
     words: int  # number of words in the references
     recall: float  # the share of them in the translations
+    f1: float  # harmonic mean of recall and precision, the share of written words that the references have
 
 
 def count_words(lines: Iterable[str]) -> Counter[str]:
@@ -281,21 +282,24 @@ def count_words(lines: Iterable[str]) -> Counter[str]:
     return Counter(word for line in lines for word in line.split())
 
 
-def recall_by_frequency(
+def words_by_frequency(
     counts: Mapping[str, int], translations: Sequence[str], references: Sequence[str]
 ) -> list[FrequencyRange]:
-    """Returns the recall of words by range, rare first, without empty ranges; ``counts`` are from the training text.
+    """Returns recall and F1 of words by range, rare first, without empty ranges; ``counts`` are from the training text.
 
-    Repeated words count as often as they are on both sides; positions do not matter.
+    Repeated words count as often as they are on both sides; positions do not matter (the clipped unigram F1 of Sennrich
+    et al. 2016, arXiv:1508.07909, section 4.1).
     """
-    words, found = Counter[int](), Counter[int]()
+    words, written, found = Counter[int](), Counter[int](), Counter[int]()
     for translation, reference in zip(translations, references, strict=True):
-        written = count_words([translation])
-        for word, number in count_words([reference]).items():
-            index = bisect_right(_LOWER_BOUNDS, counts.get(word, 0)) - 1
-            words[index] += number
-            found[index] += min(number, written[word])
-    return [FrequencyRange(_NAMES[index], words[index], found[index] / words[index]) for index in sorted(words)]
+        ours, theirs = count_words([translation]), count_words([reference])
+        for total, part in ((written, ours), (words, theirs), (found, ours & theirs)):
+            for word, number in part.items():
+                total[bisect_right(_LOWER_BOUNDS, counts.get(word, 0)) - 1] += number
+    return [
+        FrequencyRange(_NAMES[i], words[i], found[i] / words[i], 2 * found[i] / (words[i] + written[i]))
+        for i in sorted(words)
+    ]
 
 
 def inverted_pairs(weights: NDArray[np.floating]) -> float:

@@ -4,6 +4,7 @@ Also measures how long after a source word a model without attention generates i
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, cast
@@ -14,12 +15,14 @@ from torch import Tensor
 
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.corpora.joined import Joined
+from softsearch.data.corpora.multi30k import Multi30k
 from softsearch.data.lexicon import train_lexicon
 from softsearch.errors import CorpusError
 from softsearch.evaluation.alignment_error import Gold, Link, alignment_error_rate, read_gold
 from softsearch.evaluation.inference import TorchState, TorchStepFunction, torch_model
-from softsearch.evaluation.test_set import HeldOutText
+from softsearch.evaluation.test_set import HeldOutText, read_split
 from softsearch.evaluation.word_alignment import align, encode_sentences, links
+from softsearch.extras.claims.analyses.aligned_captions import Lines, aligned_captions
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.multi_head import MultiHeadAttention
 from softsearch.runtime.system import System
@@ -27,7 +30,6 @@ from softsearch.search.interface import Candidates, StepFunction
 from softsearch.text.corpus import read_lines
 from softsearch.text.filters import read_parallel
 
-Lines = tuple[list[str], list[str]]  # sources and targets
 _FIRST = 3  # words
 
 
@@ -37,9 +39,9 @@ def alignment_errors(system: System, text: HeldOutText, cache_dir: Path) -> Iter
     Aligners are attention, single heads of a Transformer, and IBM Model 1 trained on the training text.
 
     Raises:
-        CorpusError: the corpus has no gold alignments.
+        CorpusError: there are no gold alignments.
     """
-    gold = read_test_links(system, text, cache_dir)
+    text, gold = read_aligned(system, text, cache_dir)
     model = torch_model(system.step_fn)
     step_fns: dict[str, StepFunction] = {"attention": system.step_fn}
     for number, layer in enumerate(model.decoder.source_attention(), 1):
@@ -53,23 +55,30 @@ def alignment_errors(system: System, text: HeldOutText, cache_dir: Path) -> Iter
     yield {"aligner": "IBM 1", "aer": alignment_error_rate(model_1_links(cast(Lines, train), text.lines), gold)}
 
 
-def read_test_links(system: System, text: HeldOutText, cache_dir: Path) -> list[Gold]:
-    """Reads the gold links of a generated corpus for its test set, also if its sentences are joined.
+def read_aligned(system: System, text: HeldOutText, cache_dir: Path) -> tuple[HeldOutText, list[Gold]]:
+    """Reads sentence pairs and their gold links.
+
+    They are the test set of a generated corpus, also if its sentences are joined, or the aligned captions of Multi30k's
+    validation set (:mod:`softsearch.extras.claims.analyses.aligned_captions`).
 
     Raises:
         CorpusError: there are none.
     """
     source: ParallelSource = system.source
+    if isinstance(source, Multi30k):
+        val = read_split(source, "val", cache_dir, "Multi30k has one")
+        (sources, references), gold = aligned_captions(val.lines)
+        return replace(val, sources=sources, references=references), gold
     sizes: Sequence[int] = [1]
     if isinstance(source, Joined):
         sizes, source = source.held_out, source.source
     files = source.files(cache_dir)["test"]
     path = files[0].with_suffix(".links")
     if not path.is_file():
-        raise CorpusError(f"{path} does not exist, expected gold alignments; use data=spellout")
+        raise CorpusError(f"{path} does not exist, expected gold alignments; use data=spellout or data=multi30k")
     corpus = read_parallel(*files, keep_empty=True)
     lengths = [(len(x.split()), len(y.split())) for x, y in zip(corpus.src, corpus.tgt, strict=True)]
-    return joined_links(read_gold(path, lengths, first=0), lengths, sizes)[: len(text.sources)]
+    return text, joined_links(read_gold(path, lengths, first=0), lengths, sizes)[: len(text.sources)]
 
 
 def joined_links(gold: Sequence[Gold], lengths: Sequence[tuple[int, int]], sizes: Sequence[int]) -> list[Gold]:
@@ -140,7 +149,8 @@ def word_distances(system: System, text: HeldOutText, cache_dir: Path) -> Iterat
     """
     backwards = system.tokenizers[0].reverse
     everything, minimal, first = list[int](), list[int](), list[int]()
-    for gold, source in zip(read_test_links(system, text, cache_dir), text.sources, strict=True):
+    text, links_of = read_aligned(system, text, cache_dir)
+    for gold, source in zip(links_of, text.sources, strict=True):
         length = len(source.split())
         found = {(i, j): (i if backwards else length - 1 - i) + 1 + j for i, j in gold.possible}
         everything += found.values()

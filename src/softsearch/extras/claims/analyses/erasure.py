@@ -1,7 +1,7 @@
 """Erasure: what a decoder loses if it cannot attend to a source word, or if its encoder did not read the word."""
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from softsearch.data.dataset import pad
 from softsearch.evaluation.inference import torch_model
 from softsearch.evaluation.test_set import HeldOutText
-from softsearch.extras.claims.analyses.aligners import read_test_links
+from softsearch.extras.claims.analyses.aligners import read_aligned
 from softsearch.models.interface import Seq2Seq
 from softsearch.runtime.system import System
 from softsearch.text.vocabulary import UNK, with_eos
@@ -27,9 +27,9 @@ def erasures(system: System, text: HeldOutText, cache_dir: Path, *, sentences: i
     ``linked`` to it by the gold alignments from all others.
     """
     model, found = torch_model(system.step_fn), dict[tuple[str, str], list[float]]()
-    gold = read_test_links(system, text, cache_dir)[:sentences]
+    text, gold = read_aligned(system, text, cache_dir)
     pairs = zip(*text.encode(system.tokenizers), strict=True)
-    for links, pair in zip(gold, pairs, strict=False):
+    for links, pair in islice(zip(gold, pairs, strict=True), sentences):
         src, tgt = (np.asarray(ids) for ids in pair)
         src_starts, tgt_starts = (
             word_starts(tokenizer.pieces(with_eos(ids)), whole_words=tokenizer.has_words)
