@@ -21,7 +21,7 @@ from adapt import ROOT, lab
 
 from softsearch.app.environment import describe_machine
 from softsearch.data.corpora.spellout import Spellout
-from softsearch.extras.claims.analyses.aligned_captions import LINKS
+from softsearch.extras.claims.analyses.aligners import LINKS
 
 MODELS = {
     "transformer_tiny": ["experiment=speedrun", "batching.tokens=4096"],

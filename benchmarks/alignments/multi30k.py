@@ -11,8 +11,7 @@ from pathlib import Path
 
 from softsearch.data.corpora.multi30k import Multi30k
 from softsearch.evaluation.alignment_error import alignment_error_rate
-from softsearch.extras.claims.analyses.aligned_captions import Lines, aligned_captions
-from softsearch.extras.claims.analyses.aligners import model_1_links
+from softsearch.extras.claims.analyses.aligners import Lines, aligned_captions, model_1_links
 from softsearch.text.corpus import read_lines, write_lines
 
 SEED, SIZE = 1, 300

@@ -11,8 +11,7 @@ from softsearch.data.corpora.multi30k import Multi30k
 from softsearch.errors import CorpusError
 from softsearch.evaluation.alignment_error import alignment_error_rate
 from softsearch.evaluation.test_set import read_split as read_text
-from softsearch.extras.claims.analyses.aligned_captions import LINKS, PAIRS, aligned_captions, fingerprint
-from softsearch.extras.claims.analyses.aligners import model_1_links, read_aligned
+from softsearch.extras.claims.analyses.aligners import LINKS, PAIRS, aligned_captions, model_1_links, read_aligned
 from softsearch.text.corpus import read_lines
 
 
@@ -45,6 +44,5 @@ def test_measures_of_models_of_multi30k_read_these_pairs(multi30k_dir: Path, tmp
 
 
 def test_another_text_is_refused() -> None:
-    assert fingerprint(["a", "b"]) != fingerprint(["b", "a"])
     with pytest.raises(CorpusError, match=r"line 2 of .* is 'b \|\|\| b', which is not the pair that was aligned"):
         aligned_captions((["a", "b"], ["a", "b"]))
