@@ -1,4 +1,4 @@
-"""The links of Multi30k that were aligned by hand."""
+"""The captions of Multi30k whose words were aligned by reading."""
 
 from pathlib import Path
 from types import SimpleNamespace

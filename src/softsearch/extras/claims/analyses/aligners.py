@@ -170,8 +170,8 @@ def word_distances(system: System, text: HeldOutText, cache_dir: Path) -> Iterat
     """
     backwards = system.tokenizers[0].reverse
     everything, minimal, first = list[int](), list[int](), list[int]()
-    text, links_of = read_aligned(system, text, cache_dir)
-    for gold, source in zip(links_of, text.sources, strict=True):
+    text, alignments = read_aligned(system, text, cache_dir)
+    for gold, source in zip(alignments, text.sources, strict=True):
         length = len(source.split())
         found = {(i, j): (i if backwards else length - 1 - i) + 1 + j for i, j in gold.possible}
         everything += found.values()
