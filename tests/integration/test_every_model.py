@@ -13,7 +13,9 @@ from softsearch.app.count import count
 from softsearch.app.export import export
 from softsearch.app.train.train import train
 from softsearch.runtime.translator import Translator
-from tests.integration.small_runs import configure, shrink
+from tests.integration.small_runs import OPTIONS as SMALL
+from tests.integration.small_runs import SIZES as SMALL_SIZES
+from tests.integration.small_runs import configure, evaluate_in, shrink, train_in
 from tests.unit.evaluation.default_metrics import corpus_scores
 
 MODELS = [
@@ -63,6 +65,22 @@ def test_learns_and_translates_the_same_in_the_runtime(name: str, cache: Path, t
         assert figures["test/chrf"] > copied + 12
 
     best, out = run / "checkpoints" / "best.ckpt", tmp_path / "bundle"
-    export(read_options(configure("export", f"ckpt={best}", f"out={out}", limit), Export))
+    own = () if name == "chung2016" else (limit,)  # an export allows translations as long as in training
+    export(read_options(configure("export", f"ckpt={best}", f"out={out}", *own), Export))
     translated = [translation.text for translation in Translator(tmp_path / "bundle").translate(lines)]
     assert "\n".join([*translated, ""]) == (run / "test.hypotheses.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_characters_are_not_cut_short_after_training(tmp_path: Path) -> None:
+    run, limit = tmp_path / "run", "search.max_length_factor=8"  # the recipe's, which SMALL overrides
+    train_in(tmp_path, *SMALL, "model=chung2016", "name=chung2016", limit, sizes=SMALL_SIZES)
+    tested = (run / "test.hypotheses.txt").read_text(encoding="utf-8")
+    assert max(map(len, tested.splitlines())) > 150  # a model that knows little seldom ends one
+    evaluate_in(tmp_path, f"ckpt={run}", "search=greedy")
+    assert (tmp_path / "report" / "test.hypotheses.txt").read_text(encoding="utf-8") == tested
+    places = (f"ckpt={run}", f"out={tmp_path / 'bundle'}", f"cache_dir={tmp_path / 'cache'}")
+    export(read_options(configure("export", *places, "search=greedy"), Export))
+    sources = next(tmp_path.glob("cache/spellout-*/test.en")).read_text().splitlines()
+    translated = [each.text for each in Translator(tmp_path / "bundle").translate(sources)]
+    assert "\n".join([*translated, ""]) == tested

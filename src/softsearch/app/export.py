@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig
 
-from softsearch.app.config.build import needs_tokenizers, rebuild_model, rebuild_source
+from softsearch.app.config.build import needs_tokenizers, rebuild_model, rebuild_source, with_trained_length
 from softsearch.app.config.options import Export
 from softsearch.app.config.validation import build
 from softsearch.app.console import echo, print_rows, progress
@@ -117,7 +117,7 @@ def write_export(
         languages=(source.src_lang, source.tgt_lang),
         text_form=source.text_form,
         tags=tuple(source.tags),
-        search=recommended_search(options.search),
+        search=recommended_search(with_trained_length(options.search, [saved.max_length_factor])),
         max_src_tokens=min(options.max_src_tokens, model.encoder.description.max_src_len or options.max_src_tokens),
         facts=_facts(saved, source, model) | evaluation,
         shortlist=shortlist,

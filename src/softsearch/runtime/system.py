@@ -53,6 +53,7 @@ class System:
     described: str = ""  # the origin of the weights, for people: the path and the step
     guided: bool = False  # whether its attention was trained on links; False for a bundle
     max_src_tokens: int | None = None  # per sentence, EOS included; None without a limit
+    max_length_factor: float = 0.0  # of the search that a checkpoint was tested with, or that a bundle recommends
 
     def score(self, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]]) -> list[PairScore]:
         """The log probability of every translation, given as token ids without EOS.
@@ -99,6 +100,7 @@ def open_bundle(bundle: Bundle | Path | str, provider: Provider = "cpu") -> Syst
         tgt_lang=trained("config.data.tgt_lang"),
         described=str(bundle.path),
         max_src_tokens=manifest.max_src_tokens,
+        max_length_factor=manifest.search["max_length_factor"],
     )
 
 

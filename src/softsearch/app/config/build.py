@@ -1,7 +1,8 @@
 """Data, models and searches built from a config or a checkpoint."""
 
+import copy
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from softsearch.data.datamodule import ParallelDataModule
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.interface import CountedDecoder, Seq2Seq
 from softsearch.search.interface import SearchStrategy
-from softsearch.search.options import SearchOptions
+from softsearch.search.options import Lengths, SearchOptions
 from softsearch.text.id_mapping import same_pieces
 from softsearch.text.tokenizer import Tokenizers
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, describe_mismatch
@@ -140,6 +141,25 @@ def search_maker(node: DictConfig) -> SearchMaker:
         return lambda tokenizers: build(node, tokenizers=tokenizers)
     search = build(node)
     return lambda _: search
+
+
+def with_trained_length(search: DictConfig, factors: Iterable[float]) -> DictConfig:
+    """Returns a search that lets translations be as long as those that the models were trained for.
+
+    Characters of ``chung2016`` would be cut short otherwise. A ``max_length_factor`` that is not the default stays.
+
+    Args:
+        search: a config of the group ``search``.
+        factors: the ``max_length_factor`` that each model was trained with; 0 if it is unknown.
+    """
+    search, default = copy.deepcopy(search), Lengths.max_length_factor
+    longest = max([default, *factors])
+    for node in (search, *(part for part in search.values() if isinstance(part, DictConfig) and "_target_" in part)):
+        target = target_of(node, "search")
+        is_search = isinstance(target, type) and issubclass(target, Lengths)
+        if is_search and node.get("max_length_factor", default) == default:
+            OmegaConf.update(node, "max_length_factor", longest, force_add=True)
+    return search
 
 
 def check_attention(search: SearchStrategy, model: Seq2Seq) -> SearchStrategy:

@@ -107,6 +107,7 @@ def _open_checkpoint(path: str, average: int | None) -> System:
         metrics=contents.config.get("metric") or {},
         described=contents.describe(),
         guided=contents.guided,
+        max_length_factor=contents.max_length_factor,
     )
 
 

@@ -14,7 +14,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution
 from optuna.samplers import BruteForceSampler
 from optuna.trial import TrialState
 
-from softsearch.app.config.build import search_maker
+from softsearch.app.config.build import search_maker, with_trained_length
 from softsearch.app.config.composition import option_key, quoted, typed_options
 from softsearch.app.config.shorthands import shell_command
 from softsearch.app.config.validation import build, check, flatten, nearest, plain, target_of
@@ -121,6 +121,8 @@ def tune(options: Tune) -> None:
         OmegaConf.to_container(options.sweep, resolve=True), "sweep", given=("trials", "space", "fixed", "objectives")
     )
     systems = open_systems(options.ckpt, options.bundle, options.average)
+    search = with_trained_length(options.search, (system.max_length_factor for system in systems))
+    options = replace(options, search=search)
     language_model = None if options.language_model is None else open_any([str(options.language_model)])[0]
     text = read_test_set(options, options.test, systems)
     text = text.select(range(len(text.sources))[: options.sentences])

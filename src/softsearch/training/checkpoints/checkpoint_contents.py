@@ -74,6 +74,11 @@ class CheckpointContents(NamedTuple):
         method = self.config.get("method") or {}
         return str(method.get("_target_")).endswith(".GuidedAlignment")
 
+    @property
+    def max_length_factor(self) -> float:
+        """Returns that of the search after training; 0 if the search has none, such as ``mbr``."""
+        return float((self.config.get("search") or {}).get("max_length_factor") or 0)
+
     def describe(self) -> str:
         """Describes the file, its step and its averaging."""
         mean = f", the mean of {self.averaged} checkpoints" if self.averaged > 1 else ""

@@ -3,13 +3,14 @@
 import pytest
 from omegaconf import DictConfig
 
-from softsearch.app.config.build import needs_tokenizers, search_maker
+from softsearch.app.config.build import needs_tokenizers, search_maker, with_trained_length
 from softsearch.app.config.composition import composed
 from softsearch.app.config.validation import build
 from softsearch.app.export import recommended_search
 from softsearch.errors import ConfigError
 from softsearch.search.beam import BeamSearch
 from softsearch.search.mbr import MinimumBayesRisk
+from softsearch.search.options import Lengths
 from softsearch.search.sampling import Sampling
 from softsearch.text.tokenizer import train_tokenizer
 
@@ -42,6 +43,33 @@ def test_candidates_and_references_are_any_searches() -> None:
     assert isinstance(built.candidates, BeamSearch)
     assert isinstance(built.references, Sampling)
     assert (built.candidates.n_best, built.references.n_best) == (4, 9)
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        (["search=beam"], None),
+        (["search=greedy"], None),
+        (["search=exact"], None),
+        (["search=mbr", "+search@search.references=sample"], "candidates"),
+        (["search=mbr", "+search@search.references=sample"], "references"),
+        (["search=rerank", "search.models=[a.ckpt]"], "search"),
+    ],
+)
+def test_translations_may_be_as_long_as_in_training(options: list[str], part: str | None) -> None:
+    node = search(*options)
+
+    def factor(*trained: float) -> float:
+        changed = with_trained_length(node, trained)
+        found = build(changed if part is None else changed[part])
+        assert isinstance(found, Lengths)
+        return found.max_length_factor
+
+    assert factor(8.0, 0.0) == 8
+    assert factor(1.0) == factor() == 2  # a shorter limit, or an unknown one
+    key = ".".join(filter(None, ("search", part, "max_length_factor")))
+    node = search(*options, f"++{key}=1.5")
+    assert factor(8.0) == 1.5
 
 
 @pytest.mark.parametrize("name", ["mbr", "rerank"])
