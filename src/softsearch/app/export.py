@@ -117,7 +117,7 @@ def write_export(
         languages=(source.src_lang, source.tgt_lang),
         text_form=source.text_form,
         tags=tuple(source.tags),
-        search=recommended_search(with_trained_length(options.search, [saved.max_length_factor])),
+        search=recommended_search(with_trained_length(options.search, saved.max_length_factor)),
         max_src_tokens=min(options.max_src_tokens, model.encoder.description.max_src_len or options.max_src_tokens),
         facts=_facts(saved, source, model) | evaluation,
         shortlist=shortlist,

@@ -2,7 +2,7 @@
 
 import copy
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +24,7 @@ from softsearch.text.tokenizer import Tokenizers
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, describe_mismatch
 
 log = logging.getLogger(__name__)
-SearchMaker = Callable[[Tokenizers], SearchStrategy]  # from the tokenizers of the system that searches
+SearchMaker = Callable[..., SearchStrategy]  # from the tokenizers of the system that searches; see with_trained_length
 
 
 def data_maker(options: Train) -> partial[ParallelDataModule]:
@@ -130,7 +130,9 @@ def needs_tokenizers(node: DictConfig) -> NeedsTokenizers | None:
 
 
 def search_maker(node: DictConfig) -> SearchMaker:
-    """Checks a ``search``, and returns a function that makes its strategy for a system with given tokenizers.
+    """Checks a ``search``, and returns a function that makes its strategy for a system.
+
+    Arguments of the function are the system's tokenizers and ``max_length_factor``, as in :func:`with_trained_length`.
 
     Raises:
         ConfigError: an option is wrong. The returned function raises a SoftsearchError if a model cannot be opened.
@@ -138,27 +140,22 @@ def search_maker(node: DictConfig) -> SearchMaker:
     if (needs := needs_tokenizers(node)) is not None:
         check(OmegaConf.to_container(node, resolve=True), "search", given=("tokenizers",))
         build(node.get(needs.candidates))
-        return lambda tokenizers: build(node, tokenizers=tokenizers)
-    search = build(node)
-    return lambda _: search
+        return lambda tokenizers, trained=0.0: build(with_trained_length(node, trained), tokenizers=tokenizers)
+    build(node)
+    return lambda _, trained=0.0: build(with_trained_length(node, trained))
 
 
-def with_trained_length(search: DictConfig, factors: Iterable[float]) -> DictConfig:
-    """Returns a search that lets translations be as long as those that the models were trained for.
+def with_trained_length(search: DictConfig, max_length_factor: float) -> DictConfig:
+    """Returns a search that allows translations as long as in the test after training, if its own limit is the default.
 
-    Characters of ``chung2016`` would be cut short otherwise. A ``max_length_factor`` that is not the default stays.
-
-    Args:
-        search: a config of the group ``search``.
-        factors: the ``max_length_factor`` that each model was trained with; 0 if it is unknown.
+    Otherwise, the characters of ``chung2016`` would be cut short.
     """
-    search, default = copy.deepcopy(search), Lengths.max_length_factor
-    longest = max([default, *factors])
+    search = copy.deepcopy(search)
     for node in (search, *(part for part in search.values() if isinstance(part, DictConfig) and "_target_" in part)):
-        target = target_of(node, "search")
+        target, default = target_of(node, "search"), Lengths.max_length_factor
         is_search = isinstance(target, type) and issubclass(target, Lengths)
-        if is_search and node.get("max_length_factor", default) == default:
-            OmegaConf.update(node, "max_length_factor", longest, force_add=True)
+        if is_search and max_length_factor > default == node.get("max_length_factor", default):
+            OmegaConf.update(node, "max_length_factor", max_length_factor, force_add=True)
     return search
 
 

@@ -64,10 +64,10 @@ def evaluate(config: DictConfig) -> None:
 def _measure(plan: Plan, system: System) -> Measurement:
     """Translates the text with a system, and takes the measurements that the options ask for."""
     options, evaluator = plan.options, plan.evaluator
-    strategy = plan.make_search(system.tokenizers)
+    strategy = plan.make_search(system.tokenizers, system.max_length_factor)
     report, hypotheses, warnings, resampled = evaluator.measure(system, strategy, plan.describe(system))
     if plan.curve:
-        searches = {name: make(system.tokenizers) for name, make in plan.curve.items()}
+        searches = {name: make(system.tokenizers, system.max_length_factor) for name, make in plan.curve.items()}
         first = resampled[next(iter(evaluator.metrics))]
         points, unproven = search_curve(evaluator, system, searches, curve_options(options.search), first)
         report = replace(report, search_curve=points)

@@ -58,7 +58,7 @@ def guard(
     new, old = (
         resample(metric, metric.table(evaluator.translate(system, strategy).texts, text.references, text.sources))
         for system in systems
-        for strategy in [make_search(system.tokenizers)]
+        for strategy in [make_search(system.tokenizers, system.max_length_factor)]
     )
     sign = 1 if metric.higher_is_better else -1
     losses, tail = np.sort(sign * (old.resamples - new.resamples)), RESAMPLES // 40

@@ -1,12 +1,12 @@
 """Plan of an evaluation: systems, text, searches and metrics, all checked before translating for hours."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from omegaconf import DictConfig
 
-from softsearch.app.config.build import SearchMaker, search_maker, with_trained_length
+from softsearch.app.config.build import SearchMaker, search_maker
 from softsearch.app.config.composition import composed, option_key, typed_options
 from softsearch.app.config.options import Evaluate
 from softsearch.app.config.validation import read_options
@@ -73,13 +73,10 @@ def make_plan(config: DictConfig) -> Plan:
     options = read_options(with_tuned(config, typed_options()), Evaluate)
     options, glossary, bonus = without_glossary(options)
     _check_options(options)
-    searches = curve_searches(options.curve or [], options.search)
-    for node in (options.search, *searches.values()):
-        search_maker(node)  # to refuse wrong options before opening models
+    make_search = search_maker(options.search)
+    curve = {name: search_maker(node) for name, node in curve_searches(options.curve or [], options.search).items()}
     metrics, warnings = build_metrics(options.metric), list[str]()
     members = open_systems(options.ckpt, options.bundle, options.average)
-    factors = [system.max_length_factor for system in members]
-    options = replace(options, search=with_trained_length(options.search, factors))
     if not _names_metrics(config):
         own, warnings = trained_metrics(members)
         metrics = own | {name: metric for name, metric in metrics.items() if name not in own}
@@ -102,8 +99,8 @@ def make_plan(config: DictConfig) -> Plan:
         systems=systems,
         metrics=metrics,
         evaluator=evaluator,
-        make_search=search_maker(options.search),
-        curve={name: search_maker(with_trained_length(node, factors)) for name, node in searches.items()},
+        make_search=make_search,
+        curve=curve,
         gold=gold,
         guarded=guarded,
         earlier=[] if options.against is None else read_earlier(options.against, evaluator, names),

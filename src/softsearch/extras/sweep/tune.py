@@ -14,7 +14,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution
 from optuna.samplers import BruteForceSampler
 from optuna.trial import TrialState
 
-from softsearch.app.config.build import search_maker, with_trained_length
+from softsearch.app.config.build import search_maker
 from softsearch.app.config.composition import option_key, quoted, typed_options
 from softsearch.app.config.shorthands import shell_command
 from softsearch.app.config.validation import build, check, flatten, nearest, plain, target_of
@@ -93,14 +93,15 @@ class Models:
         if not _is_rerank(self.options.search):
             for key, value in changes.items():
                 OmegaConf.update(node, key, value)
-            strategy = search_maker(node.search)(system.tokenizers)
+            strategy = search_maker(node.search)(system.tokenizers, system.max_length_factor)
             return Evaluator(text=self.text, progress=progress).translate(system, strategy).texts
         weights, length_penalty = self.numbers("search.weights", point), changes.pop("search.length_penalty")
         for key, value in changes.items():
             OmegaConf.update(node, key, value)
         if (same := tuple(changes.items())) not in self.lists:
             self.lists.clear()
-            search = cast(SearchStrategy, cast(Rerank, search_maker(node.search)(system.tokenizers)).candidates)
+            reranked = search_maker(node.search)(system.tokenizers, system.max_length_factor)
+            search = cast(SearchStrategy, cast(Rerank, reranked).candidates)
             ids, _ = self.text.encode(system.tokenizers)
             self.lists[same] = translate_ids(system.step_fn, search, ids, batch_tokens=BATCH_TOKENS)
         return best_texts(self.lists[same], weights, length_penalty, system.tokenizers[1].decode)
@@ -121,8 +122,6 @@ def tune(options: Tune) -> None:
         OmegaConf.to_container(options.sweep, resolve=True), "sweep", given=("trials", "space", "fixed", "objectives")
     )
     systems = open_systems(options.ckpt, options.bundle, options.average)
-    search = with_trained_length(options.search, (system.max_length_factor for system in systems))
-    options = replace(options, search=search)
     language_model = None if options.language_model is None else open_any([str(options.language_model)])[0]
     text = read_test_set(options, options.test, systems)
     text = text.select(range(len(text.sources))[: options.sentences])
