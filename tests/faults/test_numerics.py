@@ -136,6 +136,20 @@ def test_three_without_memory_end_the_run(tmp_path: Path) -> None:
         fit(tmp_path, tmp_path / "run", FaultySteps(folder=tmp_path), Inject(faults))
 
 
+class FullInOptimizer(Callback):
+    """Uses up the memory before the optimizer's sixth step."""
+
+    def on_before_zero_grad(self, trainer: lightning.Trainer, pl_module: Any, optimizer: torch.optim.Optimizer) -> None:
+        if trainer.global_step == 5:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+
+def test_memory_that_runs_out_in_the_optimizer_ends_the_run(tmp_path: Path) -> None:
+    """Fault: memory runs out in the optimizer. Effect: the run ends, and `resume=auto` continues it."""
+    with pytest.raises(SoftsearchError, match=r"memory ran out in the optimizer of step 6 on process 0.*10 pairs"):
+        fit(tmp_path, tmp_path / "run", FullInOptimizer())
+
+
 @pytest.mark.multiprocess
 @TWO_CPU_PROCESSES
 def test_what_one_process_meets_all_skip(two_processes: TwoProcesses) -> None:

@@ -128,7 +128,7 @@ class TranslationModule(lightning.LightningModule):
             if not out_of_memory(error):
                 raise
             if self.trainer.world_size > 1:
-                raise self._ends_all("backward", self.guard.records[-1].batch) from error
+                raise self._ends_run("backward pass", self.guard.records[-1].batch) from error
         else:
             return
         self.guard.note_exhausted()
@@ -137,6 +137,19 @@ class TranslationModule(lightning.LightningModule):
         free_memory()
         for parameter in self.model.parameters():  # because a gradient scaler needs gradients
             parameter.grad = torch.zeros_like(parameter) if parameter.requires_grad else None
+
+    def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
+        """Takes Lightning's step.
+
+        Raises:
+            SoftsearchError: memory runs out in the optimizer, which may have changed some of the weights.
+        """
+        try:
+            super().optimizer_step(*args, **kwargs)
+        except RuntimeError as error:
+            if not out_of_memory(error):
+                raise
+            raise self._ends_run("optimizer", self.guard.records[-1].batch) from error
 
     def validation_step(self, batch: Batch, _: int) -> None:
         """Adds -log p of the references to the mean."""
@@ -232,7 +245,7 @@ class TranslationModule(lightning.LightningModule):
             if not out_of_memory(error):
                 raise
             if isinstance(self.trainer.strategy, FSDPStrategy):
-                raise self._ends_all("forward", batch) from error
+                raise self._ends_run("forward pass", batch) from error
             exhausted = True
         if exhausted:  # outside the handler, because the error keeps the tensors of the failed pass alive
             free_memory()
@@ -241,13 +254,13 @@ class TranslationModule(lightning.LightningModule):
         units = tokens if self.loss.per == "token" else torch.full_like(tokens, batch.tgt_tokens.shape[0])
         return 0 * loss.smoothed if exhausted else loss.smoothed, units, exhausted
 
-    def _ends_all(self, which: str, batch: Batch) -> SoftsearchError:
-        """Returns the error if other processes wait for this one and cannot be notified."""
+    def _ends_run(self, where: str, batch: Batch) -> SoftsearchError:
+        """Returns the error of a step that cannot be skipped, for example because other processes wait for this one."""
         trainer = self.trainer
         return SoftsearchError(
-            f"memory ran out in the {which} pass of step {trainer.global_step + 1} on process {trainer.global_rank}, "
-            f"with {describe(batch)}; other processes wait for it there, so the run must end. Lower "
-            "batching.tokens; resume=auto continues from the last checkpoint"
+            f"memory ran out in the {where} of step {trainer.global_step + 1} on process {trainer.global_rank}, "
+            f"with {describe(batch)}; this step cannot be skipped, so the run ends. Lower batching.tokens; resume=auto "
+            "continues from the last checkpoint"
         )
 
 
