@@ -256,6 +256,12 @@ def test_a_misspelt_claim_is_told_the_nearest_one(place: Path) -> None:
         reproduce(options("claim=[search_curve,tired]"))
 
 
+def test_a_claim_without_trainings_for_a_gpu_says_so() -> None:
+    with pytest.raises(ConfigError, match=r"claim=ensembles: it has no scale=gpu; use scale=cpu"):
+        read_claim("ensembles", "gpu")
+    assert "trainer=gpu" in read_claim("open_vocabulary", "gpu").common
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", ["smallest", *(pytest.param(s, marks=pytest.mark.nightly) for s in ("cpu", "paper"))])
 @pytest.mark.parametrize("name", claim_names())

@@ -138,6 +138,8 @@ def read_claim(name: str, scale: str) -> Claim:
             config = compose(f"{FOLDER}/{name}")[FOLDER]  # Hydra puts it under the name of its folder
         OmegaConf.set_struct(config, False)  # a scale may have more runs
         scales = config.pop("scales", {})
+        if scale == "gpu" and scales.get(scale) is None:
+            raise ConfigError("it has no scale=gpu; use scale=cpu")
         merged = OmegaConf.merge(config, scales.get(scale, {}))
         assert isinstance(merged, DictConfig)
         merged.runs = {run: options for run, options in merged.runs.items() if options is not None}

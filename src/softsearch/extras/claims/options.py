@@ -27,7 +27,7 @@ class Reproduce(Trainings):
     """Options of ``reproduce``."""
 
     claim: str | tuple[str, ...]
-    scale: Literal["quick", "cpu", "paper", "smallest"]
+    scale: Literal["quick", "cpu", "gpu", "paper", "smallest"]
     publish: Path | None
 
 
