@@ -145,7 +145,7 @@ class FullInOptimizer(Callback):
 
 
 def test_memory_that_runs_out_in_the_optimizer_ends_the_run(tmp_path: Path) -> None:
-    """Fault: memory runs out in the optimizer. Effect: the run ends, and `resume=auto` continues it."""
+    """Fault: memory runs out in the optimizer. Effect: the run ends with an error."""
     with pytest.raises(SoftsearchError, match=r"memory ran out in the optimizer of step 6 on process 0.*10 pairs"):
         fit(tmp_path, tmp_path / "run", FullInOptimizer())
 
