@@ -115,7 +115,7 @@ def recompute_activations(model: nn.Module) -> bool:
     return bool(layers)
 
 
-def blocks_of(layer: nn.Linear) -> int:
+def blocks_of(layer: nn.Module) -> int:
     """The number of matrices stacked in a layer's weight, for code that treats each matrix by itself."""
     return int(vars(layer).get("blocks", 1))
 

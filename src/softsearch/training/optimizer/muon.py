@@ -24,7 +24,7 @@ class Muon(MixedAdam):
     (M_t - G_t)), which is Nesterov's momentum. NS sets all singular values to about 1, by ``newton_schulz_steps`` of
     X <- a X + (b A + c A^2) X, A = X X^T, from the matrix divided by its norm. Matrices of one shape are iterated
     together; with DDP, each process iterates a part of them. The matrices in one parameter, such as those of a cell's
-    gates, are iterated separately.
+    gates, are iterated separately. The filters of a convolution are one matrix, with a row for each output channel.
 
     Args:
         params: groups of :func:`parameter_groups`.
@@ -67,14 +67,14 @@ class Muon(MixedAdam):
             mean = state["momentum"].lerp_(gradient, 1 - self.momentum)
             update = gradient.lerp(mean, self.momentum)
             for matrix, change in zip(parameter.chunk(count, dim), update.chunk(count, dim), strict=True):
-                alike[matrix.shape].append((matrix, change))
+                alike[change.flatten(1).shape].append((matrix, change.flatten(1)))
         for (rows, columns), found in alike.items():
             matrices, changes = map(list, zip(*found, strict=True))
             stack = torch.stack(changes)
             orthogonal = _orthogonalize_together(stack.bfloat16() if self.bfloat16 else stack, self.newton_schulz_steps)
             moves = orthogonal.to(stack.dtype).unbind()
             for matrix, change in zip(matrices, moves, strict=True):
-                matrix.add_(change, alpha=-group["lr"] * max(1.0, rows / columns) ** 0.5)
+                matrix.add_(change.reshape(matrix.shape), alpha=-group["lr"] * max(1.0, rows / columns) ** 0.5)
 
 
 def _orthogonalize_together(matrices: Tensor, steps: int) -> Tensor:
@@ -101,16 +101,16 @@ def orthogonalize(matrices: Tensor, steps: int) -> Tensor:
 
 
 def parameter_groups(model: Seq2Seq) -> list[dict[str, Any]]:
-    """Returns two groups: the matrices of hidden layers are the second, all other parameters the first.
+    """Returns two groups: the matrices and filters of hidden layers are the second, all other parameters the first.
 
-    Embeddings, output layers, filters, vectors and matrices with one row belong to the first. ``blocks`` of the second
-    has, for each parameter, the dimension along which its matrices are stacked, and their number.
+    Embeddings, output layers, vectors and matrices with one row belong to the first. ``blocks`` of the second has, for
+    each parameter, the dimension along which its matrices are stacked, and their number.
     """
     output = set(model.decoder.output_projection.parameters())
     blocks: dict[Tensor, tuple[int, int]] = {}
     for module in model.modules():
-        if isinstance(module, nn.Linear) and module.weight not in output:
-            if module.out_features > 1:
+        if isinstance(module, nn.Linear | nn.Conv1d) and module.weight not in output:
+            if len(module.weight) > 1:
                 blocks[module.weight] = (0, blocks_of(module))
         elif isinstance(module, Cell):
             recurrent = (p for p in module.parameters(recurse=False) if p.dim() == 2)

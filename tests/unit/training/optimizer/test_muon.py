@@ -79,6 +79,17 @@ def test_blocks_may_lie_side_by_side() -> None:
     torch.testing.assert_close(torch.cat(columns.chunk(2, 1)), rows)
 
 
+def test_filters_are_a_matrix_with_a_row_for_each_output_channel() -> None:
+    """As in the authors' code, which flattens the last dimensions of a convolution's weight."""
+    convolution = nn.Conv1d(3, 4, 5).double()
+    before = convolution.weight.detach().clone()
+    (value,) = gradients((4, 3, 5))
+    step(Muon([{"params": [convolution.weight], "blocks": [(0, 1)]}], bfloat16=False), [convolution.weight], [value])
+    nesterov = (0.05 + 0.95 * 0.05) * value.numpy().reshape(4, 15)
+    expected = -0.02 * newton_schulz(nesterov, 5).reshape(4, 3, 5)
+    np.testing.assert_allclose((convolution.weight - before).detach(), expected, rtol=1e-9)
+
+
 @pytest.mark.parametrize("shape", [(8, 16), (16, 8)])
 def test_a_matrix_moves_as_by_pytorch(shape: tuple[int, int]) -> None:
     ours, theirs = (nn.Parameter(torch.zeros(shape)) for _ in range(2))
@@ -151,6 +162,14 @@ def test_each_gate_of_a_recurrent_model_is_a_matrix() -> None:
     assert {name for name in names(model, others) if not name.endswith(("bias", "energy_weight"))} == {
         "encoder.embedding.weight"  # tied to the output layer
     }
+
+
+@pytest.mark.parametrize("name", ["gao2020", "lee2017", "chorowski2015"])
+def test_filters_belong_to_the_matrices(name: str) -> None:
+    model = small_model(name)
+    weights = {module.weight for module in model.modules() if isinstance(module, nn.Conv1d)}
+    assert weights
+    assert weights <= {*parameter_groups(model)[1]["params"]}
 
 
 def test_a_layer_knows_its_blocks() -> None:
