@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from softsearch.app.config.composition import CONFIGS
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.layers import blocks_of, xavier
 from softsearch.testing.models import small_model
@@ -164,12 +165,14 @@ def test_each_gate_of_a_recurrent_model_is_a_matrix() -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["gao2020", "lee2017", "chorowski2015"])
-def test_filters_belong_to_the_matrices(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml")))
+def test_adam_gets_no_matrix_of_a_hidden_layer(name: str) -> None:
+    """It gets embeddings, output layers, gates with one row, and the kernels of Kalchbrenner, one for each unit."""
     model = small_model(name)
-    weights = {module.weight for module in model.modules() if isinstance(module, nn.Conv1d)}
-    assert weights
-    assert weights <= {*parameter_groups(model)[1]["params"]}
+    others = {*parameter_groups(model)[0]["params"]}
+    found = {name for name, p in model.named_parameters() if p in others and p.dim() > 1 and len(p) > 1}
+    allowed = ("embedding.weight", "decoder.output_projection.weight", "kernels")
+    assert not {name for name in found if not name.endswith(allowed)}
 
 
 def test_a_layer_knows_its_blocks() -> None:
