@@ -65,9 +65,9 @@ class Muon(MixedAdam):
                 state["momentum"] = torch.zeros_like(parameter)
                 state["step"] = torch.zeros(())  # Adam needs it to load a state
             mean = state["momentum"].lerp_(gradient, 1 - self.momentum)
-            update = gradient.lerp(mean, self.momentum)
+            update = gradient.lerp(mean, self.momentum).flatten(1)  # filters become one matrix
             for matrix, change in zip(parameter.chunk(count, dim), update.chunk(count, dim), strict=True):
-                alike[change.flatten(1).shape].append((matrix, change.flatten(1)))
+                alike[change.shape].append((matrix, change))
         for (rows, columns), found in alike.items():
             matrices, changes = map(list, zip(*found, strict=True))
             stack = torch.stack(changes)
