@@ -286,6 +286,16 @@ def test_the_numbers_of_a_page_are_those_of_its_results(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(published(PAGES)))
+def test_the_trainings_of_a_page_are_those_of_its_claim(name: str) -> None:
+    results = published(PAGES)[name]
+    claim = read_claim(name, results["scale"])
+    on_a_gpu = {"trainer=gpu", "trainer.precision=32-true"}  # overrides=, where they were trained on one
+    shown = {(each["run"], each["seed"]): {*each["overrides"]} - on_a_gpu for each in results["trainings"]}
+    common = {*claim.common, *claim.sizes} - on_a_gpu
+    assert shown == {(run, seed): common | {*own} for run, own in claim.runs.items() for seed in claim.seeds}
+
+
+@pytest.mark.parametrize("name", sorted(published(PAGES)))
 def test_a_page_and_its_figure_have_words_instead_of_names(name: str) -> None:
     results = published(PAGES)[name]
     page = re.sub("`[^`]*`", "", claim_page(results).partition("## Measured")[2])
