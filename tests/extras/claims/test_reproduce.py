@@ -267,7 +267,7 @@ def test_a_claim_without_trainings_for_a_gpu_says_so() -> None:
 @pytest.mark.parametrize("name", claim_names())
 def test_every_claim_composes_at_every_scale(name: str, scale: str) -> None:
     claim = read_claim(name, scale)
-    assert claim.minutes <= 100  # on two slow cores; the aim is 90
+    assert claim.minutes <= 130  # the aim is 90
     assert bool(trainings(replace(claim, seeds=claim.seeds[:1]), options())) == bool(claim.runs)
     assert not [run for run in claim.runs if "_" in claim.names.get(run, run)], "give it words in names:"
     drawn = claim.figure.measure if isinstance(claim.figure.measure, tuple) else (claim.figure.measure,)
