@@ -5,7 +5,6 @@ import io
 import re
 import sys
 import tokenize
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path
@@ -13,17 +12,11 @@ from typing import NamedTuple
 
 NOT_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-ADR = Path("docs/adr/0028-core-and-extras.md")  # the one place of the limits
+ADR = Path("docs/adr/0034-what-is-measured.md")  # the one place of the limits
 LAYOUT = Path("docs/layout.md")  # has the files to read first
 EXTRAS = "softsearch.extras"
 TRAIN = ("softsearch.__main__", "softsearch.app.start", "softsearch.app.config.command", "softsearch.app.train.train")
-COMMANDS = (  # the modules that the four commands of the main job load
-    TRAIN,
-    (*TRAIN[:-1], "softsearch.app.evaluate.evaluate"),
-    (*TRAIN[:-1], "softsearch.app.export", "softsearch.export.bundle"),
-    ("softsearch.__main__", "softsearch.runtime.bundle_commands", "softsearch.runtime.translator"),
-)
-MANY, SMALL = 12, 60  # imports and lines of a file
+MANY = 12  # imports of a file
 
 
 class Graph(NamedTuple):
@@ -83,34 +76,19 @@ class Tree:
 
     def measures(self) -> Iterator[tuple[str, float]]:
         """Each measure by its name in the ADR."""
-        graph, part = self.graph, self._parts()
+        graph = self.graph
         first = must_read((self.root / LAYOUT).read_text(encoding="utf-8"))
-        for name, path in (("must-read list", first), ("main path", self.main_path(first))):
-            yield f"{name}: files", len(path)
-            yield f"{name}: code", self._code(path)
+        yield "must-read list: files", len(first)
+        yield "must-read list: code", self._code(first)
         for name, modules in (("train", TRAIN), ("Translator", ("softsearch.runtime.translator",))):
             loaded = graph.loaded_by(*modules)
             yield f"eager imports of {name}: files", len(loaded)
             yield f"eager imports of {name}: code", self._code(loaded)
         counts = [len(imports) for module, imports in graph.every.items() if "." in module]
         yield "own imports of a file: mean", round(sum(counts) / len(counts), 2)
-        yield "own imports of a file: most", max(counts)
         yield f"files with more than {MANY} own imports", sum(count > MANY for count in counts)
         yield "circles of files", len(graph.circles())
-        small = [module for module, text in graph.texts.items() if "." in module and len(text.splitlines()) <= SMALL]
-        yield f"files of {SMALL} lines and fewer", len(small)
-        used = self.names_used_by_extras()
-        yield "names of the core that extras use", len(used)
-        yield "modules of the core that extras use", len({module for module, _ in used})
-        for name, modules in part.items():
-            yield f"code of {name}", self._code(modules)
-        tests = sum(code_lines(path.read_text(encoding="utf-8")) for path in (self.root / "tests").rglob("*.py"))
-        yield "tests to source", round(tests / self._code(graph.texts), 3)
-
-    def main_path(self, first: Collection[str]) -> set[str]:
-        """The files to read first, and those that at least three of train, evaluate, export and translate load."""
-        loaded = Counter(module for modules in COMMANDS for module in self.graph.loaded_by(*modules))
-        return {*first, *(module for module, count in loaded.items() if count > 2)}
+        yield "names of the core that extras use", len(self.names_used_by_extras())
 
     def names_used_by_extras(self) -> set[tuple[str, str]]:
         """The names of the core that modules of extras import, with their modules."""
@@ -121,15 +99,6 @@ class Tree:
                     if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("softsearch"):
                         found |= {(str(node.module), alias.name) for alias in node.names}
         return {(module, name) for module, name in found if not module.startswith(EXTRAS)}
-
-    def _parts(self) -> dict[str, list[str]]:
-        """The modules of the core, and of each extra."""
-        parts: dict[str, list[str]] = {"the core": []}
-        for module in sorted(self.graph.texts):
-            names = module.split(".")
-            is_extra = names[:2] == EXTRAS.split(".") and len(names) > 2
-            parts.setdefault(f"extras/{names[2]}" if is_extra else "the core", []).append(module)
-        return parts
 
     def _code(self, modules: Iterable[str]) -> int:
         return sum(code_lines(self.graph.texts[module]) for module in modules)
@@ -159,7 +128,7 @@ def must_read(layout: str) -> list[str]:
 
 
 def limits(adr: str) -> dict[str, float]:
-    """The limit of each measure, from rows such as "| code of the core | 20,000 |"."""
+    """The limit of each measure, from rows such as "| circles of files | 0 |"."""
     found = re.findall(r"^\| ([^|]+?) \| ([\d,.]+) \|", adr, re.MULTILINE)
     return {name: float(number.replace(",", "")) for name, number in found}
 
