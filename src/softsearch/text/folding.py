@@ -3,6 +3,7 @@
 Pasted text has no-break spaces, zero-width characters, decomposed accents or full-width letters where the training text
 had plain ones. A rule replaces a character, or a letter and its marks, and always contains a character that the
 vocabulary lacks: no other text changes. A model's rules are data in its file, so readers need no Unicode tables.
+:mod:`softsearch.text.reading` has the same forms without a vocabulary, for whatever compares texts.
 """
 
 import unicodedata
@@ -22,7 +23,24 @@ _IGNORABLE = (
 _CONTROLS = ((0x01, 0x1F), (0x7F, 0x9F))  # NUL cannot be in a rule
 # Compatibility forms that look like the original: full-width letters, ligatures, an ellipsis, positional Arabic
 # letters; not superscripts, circled digits and fractions.
-_COMPATIBLE_FORMS = ("<wide>", "<narrow>", "<noBreak>", "<compat>", "<isolated>", "<initial>", "<medial>", "<final>")
+_COMPATIBLE_FORMS = (
+    "<wide>", "<narrow>", "<small>", "<noBreak>", "<compat>", "<isolated>", "<initial>", "<medial>", "<final>",
+)  # fmt: skip
+# Characters that keyboards and word processors write for one another, and that look alike, but that no Unicode
+# normalisation equates. The first of a row is the usual one. Letters of different scripts are not in one row.
+_ROWS = (
+    "'\u2019\u2018\u201b\u02bc\u02bb\u02b9\ua78c\u2032\xb4\u05f3\u055a",
+    '"\u201d\u201c\u201f\u2033\u05f4',
+    "-\u2010\u2011\u2012\u2212\u02d7\u2043\u05be",  # with the minus and Hebrew's maqaf, without longer dashes
+    "~\u301c\u223c", "\u2014\u2015", "\xb7\u2027\u2219\u22c5", "/\u2044\u2215", ":\u2236\ua789", "*\u2217",
+    "\xb0\xba\u02da",
+    "\u0219\u015f", "\u0218\u015e", "\u021b\u0163", "\u021a\u0162",  # Romanian, comma and cedilla
+    "\u06cc\u064a", "\u06a9\u0643", "\u0647\u06c1",  # ye, kaf and heh of Persian, Arabic and Urdu
+    *(chr(0x660 + digit) + chr(0x6F0 + digit) for digit in range(10)),
+)  # fmt: skip
+LOOK_ALIKES = {char: row.replace(char, "") for row in _ROWS for char in row} | {"\u0649": "\u06cc"}  # a final ye
+TO_USUAL = str.maketrans({char: row[0] for row in _ROWS for char in row[1:]})
+_TATWEEL = "\u0640"  # lengthens an Arabic word
 _JAMO = frozenset(map(chr, range(0x1100, 0x1200)))
 _SYLLABLES = tuple(map(chr, range(0xAC00, 0xD7A4)))
 _LAST_SPACE, _LAST_DECOMPOSABLE = 0x3000, 0x2FA1D
@@ -40,42 +58,61 @@ def folding_rules(known: Set[str]) -> dict[str, str]:
     """Returns replacements by text, for a vocabulary with these characters.
 
     White space becomes a space, default-ignorable characters and controls are dropped, and composed, decomposed or
-    compatibility forms of a character become the form in the vocabulary. Upper-case forms of its letters are treated as
-    present, for models of lower-cased text.
+    compatibility forms of a character, and those that look like it, become the form in the vocabulary. Upper-case forms
+    of its letters are treated as present, for models of lower-cased text.
     """
     written = known | {upper for char in known if len(upper := char.upper()) == 1}
     rules: dict[str, str] = {}
-    for text, replacement in chain(_invisible(), _other_forms(known, written)):
+    for text, replacement in chain(invisible().items(), _other_forms(known, written)):
         if text != replacement and not known >= set(text) and (replacement == " " or written >= set(replacement)):
             rules.setdefault(text, replacement)
     return rules
 
 
 @cache
-def _invisible() -> tuple[tuple[str, str], ...]:
-    spaces = [char for char in map(chr, range(_LAST_SPACE + 1)) if char.isspace() and char != " "]
-    dropped = chain.from_iterable(range(first, last + 1) for first, last in (*_CONTROLS, *_IGNORABLE))
-    return (*((char, " ") for char in spaces), *((chr(code), "") for code in dropped))
+def invisible() -> dict[str, str]:
+    """Returns a space for each white space, and nothing for each character that is not shown."""
+    codes = chain.from_iterable(range(first, last + 1) for first, last in (*_CONTROLS, *_IGNORABLE))
+    spaces = (char for char in map(chr, range(_LAST_SPACE + 1)) if char.isspace() and char != " ")
+    return dict.fromkeys([*map(chr, codes), _TATWEEL], "") | dict.fromkeys(spaces, " ")
+
+
+@cache
+def compatible() -> dict[str, str]:
+    """Returns the usual text for each compatibility form that looks like it."""
+    return {
+        char: text
+        for char in map(chr, range(_LAST_DECOMPOSABLE + 1))
+        if unicodedata.decomposition(char).startswith(_COMPATIBLE_FORMS)
+        and " " not in (text := unicodedata.normalize("NFKC", char))  # a space and a mark for an accent
+    }
 
 
 def _other_forms(known: Set[str], written: Set[str]) -> Iterator[tuple[str, str]]:
     """Other spellings of characters that can be written, and replacements for the other characters."""
     for char in sorted(written):
         yield from ((text, char) for text in (*_equivalents(char), *_half_width(char)))
-    yield from ((char, form) for char, forms in _forms().items() for form in forms)
+    yield from ((char, form) for char, forms in _forms().items() if char not in written for form in forms)
+    for char in sorted(written):
+        alike = (text for other in LOOK_ALIKES.get(char, "") for text in _equivalents(other))
+        yield from ((text, char) for text in (*alike, compatible().get(char, char)) if not written >= set(text))
     if not _JAMO.isdisjoint(known):
         yield from ((char, unicodedata.normalize("NFD", char)) for char in _SYLLABLES)
 
 
 @cache
 def _forms() -> dict[str, tuple[str, ...]]:
-    """Possible replacements for each character with a decomposition, best first, without Hangul, which has no table."""
+    """Possible replacements for each character with any, best first, without Hangul, which has no table."""
     forms: dict[str, tuple[str, ...]] = {}
     for char in map(chr, range(_LAST_DECOMPOSABLE + 1)):
-        if decomposition := unicodedata.decomposition(char):
-            compatible = (unicodedata.normalize("NFKC", char), unicodedata.normalize("NFKD", char))
-            forms[char] = _equivalents(char) + compatible * decomposition.startswith(_COMPATIBLE_FORMS)
-    return forms | {"\u2010": ("-",), "\u2011": ("\u2010", "-")}
+        if unicodedata.decomposition(char) or char in LOOK_ALIKES:
+            usual = compatible().get(char, char)
+            same = *_equivalents(char), usual, unicodedata.normalize("NFD", usual)
+            alike = (
+                text for form in (char, *same) for other in LOOK_ALIKES.get(form, "") for text in _equivalents(other)
+            )
+            forms[char] = tuple(dict.fromkeys((*same, *alike)))
+    return forms
 
 
 @cache

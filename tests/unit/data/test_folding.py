@@ -6,6 +6,7 @@ from typing import get_args
 import pytest
 
 from softsearch.data.sentencepiece_file import Piece, with_folding, with_pieces, without_folding
+from softsearch.text.reading import as_read
 from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import UNK
 
@@ -60,6 +61,17 @@ def test_text_that_looks_the_same_has_the_same_ids(kind: Kind) -> None:
         ("\u1112\u1161\u11ab", ["\ud55c"]),
         ("\u0643\u062a\u0627\u0628", ["\ufedb\ufe98\ufe8e\ufe8f"]),  # Arabic letters by their place, of a PDF
         ("\u8c48", ["\uf900"]),
+        ("it's 5-3", ["it\u2019s 5\u22123", "it\u02bcs 5\u20103", "it\uff07s 5\uff0d3", "it\u00b4s 5\ufe633"]),
+        ("l\u2019eau", ["l'eau", "l\uff07eau"]),
+        ("say \u201cno\u201d", ['say \u201cno"']),
+        ("\u0219i \u021bara", ["\u015fi \u0163ara", "s\u0327i t\u0327ara", "s\u0326i t\u0326ara"]),
+        ("\u0163ara", ["\u021bara", "t\u0326ara", "t\u0327ara"]),
+        ("\u06a9\u06cc", ["\u0643\u064a", "\u0643\u0640\u0649", "\ufedb\ufef2", "\ufb90\ufbfd"]),
+        ("\u0643\u064a", ["\u06a9\u06cc", "\u06a9\u0640\u0640\u06cc"]),
+        ("\u0627 \u06f1\u06f5", ["\u0627 \u0661\u0665"]),
+        ("\u05d0-\u05d1'", ["\u05d0\u05be\u05d1\u05f3"]),
+        ("\u301c", ["~", "\uff5e"]),
+        ("\u0e01\u0e33", ["\u0e01\u0e4d\u0e32"]),  # Thai's am, in two parts
     ],
 )
 def test_forms_of_a_letter_are_the_one_of_the_vocabulary(line: str, others: list[str]) -> None:
@@ -67,6 +79,26 @@ def test_forms_of_a_letter_are_the_one_of_the_vocabulary(line: str, others: list
     for other in others:
         expected = other if plain.vocabulary().keys() >= set(other) else line
         assert ours.encode(other) == plain.encode(expected), ascii(other)
+
+
+@pytest.mark.parametrize(
+    ("line", "other", "unknown"),
+    [
+        ("x2 ab12", "x\u00b2", "\u00b2"),
+        ("H2O", "H\u2082O", "\u2082"),
+        ("1 2 3", "\u2460", "\u2460"),
+        ("1/2 3", "\u00bd", "\u00bd"),
+        ("1\u20442", "\u00bd", "\u00bd"),
+        ("x TM", "x\u2122", "\u2122"),
+        ("acp", "\u0430", "\u0430"),  # Cyrillic
+        ("a-b", "a\u2014b", "\u2014"),
+        ("A", "\U0001d400", "\U0001d400"),
+    ],
+)
+def test_what_looks_otherwise_stays_unknown(line: str, other: str, unknown: str) -> None:
+    _, ours = folding([line])
+    assert ours.unknown(other) == [unknown]
+    assert as_read(other).text == other
 
 
 def test_white_space_and_ignorable_characters_by_their_properties() -> None:
