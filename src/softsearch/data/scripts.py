@@ -11,6 +11,15 @@ from softsearch.errors import ConfigError
 _PARTS = {"Hans": ("Hani",), "Hant": ("Hani",), "Jpan": ("Hani", "Hira", "Kana"), "Kore": ("Hang", "Hani")}
 
 
+def script_of(language: str) -> str:
+    """Returns the ISO 15924 code of a language's usual script (``Thai`` for ``tha``) or given one, or ""."""
+    first, *others = re.split("[-_]", language)
+    first = get_global("language_aliases").get(first.lower(), first.lower())
+    likely = get_global("likely_subtags")
+    known = likely.get("_".join((first, *others))) or likely.get(first) or ""
+    return next((part.title() for part in (*others, *known.split("_")) if len(part) == 4 and part.isalpha()), "")
+
+
 def letters_of(language: str, key: str) -> regex.Pattern[str]:
     """Returns a pattern of the letters in a language's usual script (Cyrillic for ``sr``) or given one (``sr-Latn``).
 
@@ -19,10 +28,7 @@ def letters_of(language: str, key: str) -> regex.Pattern[str]:
     Raises:
         ConfigError: the language is not in CLDR, or Unicode has no such script.
     """
-    parts = re.split("[-_]", language)
-    likely = get_global("likely_subtags")
-    known = likely.get("_".join(parts)) or likely.get(parts[0]) or ""
-    script = next((part for part in (*parts, *known.split("_")) if len(part) == 4), "none")
+    script = script_of(language) or "none"
     extensions = "".join(rf"\p{{scx={part}}}" for part in _PARTS.get(script, (script,)))
     try:
         return regex.compile(rf"[\p{{L}}&&[{extensions}]]", regex.V1)

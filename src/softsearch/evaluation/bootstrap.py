@@ -1,4 +1,4 @@
-"""Bootstrap intervals of corpus scores and paired bootstrap tests (Koehn 2004, W04-3250), equal to sacreBLEU's."""
+"""Bootstrap intervals of corpus scores, and paired bootstrap tests (Koehn 2004, W04-3250) equal to sacreBLEU's."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -28,14 +28,21 @@ def resample(metric: Metric, table: Table) -> Resamples:
 
 
 def interval(metric: Metric, resampled: Resamples) -> Score:
-    """Returns the score with its 95 % interval, symmetric about the mean of the resamples as in sacreBLEU."""
-    values = np.sort(resampled.resamples)
-    tail = len(values) // 40
-    mean, half = values.mean(), (values[-tail - 1] - values[tail]) / 2
-    low, high = np.clip([mean - half, mean + half], *metric.limits).tolist()
+    """Returns the score with its 95 % interval: percentiles of sacreBLEU's resamples, extended to the score.
+
+    sacreBLEU's own interval is as wide, but about the mean of the resamples, so that a score may be outside.
+    """
+    low, high = percentiles(resampled.resamples, resampled.value)
     first, *rest = metric.signature.split("|")
     parts = [first, f"bs:{RESAMPLES}", f"seed:{_SEED}", *rest]  # in sacreBLEU's order
     return Score(resampled.value, low, high, "|".join(part for part in parts if part))
+
+
+def percentiles(resamples: NDArray[np.float64], value: float) -> tuple[float, float]:
+    """Returns the 2.5th and 97.5th percentile of resamples of a ``value``, extended to it."""
+    ordered = np.sort(resamples)
+    tail = len(ordered) // 40
+    return min(float(ordered[tail]), value), max(float(ordered[-tail - 1]), value)
 
 
 def paired_bootstrap(systems: Mapping[str, Mapping[str, Resamples]]) -> list[Comparison]:

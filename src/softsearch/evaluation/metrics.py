@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from math import inf, isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import sacrebleu.metrics
@@ -23,14 +23,11 @@ from softsearch.errors import ConfigError
 from softsearch.evaluation import sentence_scores
 from softsearch.evaluation.schema import MetricFacts, SystemReport
 from softsearch.evaluation.test_set import HeldOutText
+from softsearch.evaluation.units import tokenizer_for
 from softsearch.ranges import AtLeastOne, Count
 from softsearch.text.form_check import folded
 from softsearch.text.vocabulary import LANGUAGE_TAG
 
-# Languages without spaces between words (ISO 639); not ja-mecab of sacreBLEU, which needs MeCab.
-TOKENIZE = dict.fromkeys(("zh", "cmn", "yue", "zho"), "zh") | dict.fromkeys(
-    ("ja", "jpn", "th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bo", "bod"), "char"
-)
 _TAG = re.compile(rf"^{LANGUAGE_TAG.pattern}\s*")
 Table = NDArray[np.float64]
 
@@ -149,7 +146,7 @@ class BLEU(_SacreBLEU):
         """Returns BLEU with the tokenizer for the text."""
         if self.lowercase and text_form == "lc_tok":
             return None
-        bound = BLEU(tokenize=self.tokenize or _tokenizer(text_form, tgt_lang), lowercase=self.lowercase)
+        bound = BLEU(tokenize=self.tokenize or tokenizer_for(text_form, tgt_lang), lowercase=self.lowercase)
         bound.title = self.title
         return bound
 
@@ -193,21 +190,39 @@ class ChrF(_SacreBLEU):
 
 
 class TER(_SacreBLEU):
-    """Translation edit rate (Snover et al. 2006), 0 to 100 and above; plain Chinese and Japanese by character."""
+    """Translation edit rate (Snover et al. 2006), 0 to 100 and above.
+
+    Args:
+        case_sensitive: count a difference in case as an edit.
+        tokenize: what is edited: ``tercom``: words; ``zh``: words, and Chinese characters one by one, as tercom does if
+            told to; ``char``: characters; None: by language, words for ``lc_tok`` text.
+    """
 
     higher_is_better = False
     limits = (0.0, inf)
 
-    def __init__(self, *, case_sensitive: bool = False, by_character: bool = False) -> None:
+    def __init__(
+        self, *, case_sensitive: bool = False, tokenize: Literal["tercom", "zh", "char"] | None = None
+    ) -> None:
+        is_chinese = tokenize == "zh"
         # tercom splits into characters only if it also normalises
-        own = sacrebleu.metrics.TER(by_character, asian_support=by_character, case_sensitive=case_sensitive)
-        self.case_sensitive, self.by_character = case_sensitive, by_character
+        own = sacrebleu.metrics.TER(is_chinese, asian_support=is_chinese, case_sensitive=case_sensitive)
+        self.case_sensitive, self.tokenize = case_sensitive, tokenize
         super().__init__("TER", own)
+        if tokenize == "char":
+            self.signature = self.signature.replace("tok:tercom", "tok:char")
+
+    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> ArrayLike:
+        """Returns counts of edits and of words, or of characters, which are those of BLEU."""
+        if self.tokenize == "char":
+            hypotheses, references = ([" ".join(line) for line in side] for side in (hypotheses, references))
+        return super().statistics(hypotheses, references)
 
     def for_text(self, text_form: TextForm, tgt_lang: str) -> Metric:
         """Returns TER by word or character."""
-        split = self.by_character or (text_form == "plain" and primary(tgt_lang) in TOKENIZE)
-        return TER(case_sensitive=self.case_sensitive, by_character=split)
+        name = self.tokenize or tokenizer_for(text_form, tgt_lang)
+        tokenize: Literal["tercom", "zh", "char"] = "zh" if name == "zh" else "char" if name == "char" else "tercom"
+        return TER(case_sensitive=self.case_sensitive, tokenize=tokenize)
 
 
 class ExactMatch(Metric):
@@ -235,7 +250,7 @@ class LengthRatio(Metric):
 
     def for_text(self, text_form: TextForm, tgt_lang: str) -> "LengthRatio":
         """Returns the ratio of words by the tokenizer for the text."""
-        return LengthRatio(tokenize=self.bleu.tokenize or _tokenizer(text_form, tgt_lang))
+        return LengthRatio(tokenize=self.bleu.tokenize or tokenizer_for(text_form, tgt_lang))
 
     def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> ArrayLike:
         """Returns the numbers of words of both sides."""
@@ -258,16 +273,6 @@ class Scores(NamedTuple):
         values = {f"{prefix}/{name}": value for name, value in self.values.items()}
         signatures = {f"{prefix}/{name}": text for name, text in self.signatures.items()}
         return self._replace(values=values, signatures=signatures)
-
-
-def _tokenizer(text_form: TextForm, tgt_lang: str) -> str:
-    """Returns BLEU's tokenizer for a text."""
-    return "none" if text_form == "lc_tok" else TOKENIZE.get(primary(tgt_lang), "13a")
-
-
-def primary(lang: str) -> str:
-    """Returns the language of a code with a region or a script: ``zh`` for ``zh-Hans``."""
-    return re.split("[-_]", lang)[0]
 
 
 def for_text(metrics: Mapping[str, Metric], text_form: TextForm, tgt_lang: str) -> dict[str, Metric]:

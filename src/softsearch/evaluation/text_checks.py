@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from softsearch.data.corpora.base import TextForm
-from softsearch.evaluation.metrics import TOKENIZE, Metric, primary
+from softsearch.evaluation.metrics import Metric
 from softsearch.evaluation.test_set import HeldOutText
+from softsearch.evaluation.units import is_unspaced, tokenizer_for
 from softsearch.text.form_check import SAMPLE, form_problems, reference_problems
 
 if TYPE_CHECKING:  # only for type checking, because training does not use systems
@@ -14,14 +15,12 @@ if TYPE_CHECKING:  # only for type checking, because training does not use syste
 
 Languages = tuple[str, str]  # of source and target; "" if not given
 
-_UNSPACED = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")  # their scripts
-
 
 def unsegmented(references: Sequence[str], *, text_form: TextForm, tgt_lang: str) -> str | None:
     """Describes the problem of text without spaces in another language: BLEU would count a sentence as one word."""
     text, words = "".join(references), sum(len(line.split()) for line in references)
-    is_known = text_form == "lc_tok" or primary(tgt_lang) in TOKENIZE
-    if is_known or len(text) < 5 * words or 2 * len(_UNSPACED.findall(text)) <= len(text):
+    is_known = tokenizer_for(text_form, tgt_lang) != "13a"
+    if is_known or len(text) < 5 * words or not is_unspaced(references):
         return None
     return f"the target language is {tgt_lang!r}, but its text has no spaces, so BLEU counts a sentence as one word"
 
@@ -57,7 +56,7 @@ def _codes(languages: str) -> set[str]:
     from babel.core import get_global  # takes a tenth of a second
 
     aliases = get_global("language_aliases")
-    primaries = (primary(code).lower() for code in languages.split("+"))
+    primaries = (re.split("[-_]", code)[0].lower() for code in languages.split("+"))
     return {aliases.get(code, code) for code in primaries}
 
 

@@ -12,6 +12,7 @@ from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter, StrMethod
 from numpy.typing import NDArray
 
 from softsearch.evaluation.schema import MetricFacts, SearchPoint
+from softsearch.evaluation.units import Unit
 from softsearch.report.drawing import GROUND, LINE, SOFT, colour, drawable, pixels, style
 
 MARKERS = {"o": "●", "s": "■", "^": "▲", "D": "◆"}  # Matplotlib marker -> character for a legend
@@ -23,6 +24,7 @@ def draw_by_length(
     counts: Mapping[str, int],
     label: str,
     *,
+    unit: Unit = "words",
     level: float | None = None,
     limits: Sequence[float | None] = (0.0, None),
     least: float = 0.0,
@@ -32,7 +34,7 @@ def draw_by_length(
     ``counts`` are the numbers of sentences by range, in the order of the axis. The other axis stays within ``limits``
     and spans at least ``least``, so that rounding differences are not magnified.
     """
-    figure, axes = _axes("words in the source, and number of sentences", label)
+    figure, axes = _axes(f"{unit} in the source, and number of sentences", label)
     ranges = list(counts)
     for number, by_range in values.items():
         x = [ranges.index(name) for name in by_range]
@@ -56,11 +58,13 @@ def draw_by_length(
     return figure
 
 
-def length_chart(scores: Mapping[str, float], counts: Mapping[str, int], metric: MetricFacts) -> NDArray[np.uint8]:
+def length_chart(
+    scores: Mapping[str, float], counts: Mapping[str, int], metric: MetricFacts, unit: Unit = "words"
+) -> NDArray[np.uint8]:
     """Draws one system's scores by range, without intervals, as pixels ``[height, width, 3]``."""
     lines = {0: {name: (score,) * 3 for name, score in scores.items()}}
     with style():
-        return pixels(draw_by_length(lines, counts, metric.title, limits=metric.limits))
+        return pixels(draw_by_length(lines, counts, metric.title, unit=unit, limits=metric.limits))
 
 
 def draw_search_curve(curves: Mapping[int, Sequence[SearchPoint]], metric: str) -> Figure:

@@ -1,7 +1,8 @@
-"""Intervals and paired tests are sacreBLEU's, for every metric; they say when systems differ."""
+"""Intervals are as wide as sacreBLEU's and contain the score; paired tests are sacreBLEU's, for every metric."""
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pytest
 import sacrebleu.metrics
 from sacrebleu.significance import PairedTest
@@ -38,7 +39,8 @@ def test_intervals_signatures_and_p_values_are_sacrebleus() -> None:
         own, other = results_of
         found = scored(metric, systems["a"], references)
         assert found.value == pytest.approx(own.score)
-        assert (found.low + found.high, found.high - found.low) == pytest.approx((2 * own.mean, 2 * own.ci), rel=1e-4)
+        assert found.low < found.value < found.high
+        assert found.high - found.low == pytest.approx(2 * own.ci, rel=1e-4)
         assert found.signature == str(signature)
         assert comparison.difference == pytest.approx(other.score - own.score)
         assert comparison.p_value == pytest.approx(other.p_value, abs=0.003)  # theirs are in float32
@@ -56,12 +58,24 @@ def test_resamples_that_score_nothing_are_no_error(metric: Metric) -> None:
 
 
 def test_no_interval_exceeds_the_scores_limits() -> None:
-    """sacreBLEU's intervals are symmetric about the mean, which may lie near a limit."""
     references = [f"the cat number {n} is here" for n in range(20)]
     hypotheses = ["the cat number 0 was here", *references[1:]]
-    assert scored(BLEU(), hypotheses, references).high == 100
+    assert scored(BLEU(), hypotheses, references).high == pytest.approx(100)
     assert scored(TER(), hypotheses, references).low == 0
     assert scored(TER(), ["a b c d e f g h i j k l m n"] * 20, references).high > 100
+
+
+@pytest.mark.parametrize(
+    ("value", "resamples", "expected"),
+    [
+        (100.0, [99.9] * 1000, (99.9, 100.0)),  # a score above all resamples
+        (1.0, [2.0] * 1000, (1.0, 2.0)),
+        (500.0, range(1000), (25.0, 974.0)),
+    ],
+)
+def test_an_interval_contains_its_score(value: float, resamples: Sequence[float], expected: tuple[float, ...]) -> None:
+    found = interval(ExactMatch(), Resamples(value, np.array(resamples, dtype=float)))
+    assert (found.low, found.value, found.high) == (expected[0], value, expected[1])
 
 
 def test_shares_have_the_spread_of_a_binomial() -> None:

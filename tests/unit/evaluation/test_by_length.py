@@ -30,6 +30,12 @@ def test_ranges_are_named_in_their_order_and_leave_no_gap() -> None:
         assert [places[0] + 1, places[-1] + 1] == [int(first), int(last or 60)]
 
 
+@pytest.mark.parametrize("letter", "ทລខမབᨠ日ひ汉")
+def test_scripts_without_spaces_are_measured_in_characters(letter: str) -> None:
+    sources = [letter * 15, f"{letter * 8} {letter * 8}", letter * 151, "two words"]
+    assert length_ranges(sources) == {"001-015": [0, 3], "016-030": [1], "151+": [2]}
+
+
 def test_each_range_is_scored_by_itself() -> None:
     sources = [words(3), words(8), words(4)]
     references = ["a b c d", "e f g h", "i j k l"]

@@ -41,20 +41,45 @@ def test_tokenised_text_is_taken_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lang", "form", "tokenizer", "ter"),
+    ("lang", "form", "tokenizer", "ter", "signature"),
     [
-        ("zh-Hans", "plain", "zh", 100 / 6),  # one of six characters
-        ("ja", "plain", "char", 100 / 6),
-        ("tha", "plain", "char", 100 / 6),
-        ("fr", "plain", "13a", 100),  # one word
-        ("zh", "lc_tok", "none", 100),
+        ("zh-Hans", "plain", "zh", 100 / 6, "tok:tercom|norm:yes|punct:yes|asian:yes"),  # one of six characters
+        ("cmn_Hant", "plain", "zh", 100 / 6, "asian:yes"),
+        ("ja", "plain", "char", 100 / 6, "tok:char|norm:no|punct:yes|asian:no"),
+        ("tha", "plain", "char", 100 / 6, "tok:char"),
+        ("dz", "plain", "char", 100 / 6, "tok:char"),  # as every language in such a script
+        ("kac_Mymr", "plain", "char", 100 / 6, "tok:char"),
+        ("fr", "plain", "13a", 100, "tok:tercom|norm:no"),  # one word
+        ("ja-Latn", "plain", "13a", 100, "tok:tercom|norm:no"),
+        ("zh", "lc_tok", "none", 100, "tok:tercom|norm:no"),
     ],
 )
-def test_languages_without_spaces_are_split(lang: str, form: TextForm, tokenizer: str, ter: float) -> None:
+def test_languages_without_spaces_are_split(
+    lang: str, form: TextForm, tokenizer: str, ter: float, signature: str
+) -> None:
     scores = corpus_scores(["我有一只猫。"], ["我有一只狗。"], text_form=form, tgt_lang=lang)
     assert f"tok:{tokenizer}" in scores.signatures["bleu"]
     assert scores.values["ter"] == pytest.approx(ter)
-    assert f"asian:{'yes' if ter < 100 else 'no'}" in scores.signatures["ter"]
+    assert signature in scores.signatures["ter"]
+
+
+@pytest.mark.parametrize(
+    ("lang", "hypothesis", "reference", "edits"),
+    [
+        ("th", "ฉันไปร้านค้าใหญ่ในกรุงเทพ", "ฉันไปร้านใหญ่ในกรุงเทพ", 3),
+        ("th", "ไป ร้าน", "ไปร้าน", 0),  # spaces do not count
+        ("lo", "ຂ້ອຍໄປຕະຫຼາດ", "ຂ້ອຍໄປຕະຫລາດ", 1),
+        ("km", "ខ្ញុំទៅផ្សារ", "ខ្ញុំទៅផ្ទះ", 3),
+        ("my", "ကျွန်တော်သွားသည်", "ကျွန်တော်သွားမည်", 1),
+        ("bo", "ང་འགྲོ་གི་ཡིན།", "ང་འགྲོ་གི་མིན།", 1),
+        ("ja", "ねこがいる", "いぬがいる", 2),  # tercom takes hiragana for one word
+    ],
+)
+def test_ter_counts_characters_as_bleu_does(lang: str, hypothesis: str, reference: str, edits: int) -> None:
+    metric = for_text({"ter": TER()}, "plain", lang)["ter"]
+    characters = len(reference.replace(" ", ""))
+    assert metric.corpus_score([hypothesis], [reference]) == pytest.approx(100 * edits / characters)
+    assert metric.sentence_score(metric.table([hypothesis], [reference])[0]) == pytest.approx(100 * edits / characters)
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from softsearch.app.config.build import search_maker
 from softsearch.app.config.options import Evaluate
 from softsearch.app.console import echo, progress
 from softsearch.app.systems.texts import read_test_set
 from softsearch.errors import ConfigError
-from softsearch.evaluation.bootstrap import RESAMPLES, resample
+from softsearch.evaluation.bootstrap import percentiles, resample
 from softsearch.evaluation.measure import Evaluator
 from softsearch.evaluation.metrics import Metric, facts, for_text
 from softsearch.evaluation.test_set import HeldOutText
@@ -61,12 +59,10 @@ def guard(
         for strategy in [make_search(system.tokenizers, system.max_length_factor)]
     )
     sign = 1 if metric.higher_is_better else -1
-    losses, tail = np.sort(sign * (old.resamples - new.resamples)), RESAMPLES // 40
-    most = options.guard.max_loss
-    low, high = losses[tail], losses[-tail - 1]
+    lost, most = sign * (old.value - new.value), options.guard.max_loss
+    low, high = percentiles(sign * (old.resamples - new.resamples), lost)
     verdict = WITHIN if high <= most else ABOVE if low > most else OPEN
     fact = facts({name: metric})[name]
-    lost = sign * (old.value - new.value)
     return GuardResult(
         f"guard: {name} on {text.name} was {fact.show(old.value)} and is {fact.show(new.value)}, a loss of "
         f"{fact.show(lost)} (95 %: {fact.show(low)} to {fact.show(high)}), at most {fact.show(most)}: {verdict}",

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from softsearch.evaluation.by_length import MIN_DRAWN
 from softsearch.evaluation.schema import Heatmap, LengthRange, MetricFacts, Report, SearchPoint, three_digits
+from softsearch.evaluation.units import lengths, unit_of
 from softsearch.report.charts import MARKERS, draw_by_length, draw_search_curve
 from softsearch.report.curves import Points, draw_panel
 from softsearch.report.drawing import style, svg
@@ -40,6 +41,7 @@ def write_page(report: Report, folder: Path, curves: Mapping[str, Points] | None
         signatures=_signatures(report),
         counts=counts,
         min_drawn=MIN_DRAWN,
+        unit=unit_of(report.sources),
         comparisons={(c.system, c.metric): c for c in report.comparisons},
         figures=_draw_figures(report, counts, curves or {}),
         markers=list(MARKERS.values()),
@@ -102,6 +104,8 @@ def _translations(report: Report) -> dict[str, Any]:
     factor, sign = 100 if metric.percent else 1, 1 if metric.higher_is_better else -1
     return {
         "direction": sign,
+        "unit": unit_of(report.sources),
+        "lengths": lengths(report.sources),
         "languages": [report.src_lang, report.tgt_lang],
         "sources": [_TAGS.sub(lambda tags: f"{FEATURE_TAG} × {len(tags[0].split())}", line) for line in report.sources],
         "references": report.references,
@@ -127,7 +131,7 @@ def _draw_figures(report: Report, counts: Mapping[str, int], points: Mapping[str
         if counts and system.by_length
     }
     curves = {number: system.search_curve for number, system in enumerate(report.systems) if system.search_curve}
-    figures, metric = {}, next(iter(report.metrics.values()))
+    figures, metric, unit = {}, next(iter(report.metrics.values())), unit_of(report.sources)
 
     def add(name: str, figure: Figure, values: Mapping[int, Sequence[Any]], note: Callable[[Any], str]) -> None:
         notes = {n: [f"{report.systems[n].name}, {note(value)}" for value in line] for n, line in values.items()}
@@ -139,12 +143,12 @@ def _draw_figures(report: Report, counts: Mapping[str, int], points: Mapping[str
                 n: {r.name: (r.score.value, r.score.low, r.score.high) for r in rs} for n, rs in by_length.items()
             }
             figure = draw_by_length(
-                scores, counts, metric.title, limits=metric.limits, least=0.05 if metric.percent else 5
+                scores, counts, metric.title, unit=unit, limits=metric.limits, least=0.05 if metric.percent else 5
             )
-            add("score-by-length", figure, by_length, partial(_note, metric))
+            add("score-by-length", figure, by_length, partial(_note, metric, unit))
             ratio = {n: {r.name: (r.length_ratio,) * 3 for r in rs} for n, rs in by_length.items()}
-            figure = draw_by_length(ratio, counts, "length ratio", level=1.0, least=0.1)
-            add("length-ratio", figure, by_length, lambda r: f"{r.name} words: {r.length_ratio:.3f}")
+            figure = draw_by_length(ratio, counts, "length ratio", unit=unit, level=1.0, least=0.1)
+            add("length-ratio", figure, by_length, lambda r: f"{r.name} {unit}: {r.length_ratio:.3f}")
         if curves:
             figure = draw_search_curve(curves, metric.title)
             add("search-curve", figure, curves, partial(_point_note, metric))
@@ -155,9 +159,9 @@ def _draw_figures(report: Report, counts: Mapping[str, int], points: Mapping[str
     return figures
 
 
-def _note(metric: MetricFacts, span: LengthRange) -> str:
+def _note(metric: MetricFacts, unit: str, span: LengthRange) -> str:
     value, low, high = (metric.show(x, 1) for x in (span.score.value, span.score.low, span.score.high))
-    return f"{span.name} words: {value} ({low} to {high})"
+    return f"{span.name} {unit}: {value} ({low} to {high})"
 
 
 def _point_note(metric: MetricFacts, point: SearchPoint) -> str:

@@ -4,10 +4,9 @@
   const PER_PAGE = 20;
   const LARGEST = 4e6; // cells of a table of common words; texts beyond it are compared as sets
   const data = JSON.parse(document.getElementById("data").textContent);
-  const { sources, references, systems } = data;
+  const { sources, references, systems, lengths } = data;
   const control = (id) => document.getElementById(id);
   const pagers = document.querySelectorAll(".pager");
-  const lengths = sources.map((text) => text.split(/\s+/).filter(Boolean).length);
   const searched = sources.map((text, at) =>
     [text, references[at], ...systems.map((system) => system.hypotheses[at])].join("\n").toLowerCase(),
   );
@@ -16,7 +15,7 @@
 
   // Scripts without spaces are compared by character, all others by word, punctuation apart. A word follows its spaces.
   const TOKEN =
-    /(\s*)([\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Mymr}]\p{M}*|[\p{L}\p{M}\p{N}]+|\S)/gu;
+    /(\s*)([\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Mymr}\p{sc=Tibt}\p{sc=Lana}]\p{M}*|[\p{L}\p{M}\p{N}]+|\S)/gu;
   const words = (text) => [...text.matchAll(TOKEN)].map((match) => match[2]);
 
   // For the words of each side, whether they are in the longest common subsequence.
@@ -103,7 +102,7 @@
     systems.forEach((system, index) => {
       entries.append(...entry(system.name, system.scores[at], shown[index] ?? underlined, to));
     });
-    const length = lengths[at] === 1 ? "1 word" : `${lengths[at]} words`;
+    const length = lengths[at] === 1 ? `1 ${data.unit.slice(0, -1)}` : `${lengths[at]} ${data.unit}`;
     const item = element("li", element("h3", `Sentence ${at + 1}, ${length}`), "sentence");
     item.append(entries);
     return item;
@@ -172,10 +171,9 @@
     figure.querySelector(".head").hidden = false;
     figure.querySelector("select").addEventListener("change", (event) => {
       const rows = systems[system].heads[map][event.target.selectedIndex].map((row) => row.split(" "));
-      const largest = Math.max(1, ...rows.flat());
       for (const cell of figure.querySelectorAll("tbody td")) {
         const percent = rows[cell.parentElement.sectionRowIndex][cell.cellIndex - 1];
-        cell.className = `w${Math.round((100 * percent) / largest)}`;
+        cell.className = `w${percent}`;
         cell.textContent = percent === "0" ? "" : percent;
       }
     });

@@ -14,6 +14,7 @@ from softsearch.evaluation.by_length import MIN_DRAWN, length_ranges
 from softsearch.evaluation.inference import TorchStepFunction, evaluating
 from softsearch.evaluation.metrics import Metric, facts, for_text
 from softsearch.evaluation.schema import Heatmap
+from softsearch.evaluation.units import unit_of
 from softsearch.evaluation.word_alignment import Sentence, align, encode_sentences
 from softsearch.models.interface import Seq2Seq
 from softsearch.ranges import Count
@@ -78,7 +79,8 @@ class Dashboard(Callback):
         step = logged_step(trainer)
         log_table(loggers, "samples/translations", ("source", "reference", "translation"), samples, step)
         if counts := {words: count for words, count in counts.items() if count >= MIN_DRAWN}:
-            chart = length_chart({words: scores[words] for words in counts}, counts, fact)
+            unit = unit_of([line[0] for line in validation.translated])
+            chart = length_chart({words: scores[words] for words in counts}, counts, fact, unit)
             log_image(loggers, f"{by_length}/chart", chart, f"step {step}", step)
         if drawn:
             log_heatmaps(loggers, "samples/alignments", drawn, step)
