@@ -56,11 +56,11 @@ def drawable(text: str) -> str:
 def draw_heatmap(
     axes: Axes, src: Sequence[str], tgt: Sequence[str], weights: NDArray[np.floating], title: str = "", size: float = 8
 ) -> None:
-    """Draws weights ``[len(tgt), len(src)]`` as the pages do: amber, scaled by the largest, with per cents.
+    """Draws weights ``[len(tgt), len(src)]`` as the pages do: amber, from 0 to 100 %.
 
     ``size`` is that of the words, in points.
     """
-    axes.imshow(weights, cmap=AMBER, vmin=0, vmax=max(weights.max(initial=0.0), 1e-9), aspect="auto")
+    axes.imshow(weights, cmap=AMBER, vmin=0, vmax=1, aspect="auto")
     for (row, column), percent in np.ndenumerate(np.rint(100 * weights).astype(int)):
         if percent:
             axes.text(column, row, str(percent), ha="center", va="center", fontsize=0.8 * size)

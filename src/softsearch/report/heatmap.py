@@ -61,8 +61,7 @@ def pixels_without_text(heatmap: Heatmap) -> NDArray[np.uint8]:
     """Draws the heatmap as pixels ``[height, width, 3]``, without text, which would need fonts for all scripts."""
     if heatmap.picture is not None:
         return np.concatenate([np.asarray(image) for image in pictures(heatmap)], axis=1)
-    weights = np.asarray(heatmap.weights)
-    amber: NDArray[np.uint8] = AMBER(weights / max(weights.max(initial=0.0), 1e-9), bytes=True)[..., :3]
+    amber: NDArray[np.uint8] = AMBER(np.asarray(heatmap.weights, dtype=float), bytes=True)[..., :3]
     return amber.repeat(_CELL, axis=0).repeat(_CELL, axis=1)
 
 

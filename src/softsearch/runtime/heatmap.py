@@ -1,4 +1,4 @@
-"""Attention between words as heatmaps: amber cells with percentages, darkest at each heatmap's largest weight."""
+"""Attention between words as heatmaps: amber cells with percentages, on one scale from 0 to 100 %."""
 
 import html
 import re
@@ -122,14 +122,13 @@ def style_sheet() -> str:
 def table(src: Sequence[str], tgt: Sequence[str], weights: Sequence[Sequence[float]] | NDArray[np.floating]) -> str:
     """The HTML of a heatmap: a row for each target word, a column for each source word."""
     matrix = np.asarray(weights, dtype=float).reshape(len(tgt), len(src))
-    shares = np.rint(100 * matrix / max(matrix.max(initial=0.0), 1e-9)).astype(int)
-    percents = np.rint(100 * matrix).astype(int)
+    percents = np.clip(np.rint(100 * matrix), 0, 100).astype(int)
     heads = "".join(f'<th scope="col">{_label(word)}</th>' for word in src)
     rows = "\n".join(
         f'<tr><th scope="row">{_label(word)}</th>'
-        + "".join(f'<td class="w{w}">{percent or ""}</td>' for w, percent in zip(*row, strict=True))
+        + "".join(f'<td class="w{percent}">{percent or ""}</td>' for percent in row)
         + "</tr>"
-        for word, *row in zip(tgt, shares.tolist(), percents.tolist(), strict=True)
+        for word, row in zip(tgt, percents.tolist(), strict=True)
     )
     caption = "<caption>In per cent; each row adds up to 100.</caption>"
     return (

@@ -32,7 +32,6 @@ export class Heatmap {
       ),
     );
     if (large) return;
-    const largest = Math.max(...weights.flat());
     const label = (word, lang) =>
       element(
         'span',
@@ -54,7 +53,7 @@ export class Heatmap {
         'tbody',
         {},
         ...tgtWords.map((word, row) =>
-          element('tr', {}, element('th', { scope: 'row' }, label(word, tgtLang)), ...weights[row].map((weight) => cell(weight, largest))),
+          element('tr', {}, element('th', { scope: 'row' }, label(word, tgtLang)), ...weights[row].map(cell)),
         ),
       ),
     );
@@ -69,8 +68,9 @@ export class Heatmap {
   }
 }
 
-function cell(weight, largest) {
+/** On one scale for every sentence and model, so that tables can be compared. */
+function cell(weight) {
   const made = element('td', {}, weight < 0.005 ? '' : String(Math.round(100 * weight)));
-  made.style.setProperty('--weight', (weight / largest || 0).toFixed(4));
+  made.style.setProperty('--weight', weight.toFixed(4));
   return made;
 }
