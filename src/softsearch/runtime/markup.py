@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from softsearch.errors import ConfigError
 from softsearch.runtime.paragraphs import Paragraph, join_translations
 from softsearch.runtime.translation import Translation
-from softsearch.text.markup import UNBROKEN, WORD, MarkupReader, Node, Segment
+from softsearch.text.markup import UNBROKEN, WORD, Node, Segment
+from softsearch.text.markup_reader import MarkupReader
 from softsearch.text.vocabulary import SPECIALS, UNK
 
 Span = tuple[int, int]

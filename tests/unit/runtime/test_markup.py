@@ -87,7 +87,7 @@ def _aligned(source: str, target: str, links: str) -> Translation:
         ("<a href='x'>the red house</a> .", "<a href='x'>la maison rouge</a>."),
         ("the <a><b>red</b> house</a> .", "la <a>maison <b>rouge</b></a>."),
         ("the <b>r</b>ed house .", "la maison <b>rouge</b>."),
-        ("the <img> red house .", "la maison <img>rouge."),
+        ("the <img> red house .", "la maison <img> rouge."),
         ("the red house<sup/> .", "la maison<sup/> rouge."),
         ("the red<b></b> house <hr/>", "la maison rouge<b></b>. <hr/>"),
         ("<i class='x'></i> the red house . <a><img></a>", "<i class='x'></i> la maison rouge. <a><img></a>"),
