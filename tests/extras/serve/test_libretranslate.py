@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from softsearch.extras.serve.languages import Side, detect, match, name_of
+from softsearch.extras.serve.languages import Side, detect, match, name_of, words_of
 from softsearch.extras.serve.models import Model
 from softsearch.runtime.bundle import Bundle
 from tests.serving import BUNDLE, GOLDEN
@@ -76,13 +76,15 @@ def test_lists_and_the_language_that_was_detected(client: httpx.Client) -> None:
     body = {"q": ["four", "nine"], "source": "auto", "target": "de"}
     found = client.post("/translate", json=body).json()
     assert found["translatedText"] == [_texts(client, text=text)[0] for text in ("four", "nine")]
-    (language, other) = found["detectedLanguage"]
-    assert language == other
-    assert language["language"] == "en"
-    assert 0 < language["confidence"] < 100
+    assert [each["language"] for each in found["detectedLanguage"]] == ["en", "en"]
+    assert all(50 < each["confidence"] < 100 for each in found["detectedLanguage"])
     assert client.post("/translate", data=body).json() == found
-    one = client.post("/translate", json=body | {"q": "four nine"}).json()["detectedLanguage"]
-    assert one == client.post("/detect", json={"q": "four nine"}).json()[0]
+
+
+def test_a_long_sentence_is_translated_in_parts(client: httpx.Client) -> None:
+    answer = client.post("/translate", json={"q": "twenty-one, " * 200, "source": "en", "target": "de"})
+    assert answer.status_code == 200, answer.text
+    assert len(answer.json()["translatedText"]) > 200
 
 
 @pytest.mark.parametrize("text", ["gr\u00f6\u00dfe \u0416 100 % + \u4e2d", "a+b %41 \u201cx\u201d"])
@@ -168,16 +170,32 @@ def test_detection_takes_forms_and_fields_that_it_ignores(client: httpx.Client) 
 
 def test_a_language_is_judged_by_its_letters_and_the_vocabularies(bundle_dir: Any) -> None:
     own, shared = Model("own", Bundle.open(bundle_dir)).encoder, Model("golden", Bundle.open(BUNDLE)).encoder
-    (first, second) = detect(["seven eight nine"], {"de": [Side(own, 1)], "en": [Side(own, 0)]})
+    (first, second) = detect("seven eight nine", {"de": [Side(own, 1)], "en": [Side(own, 0)]})
     assert (first.language, second.language) == ("en", "de")
     assert first.confidence > 2 * second.confidence
     assert first.confidence + second.confidence <= 100.1
-    one, other = detect(["twenty-one years ago"], {"en": [Side(shared, 0)], "ru": [Side(shared, 0)]})
+    one, other = detect("twenty-one years ago", {"en": [Side(shared, 0)], "ru": [Side(shared, 0)]})
     assert (one.language, other.confidence) == ("en", 0.0)  # Latin letters are not Russian
-    for text in ("\u043f\u0440\u0438\u0432\u0435\u0442", "", "12", "\u6f22\u5b57"):
-        assert [each.confidence for each in detect([text], {"en": [Side(shared, 0)]})] == [0.0]
-    (french,) = detect(["bonjour tout le monde"], {"en": [Side(shared, 0)]})
-    assert french.confidence < 20  # honest: no model has this language
+    for text in ("\u043f\u0440\u0438\u0432\u0435\u0442", "", "\u6f22\u5b57"):
+        assert [each.confidence for each in detect(text, {"en": [Side(shared, 0)]})] == [0.0]
+    (french,) = detect("bonjour tout le monde", {"en": [Side(shared, 0)]})
+    assert french.confidence < 10  # honest: no model has this language
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("<p class='red house'>vieux <b>chiens</b></p>", "vieux chiens"),
+        ("caf&eacute; &#233;t&#xe9; e\u0301t\u00e9 &#99999999999;", "caf\u00e9 \u00e9t\u00e9 \u00e9t\u00e9"),
+        ("see <code>rm -rf</code><style>p {color: red}</style> https://a.example/red?x=y <!-- note -->12", "see"),
+        ("\uff2f\uff2c\uff24 d\u2019accord don't", "OLD d\u2019accord don't"),
+        ("\u0939\u093f\u0928\u094d\u0926\u0940 3 %", "\u0939\u093f\u0928\u094d\u0926\u0940"),
+        ("12 <br> :-) \u2014", ""),
+        ("<" * 50_000 + "ten", ""),
+    ],
+)
+def test_only_words_have_a_language(text: str, words: str) -> None:
+    assert words_of(text) == words
 
 
 @pytest.mark.parametrize(
@@ -185,7 +203,12 @@ def test_a_language_is_judged_by_its_letters_and_the_vocabularies(bundle_dir: An
     [
         ("en", "en", 2), ("EN", "en", 2), ("en-US", "en", 1), ("en", "en_GB", 1), ("eng", "en", 2), ("ger", "de", 2),
         ("English", "en", 2), ("zt", "zh-Hant", 2), ("zh-TW", "zh_Hant", 2), ("zh", "zh-Hans", 1), ("pb", "pt-BR", 2),
-        ("zh-Hant", "zh-Hans", 0), ("de", "en", 0), ("", "en", 0), ("e" * 10_000, "e", 0), ("x-y", "en+fr", 0),
+        ("zh-Hant", "zh-Hans", 0), ("zh-TW", "zh", 0), ("zh-HK", "zh-CN", 0), ("zh", "zh-TW", 0), ("zh-SG", "zh", 1),
+        ("sr-Latn", "sr", 0), ("sr", "sr-Latn", 0), ("sr-ME", "sr", 0), ("sr-Cyrl", "sr", 1), ("sh", "sr-Latn", 2),
+        ("pa-PK", "pa", 0), ("uz-AF", "uz_Cyrl", 0), ("ps", "pbt_Arab", 1), ("Pashto", "pbt_Arab", 2),
+        ("sq", "als_Latn", 1), ("ar", "arb_Arab", 1), ("zh", "zho_Hans", 1), ("zh", "zho_Hant", 0),
+        ("English", "eng_Latn", 2), ("Chinese", "zh", 2), ("Chinese", "zh-Hant", 0),
+        ("de", "en", 0), ("", "en", 0), ("e" * 10_000, "e", 0), ("x-y", "en+fr", 0),
     ],
 )  # fmt: skip
 def test_languages_as_clients_spell_them(asked: str, code: str, fit: int) -> None:
@@ -193,7 +216,8 @@ def test_languages_as_clients_spell_them(asked: str, code: str, fit: int) -> Non
 
 
 @pytest.mark.parametrize(
-    ("code", "name"), [("de", "German"), ("zh-Hans", "Chinese (Simplified)"), ("en+fr", "en+fr"), ("", "")]
+    ("code", "name"),
+    [("de", "German"), ("zh-Hans", "Chinese (Simplified)"), ("pbt_Arab", "Pashto"), ("en+fr", "en+fr"), ("", "")],
 )
 def test_names_of_languages(code: str, name: str) -> None:
     assert name_of(code) == name

@@ -27,7 +27,11 @@ TGT_LINES = ["eins zwei drei", "vier fünf sechs", "sieben acht neun zehn", "ein
 
 @functools.cache
 def tokenizers() -> tuple[SentencePieceTokenizer, SentencePieceTokenizer]:
-    return _tokenizer(SRC_LINES, "bpe", 50), _tokenizer(TGT_LINES, "bpe", 60)
+    return tokenizers_of(SRC_LINES, TGT_LINES)
+
+
+def tokenizers_of(src: list[str], tgt: list[str]) -> tuple[SentencePieceTokenizer, SentencePieceTokenizer]:
+    return _tokenizer(src, "bpe", 50), _tokenizer(tgt, "bpe", 60)
 
 
 def _tokenizer(lines: list[str], kind: Kind, vocab_size: int) -> SentencePieceTokenizer:
@@ -178,10 +182,16 @@ def word_tokenizers() -> tuple[SentencePieceTokenizer, SentencePieceTokenizer]:
 
 
 def bundle_parts(
-    seed: int = 0, scale: float = 0.5, *, words: bool = False, reads: bool = True, heads: int = 0
+    seed: int = 0,
+    scale: float = 0.5,
+    *,
+    words: bool = False,
+    reads: bool = True,
+    heads: int = 0,
+    pair: tuple[SentencePieceTokenizer, SentencePieceTokenizer] | None = None,
 ) -> tuple[dict[str, bytes], dict[str, Any]]:
-    """The files of the bundle, and its manifest as an exporter gives it."""
-    src, tgt = word_tokenizers() if words else tokenizers()
+    """The files of the bundle, and its manifest as an exporter gives it; ``pair`` are other tokenizers."""
+    src, tgt = pair or (word_tokenizers() if words else tokenizers())
     files = {
         "encoder.onnx": encoder_graph(src.vocab_size, seed, reads=reads),
         "decoder_step.onnx": decoder_step_graph(tgt.vocab_size, seed, scale, heads=heads),
@@ -216,10 +226,11 @@ def make_bundle(
     words: bool = False,
     reads: bool = True,
     heads: int = 0,
+    pair: tuple[SentencePieceTokenizer, SentencePieceTokenizer] | None = None,
     **changes: Any,
 ) -> Bundle:
     """Writes the bundle, or a language model (``reads=False``), with these top-level manifest keys changed."""
-    files, manifest = bundle_parts(seed, scale, words=words, reads=reads, heads=heads)
+    files, manifest = bundle_parts(seed, scale, words=words, reads=reads, heads=heads, pair=pair)
     return write_bundle(path, files, manifest | changes)
 
 

@@ -12,18 +12,16 @@ from starlette.datastructures import Headers
 from softsearch.errors import ConfigError
 from softsearch.extras.serve.answers import shown
 from softsearch.extras.serve.dispatcher import Dispatcher
-from softsearch.extras.serve.languages import AUTO, Detection, Side, detect, match
+from softsearch.extras.serve.languages import best_match
 from softsearch.extras.serve.line_queue import RequestError
 from softsearch.extras.serve.models import ModelFacts, ServedControl
 from softsearch.extras.serve.monitoring import Metrics
 from softsearch.extras.serve.schema import Options
 from softsearch.extras.serve.settings import Settings
 from softsearch.runtime.glossary import open_glossary
-from softsearch.runtime.paragraphs import SplitText
 from softsearch.text.keep import Keep
 
 _MATRICES = 64_000_000  # attention weights of a request, if each character were a token
-_MAX_PAIRS = 8  # language pairs that a message names
 _KEY = re.compile(r"[!-~]{16,200}")
 
 
@@ -117,55 +115,21 @@ class Service:
 
     def count(self, request: Request, model: str, texts: Sequence[str]) -> None:
         """Counts the text of an accepted request, for the log and the metrics."""
-        request.state.facts.update(model=model, sentences=len(texts))
+        facts = request.state.facts
+        facts.update(model=model, sentences=facts.get("sentences", 0) + len(texts))
         self.metrics.on_text(model, sum(map(len, texts)))
 
-    async def paragraphs(
-        self, model: str, texts: Sequence[str], name: str, *, markup: bool = False
-    ) -> Sequence[SplitText]:
-        """Splits each text, or fragment of markup, into sentences; ``name`` is the field of the texts, for messages.
+    def check_total(self, name: str, texts: Sequence[str]) -> None:
+        """Refuses texts with more characters than a request may have; ``name`` is their field.
 
         Raises:
-            SoftsearchError: there is too much text, the model reads several sources, or a tag
-                is not closed.
+            RequestError: with status 422.
         """
-        most, given = self.settings.max_sentences, sum(map(len, texts))
-        if len(texts) > most:
-            raise RequestError(422, f"{name} has {len(texts)} texts, expected at most {most}; send several requests")
-        if given > (most := most * self.settings.max_characters):
+        given, most = sum(map(len, texts)), self.settings.max_sentences * self.settings.max_characters
+        if given > most:
             raise RequestError(
                 422, f"{name} has {given} characters, expected at most {most} in total; send several requests"
             )
-        return await self.dispatcher.split(model, texts, markup=markup)
-
-    def model_of_pair(
-        self, source: str, target: str, texts: Sequence[str]
-    ) -> tuple[ModelFacts, tuple[str, str], Detection | None]:
-        """Returns the first model that fits a pair of languages best, and its codes of them.
-
-        With source ``auto`` also returns the language of the texts.
-
-        Raises:
-            RequestError: with status 400, as in LibreTranslate.
-        """
-        models = list(self.dispatcher.models.values())
-        pairs = [(facts, pair) for facts in models for pair in facts.pairs]
-        detected, asked = None, source
-        if source.strip().lower() == AUTO:
-            sources = {src for _, (src, tgt) in pairs if match(target, tgt)}
-            detected = next((each for each in self.detect(texts) if each.language in sources), None)
-            default = next((facts.src_lang for facts in models if facts.sources), source)
-            asked = detected.language if detected else default
-        fits = [(match(asked, src), match(target, tgt)) for _, (src, tgt) in pairs]
-        best = max(range(len(pairs)), key=lambda index: min(fits[index]) and sum(fits[index]), default=None)
-        if best is None or not min(fits[best]):
-            named = ", ".join(f"{src} to {tgt}" for _, (src, tgt) in pairs[:_MAX_PAIRS]) or "none"
-            named += ", ..." * (len(pairs) > _MAX_PAIRS)
-            raise RequestError(
-                400,
-                f"{shown(source)} to {shown(target)} is not supported, expected one of: {named}; see GET /languages",
-            )
-        return *pairs[best], detected
 
     def tagged(self, facts: ModelFacts, texts: Sequence[str], target: str | None, source: str | None) -> list[str]:
         """Adds the tags of the languages that a request names, as clients spell them, to texts.
@@ -173,22 +137,11 @@ class Service:
         Raises:
             SoftsearchError: the model has no such language, or needs a language that is not named.
         """
-        own = ((target, facts.targets or [facts.tgt_lang]), (source, facts.sources or facts.src_lang.split("+")))
-        tgt, src = (
-            next((code for least in (2, 1) for code in codes if asked and match(asked, code) >= least), asked)
-            for asked, codes in own
+        fits = (
+            best_match(asked or "", codes) for asked, codes in ((target, facts.tgt_codes), (source, facts.src_codes))
         )
+        tgt, src = (code if fit else asked for (fit, code), asked in zip(fits, (target, source), strict=True))
         return list(self.dispatcher.model(facts.name).encoder.tagged(texts, tgt, src))
-
-    def detect(self, texts: Sequence[str]) -> list[Detection]:
-        """Detects which of the models' languages texts are in, the most probable first."""
-        sides: dict[str, list[Side]] = {}
-        for facts in self.dispatcher.models.values():
-            encoder = self.dispatcher.model(facts.name).encoder
-            for index, code in enumerate((facts.src_lang, facts.tgt_lang)):
-                if code and not facts.targets:  # languages with one vocabulary cannot be distinguished
-                    sides.setdefault(code, []).append(Side(encoder, index))
-        return detect(texts, sides)
 
     def check_texts(self, **texts: Sequence[str] | None) -> None:
         """Refuses lists of different lengths, too many sentences and sentences that are too long.

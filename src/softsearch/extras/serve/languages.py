@@ -1,19 +1,27 @@
 """Languages of the models: clients' spellings of codes, names, and language detection."""
 
 import math
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
+from html import unescape
 from typing import NamedTuple
 
+import regex
 from babel.core import Locale, UnknownLocaleError, get_global
 
 from softsearch.runtime.line_encoder import LineEncoder
+from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.text.vocabulary import UNK
 
 AUTO = "auto"  # LibreTranslate's code for a source language to detect
+CONFIDENCE = 10.0  # per cent that a detected language needs to be translated, and twice that of any other
+_LONGEST_CODE = 100  # characters
 _ALIASES = {"zt": "zh-hant", "zh-tw": "zh-hant", "zh-hk": "zh-hant", "zh-cn": "zh-hans", "pb": "pt-br", "no": "nb"}
+# Codes of multilingual models (FLORES) that CLDR does not map to the code that everybody writes.
+_INDIVIDUAL = {"als": "sq", "fuv": "ff", "pbt": "ps", "quy": "qu", "taq": "tmh"}
 # The first words in the Unicode names of letters, if they are not the script's English name.
 _LETTERS = {
     "Hans": ("CJK",),
@@ -26,10 +34,16 @@ _LETTERS = {
     "Nkoo": ("NKO",),
     "Cans": ("CANADIAN",),
 }
+# Tags and addresses have letters, but no language; neither has the text of some elements.
+_NO_LANGUAGE = re.compile(
+    r"<!--.*?(?:-->|\Z)|<(code|kbd|math|pre|samp|script|style|svg|tt|var)\b.*?(?:</\1\b[^<>]*+>|\Z)|</?[a-z!?][^<>]*+>"
+    r"|&(?:#\d{1,7}|#x[\da-f]{1,6}|[a-z]\w{1,30});|\b(?:https?|ftp)://\S++",
+    re.DOTALL | re.IGNORECASE,
+)
+_LETTER = regex.compile(r"[\p{L}\p{M}]")
+_WORDS = regex.compile(r"\p{L}[\p{L}\p{M}'\u2019]*+")
 _SAMPLE = 200  # characters of a text used for detection
-# Nats per character of a language that no model has, and per piece that is not in a vocabulary: with these values, text
-# in a language costs less in its own subword vocabulary, and other text costs more.
-_OTHER, _UNKNOWN = 3.0, 20.0
+_UNKNOWN = 10.0  # nats for a letter that is not in a vocabulary, besides those of any letter
 _WEIGHT = 0.25  # weight of the difference in nats, because neighbouring characters are not independent evidence
 
 
@@ -47,70 +61,138 @@ class Side(NamedTuple):
     number: int  # 0: source, 1: target
 
 
-@cache
-def _subtags(code: str) -> tuple[str, ...]:
-    """Returns the parts of a code in lower case, the language in two letters (ISO 639-1) if possible."""
+class _Tag(NamedTuple):
+    """A language code, in lower case."""
+
+    language: str  # in two letters (ISO 639-1) if possible
+    script: str  # "" if unknown
+    others: tuple[str, ...]  # the further parts of the code as it is spelled
+
+
+def _tag(code: str) -> _Tag:
+    """Reads a code, and adds the script in which the language is usually written (in the region, if it names one)."""
     plain = code.strip().replace("_", "-").lower()
-    language, *others = _ALIASES.get(plain, plain).split("-")
-    return (str(get_global("language_aliases").get(language, language)).lower(), *others)
+    first, *others = _ALIASES.get(plain, plain).split("-")
+    first = _INDIVIDUAL.get(first) or get_global("language_aliases").get(first, first)
+    language, *added = str(first).lower().split("_")
+    parts = (*added, *others)
+    script = next((part for part in parts if len(part) == 4 and part.isalpha()), "")
+    if not script:
+        region = next((part.upper() for part in parts if len(part) in (2, 3)), "")
+        likely = get_global("likely_subtags")
+        found = str(likely.get(f"{language}_{region}") or likely.get(language) or "").split("_")
+        script = found[1].lower() if len(found) > 1 else ""
+    return _Tag(language, script, parts)
+
+
+_model_tag = lru_cache(4096)(_tag)  # of the models' codes; clients' words are not kept
 
 
 def match(asked: str, code: str) -> int:
     """Returns how well a client's code or English name of a language matches a model's code: 2, 1 or 0 (not at all).
 
-    ``EN``, ``en_US`` and ``eng`` match ``en`` less well than ``en`` itself; ``zh-Hant`` does not match ``zh-Hans``.
+    ``EN``, ``en_US`` and ``eng`` match ``en`` less well than ``en`` itself; languages in another script do not match:
+    ``zh-TW`` is not ``zh``, which is usually written in simplified letters.
     """
-    if len(asked) > 100:
+    if len(asked) > _LONGEST_CODE:
         return 0
-    mine, yours = _subtags(code), _subtags(asked)
-    if mine == yours or asked.strip().lower() == name_of(code).lower():
+    mine, yours = _model_tag(code), _tag(asked)
+    if mine == yours or asked.strip().lower() in _names(code):
         return 2
-    scripts = {tag for tags in (mine, yours) for tag in tags[1:] if len(tag) == 4 and tag.isalpha()}
-    return int(mine[0] == yours[0] and len(scripts) < 2)
+    return int(mine.language == yours.language and (mine.script == yours.script or not (mine.script and yours.script)))
 
 
-@cache
+def best_match(asked: str, codes: Iterable[str]) -> tuple[int, str]:
+    """Returns how well the best of the codes matches, as in :func:`match`, and the first such code."""
+    return max(((match(asked, code), code) for code in codes), key=lambda found: found[0], default=(0, ""))
+
+
+@lru_cache(4096)
 def name_of(code: str) -> str:
-    """Returns the English name of a language, or its code if it is unknown."""
-    try:
-        return Locale.parse(code, sep="-" if "-" in code else "_").get_display_name("en") or code
-    except (ValueError, UnknownLocaleError, TypeError):
-        return code
+    """Returns the English name of a model's language, or its code if it is unknown."""
+    tag = _tag(code)
+    others = sorted((part.title() if len(part) == 4 else part.upper() for part in tag.others), key=len, reverse=True)
+    spellings = code.replace("-", "_"), "_".join((tag.language, *others))
+    for spelling in spellings:
+        try:
+            if name := Locale.parse(spelling).get_display_name("en"):
+                return name
+        except (ValueError, UnknownLocaleError, TypeError):
+            pass
+    return code
+
+
+@lru_cache(4096)
+def _names(code: str) -> tuple[str, ...]:
+    """Returns the English names of a model's language in lower case, the shorter one for the usual script."""
+    name, tag = name_of(code).lower(), _tag(code)
+    return name, *([name.partition(" (")[0]] if tag.script == _tag(tag.language).script else [])
 
 
 @cache
-def _letters(code: str) -> tuple[str, ...]:
-    """Returns the first words in the Unicode names of a language's letters; none if it is unknown."""
-    language, *others = _subtags(code)
-    scripts = [tag.title() for tag in others if len(tag) == 4 and tag.isalpha()]
-    likely = str(get_global("likely_subtags").get(language, "")).split("_")
-    script = scripts[0] if scripts else likely[1] if len(likely) > 1 else ""
-    return _LETTERS.get(script) or tuple(Locale("en").scripts.get(script, "").upper().split()[:1])
+def _letters(script: str) -> tuple[str, ...]:
+    """Returns the first words in the Unicode names of a script's letters; none if it is unknown."""
+    title = script.title()
+    return _LETTERS.get(title) or tuple(Locale("en").scripts.get(title, "").upper().split()[:1])
 
 
-def detect(texts: Iterable[str], languages: Mapping[str, Sequence[Side]]) -> list[Detection]:
-    """Detects which of the models' languages a text is in, the most probable first.
+def _first_word(letter: str) -> str:
+    return unicodedata.name(letter, "?").split()[0].split("-")[0]
 
-    The criteria are its script, and the number of pieces in the vocabulary of each language, compared with a language
-    that no model has. Two languages with a common vocabulary cannot be distinguished, so each gets half.
+
+class _Letters(NamedTuple):
+    """What a vocabulary has of each kind of letters, by the first words in their Unicode names."""
+
+    letters: Counter[str]  # different ones, in lower case
+    pieces: Counter[str]  # that begin with one
+
+
+@lru_cache(64)
+def _vocabulary(tokenizer: SentencePieceTokenizer) -> _Letters:
+    pieces = [letters for name in tokenizer.names() if (letters := _LETTER.findall(name))]
+    different = {char for letters in pieces for char in "".join(letters).lower()}
+    return _Letters(Counter(map(_first_word, different)), Counter(_first_word(letters[0]) for letters in pieces))
+
+
+def words_of(text: str) -> str:
+    """Returns the first words of a text, of letters only, without tags, code and addresses."""
+    start = text[: 100 * _SAMPLE]  # scripts may precede the words
+    plain = _NO_LANGUAGE.sub(lambda found: unescape(found[0]) if found[0][0] == "&" else " ", start)
+    return " ".join(_WORDS.findall(unicodedata.normalize("NFKC", plain[: 10 * _SAMPLE])))[:_SAMPLE]
+
+
+def detect(text: str, languages: Mapping[str, Sequence[Side]]) -> list[Detection]:
+    """Detects which of the models' languages the words of a text are in, the most probable first.
+
+    The criteria are its script, and the number of pieces in the vocabulary of each language, compared with any sequence
+    of its letters. Languages with a common vocabulary and script cannot be distinguished, so they get equal shares.
     """
-    text = " ".join(" ".join(texts)[: 4 * _SAMPLE].split())[:_SAMPLE]
-    letters = Counter(unicodedata.name(char, "?").split()[0].split("-")[0] for char in text if char.isalpha())
-    total = sum(letters.values())
-    shares = {code: sum(letters[word] for word in _letters(code)) / max(total, 1) for code in languages}
-    nats = {code: min(_nats(text, side) for side in sides) for code, sides in languages.items() if shares[code]}
-    other = _OTHER * len(text)
-    best = min([other, *nats.values()])
-    weights = {code: shares[code] * math.exp(_WEIGHT * (best - nats[code])) for code in nats}
-    whole = sum(weights.values()) + math.exp(_WEIGHT * (best - other))
+    letters = Counter(map(_first_word, _LETTER.findall(text)))
+    total, known = sum(letters.values()), dict[tuple[SentencePieceTokenizer, str], tuple[float, float]]()
+    shares, costs = dict[str, float](), dict[str, float]()
+    for code, sides in languages.items():
+        words = _letters(script := _model_tag(code).script)
+        if share := sum(letters[word] for word in words) / max(total, 1):
+            keys = {(side.encoder.tokenizers[side.number], script): side for side in sides}
+            known |= {key: _nats(text, total, side, words) for key, side in keys.items() if key not in known}
+            shares[code], costs[code] = share, min(known[key][0] for key in keys)
+    any_letters = max((plain for _, plain in known.values()), default=0.0)
+    best = min([any_letters, *costs.values()])
+    weights = {code: shares[code] * math.exp(_WEIGHT * (best - costs[code])) for code in costs}
+    whole = sum(weights.values()) + math.exp(_WEIGHT * (best - any_letters))
     found = [Detection(code, round(100 * weights.get(code, 0.0) / whole, 1)) for code in languages]
     return sorted(found, key=lambda each: -each.confidence)
 
 
-def _nats(text: str, side: Side) -> float:
-    """Returns the code length of a text in nats, for a vocabulary with equally probable pieces."""
+def _nats(text: str, letters: int, side: Side, words: Sequence[str]) -> tuple[float, float]:
+    """Returns the code lengths of a text in nats: in equally probable pieces of a vocabulary, and in letters."""
     tokenizer = side.encoder.tokenizers[side.number]
+    have = _vocabulary(tokenizer)
+    pieces, per_letter = (
+        math.log(max(2, sum(counts[word] for word in words))) for counts in (have.pieces, have.letters)
+    )
     ids = min(
         (side.encoder.ids(form, side.number) for form in (text, text.lower())), key=lambda found: found.count(UNK)
     )
-    return len(ids) * math.log(tokenizer.vocab_size) + ids.count(UNK) * _UNKNOWN
+    unknown = ids.count(UNK)
+    return (len(ids) - unknown) * pieces + unknown * (_UNKNOWN + per_letter), letters * per_letter

@@ -232,11 +232,14 @@ class ModelFacts:
     sha256: str  # hash of the manifest, which identifies the bundle
 
     @property
-    def pairs(self) -> list[tuple[str, str]]:
-        """Returns the pairs of languages that clients may name."""
-        sources = self.sources or self.src_lang.split("+") * bool(self.src_lang)
-        targets = self.targets or [self.tgt_lang] * bool(self.tgt_lang)
-        return [(src, tgt) for src in sources for tgt in targets if src != tgt or not self.targets]
+    def src_codes(self) -> list[str]:
+        """Returns the source languages that clients may name."""
+        return self.sources or self.src_lang.split("+") * bool(self.src_lang)
+
+    @property
+    def tgt_codes(self) -> list[str]:
+        """Returns the target languages that clients may name, for any source but the same language."""
+        return self.targets or [self.tgt_lang] * bool(self.tgt_lang)
 
 
 def model_facts(name: str, bundle: Bundle) -> ModelFacts:

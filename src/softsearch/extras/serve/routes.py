@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Sequence
+from functools import partial
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Body, HTTPException, Request
@@ -11,7 +12,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 import softsearch
 from softsearch.errors import SoftsearchError, printable
-from softsearch.extras.serve import schema
+from softsearch.extras.serve import libretranslate, schema
 from softsearch.extras.serve.access import Served, Service
 from softsearch.extras.serve.languages import name_of
 from softsearch.extras.serve.models import ModelFacts
@@ -62,14 +63,16 @@ async def translate(
 ) -> Response:
     """Translates one or several sentences; also accepts LibreTranslate's requests, as JSON, forms or in the address."""
     if isinstance(body, schema.LibreRequest):
-        return await _translate_libre(request, body, service)
+        count = partial(service.count, request)
+        return JSONResponse(await _unless_gone(request, libretranslate.translate(service, body, count)))
     texts, prefixes = _list(body.text), None if body.prefix is None else _list(body.prefix)
     facts = service.model(body.model)
     texts = service.tagged(facts, texts, body.target, body.source)
     paragraphs: Sequence[SplitText] = []
     if body.paragraphs:
         refuse_with("paragraphs", prefix=prefixes, alignments=body.alignments, head=body.head)
-        paragraphs = await _unless_gone(request, service.paragraphs(facts.name, texts, "text"))
+        service.check_total("text", texts)
+        paragraphs = await _unless_gone(request, service.dispatcher.split(facts.name, texts))
         texts = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
     service.check_texts(text=texts, prefix=prefixes)
     options = service.check_options(body, texts) | service.control(body)
@@ -87,38 +90,15 @@ async def translate(
     return Response(content, media_type="application/json")
 
 
-async def _translate_libre(request: Request, body: schema.LibreRequest, service: Service) -> JSONResponse:
-    # LibreTranslate's clients send paragraphs, which it splits too.
-    facts, (source, target), detected = service.model_of_pair(body.source, body.target, _list(body.q))
-    markup = body.format == "html"
-    split = service.paragraphs(facts.name, service.tagged(facts, _list(body.q), target, source), "q", markup=markup)
-    paragraphs = await _unless_gone(request, split)
-    lines = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
-    service.check_texts(q=lines)
-    n_best = 1 + (body.alternatives or 0)
-    asked = {"search": "beam", "n_best": n_best, "beam": max(n_best, facts.beam)} if n_best > 1 else {}
-    options = service.check_options(schema.Options.model_validate(asked), lines)
-    if markup:  # not in the answer, but in memory until the tags have been placed
-        service.check_alignments(lines, n_best)
-        options |= {"alignments": True}
-    service.count(request, facts.name, lines)
-    work = service.dispatcher.translate(facts.name, lines, **options)
-    found = await asyncio.to_thread(join_paragraphs, paragraphs, await _unless_gone(request, work))
-    texts = [[each.text for each in translation.n_best] for translation in found]
-    answer: dict[str, Any] = {"translatedText": [each[0] for each in texts]}
-    if body.alternatives:
-        answer["alternatives"] = [each[1:] for each in texts]
-    if detected:
-        answer["detectedLanguage"] = [detected._asdict()] * len(texts)
-    return JSONResponse(answer if isinstance(body.q, list) else {name: value[0] for name, value in answer.items()})
-
-
 @router.post("/detect", response_model=list[schema.DetectedLanguage], responses=_FAILURES)
 async def detect(
     service: Served, body: Annotated[schema.DetectRequest, Body(openapi_examples=_DETECT)]
 ) -> list[dict[str, Any]]:
     """Detects which of the models' languages a text is in, the most probable first, by its letters and words."""
-    return [found._asdict() for found in service.detect(_list(body.q))]
+    texts = _list(body.q)
+    service.check_total("q", texts)
+    found = await asyncio.to_thread(libretranslate.detect_language, service.dispatcher, texts)
+    return [each._asdict() for each in found]
 
 
 @router.post("/translate/stream", response_class=StreamingResponse, responses=_FAILURES | _EVENTS)
@@ -178,11 +158,14 @@ async def site(service: Served) -> dict[str, Any]:
 async def languages(service: Served) -> list[dict[str, Any]]:
     """Lists the languages for LibreTranslate's clients; those without a target come last."""
     targets: dict[str, set[str]] = {}
-    pairs = [pair for facts in service.dispatcher.models.values() for pair in facts.pairs]
-    for source, target in pairs:
-        targets.setdefault(source, set()).add(target)
-    for _, target in pairs:
-        targets.setdefault(target, set())
+    models = service.dispatcher.models.values()
+    for facts in models:
+        for source in facts.src_codes:
+            others = {source} if facts.targets else set()
+            targets.setdefault(source, set()).update({*facts.tgt_codes} - others)
+    for facts in models:
+        for target in facts.tgt_codes:
+            targets.setdefault(target, set())
     return [{**_named(code), "targets": sorted(found)} for code, found in targets.items()]
 
 

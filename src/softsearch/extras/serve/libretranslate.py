@@ -1,0 +1,172 @@
+"""LibreTranslate's requests: a model for each text, by its languages, and text of any number of sentences."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+from softsearch.extras.serve import schema
+from softsearch.extras.serve.access import Service
+from softsearch.extras.serve.answers import shown
+from softsearch.extras.serve.dispatcher import Dispatcher
+from softsearch.extras.serve.languages import AUTO, CONFIDENCE, Detection, Side, best_match, detect, words_of
+from softsearch.extras.serve.line_queue import RequestError
+from softsearch.extras.serve.models import ModelFacts
+from softsearch.runtime.paragraphs import join_paragraphs
+from softsearch.runtime.translation import Translation
+
+_MAX_NAMED = 8  # languages or pairs that a message names
+
+
+class Choice(NamedTuple):
+    """The model for a text, with its codes of the languages, and the language if it was detected."""
+
+    facts: ModelFacts
+    src: str
+    tgt: str
+    detected: Detection | None = None
+
+
+async def translate(
+    service: Service, body: schema.LibreRequest, count: Callable[[str, Sequence[str]], None]
+) -> dict[str, Any]:
+    """Translates each text with the model for its languages; counts the sentences for each model.
+
+    Raises:
+        SoftsearchError: a language is not supported or not clear, or there is too much text, or a tag is not closed.
+    """
+    texts = [body.q] if isinstance(body.q, str) else body.q
+    service.check_total("q", texts)
+    choices = await asyncio.to_thread(choose, service.dispatcher, body.source, body.target, texts)
+    parts: dict[tuple[str, str, str], list[int]] = {}
+    for index, choice in enumerate(choices):
+        parts.setdefault((choice.facts.name, choice.src, choice.tgt), []).append(index)
+    found: dict[int, Translation] = {}
+    for (_, src, tgt), own in parts.items():
+        facts = choices[own[0]].facts
+        tagged = service.tagged(facts, [texts[index] for index in own], tgt, src)
+        found |= zip(own, await _translations(service, facts, tagged, body, count), strict=True)
+    n_best = [[each.text for each in found[index].n_best] for index in range(len(texts))]
+    answer: dict[str, Any] = {"translatedText": [each[0] for each in n_best]}
+    if body.alternatives:
+        answer["alternatives"] = [each[1:] for each in n_best]
+    if any(choice.detected for choice in choices):
+        answer["detectedLanguage"] = [choice.detected and choice.detected._asdict() for choice in choices]
+    return answer if isinstance(body.q, list) else {name: value[0] for name, value in answer.items()}
+
+
+async def _translations(
+    service: Service,
+    facts: ModelFacts,
+    texts: Sequence[str],
+    body: schema.LibreRequest,
+    count: Callable[[str, Sequence[str]], None],
+) -> Sequence[Translation]:
+    markup, n_best = body.format == "html", 1 + (body.alternatives or 0)
+    paragraphs = await service.dispatcher.split(facts.name, texts, markup=markup)
+    lines = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
+    asked = {"search": "beam", "n_best": n_best, "beam": max(n_best, facts.beam)} if n_best > 1 else {}
+    options = service.check_options(schema.Options.model_validate(asked), lines)
+    if markup:  # not in the answer, but in memory until the tags have been placed
+        service.check_alignments(lines, n_best)
+        options |= {"alignments": True}
+    count(facts.name, lines)
+    most, found = service.settings.max_sentences, list[Translation]()
+    for begin in range(0, len(lines), most):  # a text may have more sentences than may wait
+        found += await service.dispatcher.translate(facts.name, lines[begin : begin + most], **options)
+    return await asyncio.to_thread(join_paragraphs, paragraphs, found)
+
+
+def choose(dispatcher: Dispatcher, source: str, target: str, texts: Sequence[str]) -> list[Choice]:
+    """Chooses for each text the first model that fits its languages best.
+
+    With source ``auto`` the language of each text is detected. A text without words takes that of most others.
+
+    Raises:
+        RequestError: with status 400, as in LibreTranslate: no model fits, or the language of a text is not clear.
+    """
+    by_source = _by_source(dispatcher, target)
+    if source.strip().lower() != AUTO:
+        fit, src = best_match(source, by_source)
+        if not fit:
+            raise _unsupported(dispatcher, source, target)
+        return [by_source[src]] * len(texts)
+    if not by_source:
+        raise _unsupported(dispatcher, source, target)
+    sides = {src: [Side(dispatcher.model(choice.facts.name).encoder, 0)] for src, choice in by_source.items()}
+    words = [words_of(text) for text in texts]
+    known = {each: _detected(by_source, detect(each, sides)) for each in {*words} if each}
+    clear = Counter(choice.src for each in words if (choice := known.get(each)))
+    only = next(iter(by_source)) if len(by_source) == 1 else None
+    default = next((src for src, _ in clear.most_common(1)), only)
+    choices = []
+    for index, (text, own) in enumerate(zip(texts, words, strict=True)):
+        choice = known[own] if own else None
+        if not own and (default or not text.strip()):
+            src = default or next(iter(by_source))
+            choice = by_source[src]._replace(detected=Detection(src, 0.0))
+        if choice is None:
+            name = f"q[{index}]" if len(texts) > 1 else "q"
+            raise _unclear(name, detect(own, sides), list(by_source))
+        choices.append(choice)
+    return choices
+
+
+def _by_source(dispatcher: Dispatcher, target: str) -> dict[str, Choice]:
+    """Returns the first model that fits a target language best, for each source language."""
+    fits: dict[str, tuple[int, Choice]] = {}
+    for facts in dispatcher.models.values():
+        fit, tgt = best_match(target, facts.tgt_codes)
+        for src in facts.src_codes if fit else ():
+            if (src != tgt or not facts.targets) and fit > fits.get(src, (0,))[0]:
+                fits[src] = fit, Choice(facts, src, tgt)
+    return {src: choice for src, (_, choice) in fits.items()}
+
+
+def _detected(by_source: dict[str, Choice], found: Sequence[Detection]) -> Choice | None:
+    """Returns the choice for a detected language; None if it is not clear."""
+    best, *others = found
+    choice = by_source[best.language]
+    # A model that is not told the source language translates all of its languages alike.
+    rivals = (each for each in others if (facts := by_source[each.language].facts).sources or facts is not choice.facts)
+    rival = next(rivals, None)
+    if best.confidence < CONFIDENCE or (rival and best.confidence < 2 * rival.confidence):
+        return None
+    return choice._replace(detected=best)
+
+
+def _unclear(name: str, found: Sequence[Detection], codes: Sequence[str]) -> RequestError:
+    likely = ", ".join(f"{each.language} {each.confidence:g} %" for each in found[:3])
+    named = ", ".join(codes[:_MAX_NAMED]) + ", ..." * (len(codes) > _MAX_NAMED)
+    return RequestError(
+        400,
+        f"the language of {name} is not clear ({likely}; expected at least {CONFIDENCE:g} %, and twice that of any "
+        f"other); name it in source: {named}",
+    )
+
+
+def _unsupported(dispatcher: Dispatcher, source: str, target: str) -> RequestError:
+    pairs = (
+        f"{src} to {tgt}"
+        for facts in dispatcher.models.values()
+        for src in facts.src_codes
+        for tgt in facts.tgt_codes
+        if src != tgt or not facts.targets
+    )
+    named = ", ".join(islice(pairs, _MAX_NAMED)) + ", ..." * (next(pairs, None) is not None)
+    return RequestError(
+        400,
+        f"{shown(source)} to {shown(target)} is not supported, expected one of: {named or 'none'}; see GET /languages",
+    )
+
+
+def detect_language(dispatcher: Dispatcher, texts: Sequence[str]) -> list[Detection]:
+    """Detects which of the models' languages texts are in, the most probable first."""
+    sides: dict[str, list[Side]] = {}
+    for facts in dispatcher.models.values():
+        for number, codes in enumerate((facts.src_codes, facts.tgt_codes)):
+            side = Side(dispatcher.model(facts.name).encoder, number)
+            for code in codes:
+                sides.setdefault(code, []).append(side)
+    return detect(words_of(" ".join(texts)), sides)
