@@ -29,6 +29,14 @@ def test_terms_stand_in_the_translations_of_their_lines(translator: Translator) 
     assert found[0].score == pytest.approx(found[0].log_prob / len(found[0].tgt_pieces))
 
 
+def test_terms_and_translations_in_another_form_are_met(translator: Translator) -> None:
+    (found,) = translator.translate(["one t\uff57o\u200b three"], glossary={"t\u00adwo": "fu\u0308n\u00adf"})
+    assert re.search(r"\bfünf\b", found.text)
+    assert found.missing_terms == ()
+    (lacking,) = translator.translate(["one t\uff57o\u200b three"], glossary={"t\u00adwo": "\u65e5"})
+    assert lacking.missing_terms == ("two",)
+
+
 def test_a_bonus_prefers_the_terms(translator: Translator, bundle_dir: Path) -> None:
     none = translator.translate(LINES, glossary=TERMS, glossary_bonus=0.0)
     assert [each.text for each in none] == [each.text for each in translator.translate(LINES)]

@@ -1,6 +1,7 @@
 """Glossaries: what is read of files, and which terms are found in sentences."""
 
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
@@ -30,6 +31,23 @@ def found(rows: list[tuple[str, ...]], text: str) -> dict[str, int]:
         ([("it", "x"), ("it", "y", "case")], "It it", {"It": 1, "it": 1}),
         ([], "a", {}),
         ([("a", "x")], "", {}),
+        ([("caf\u00e9", "x")], "the cafe\u0301", {"caf\u00e9": 1}),
+        ([("cafe\u0301", "x")], "the Caf\u00e9", {"Caf\u00e9": 1}),
+        ([("cafe\u0301", "x", "case")], "\u200bcaf\u00e9", {"caf\u00e9": 1}),
+        ([("driver's licence", "x")], "a driver\u2019s  licence", {"driver's licence": 1}),
+        ([("l\u2019eau", "x")], "l'eau", {"l'eau": 1}),
+        ([("API", "x", "part")], "the \uff21\uff30\uff29s", {"API": 1}),
+        ([("traffic", "x")], "traf\u00adfic \u200btraffic\u200b", {"traffic": 2}),
+        ([("-1", "x"), ("\u06a9\u06cc", "y")], "\u22121 \u0643\u0640\u064a", {"-1": 1, "\u06a9\u06cc": 1}),
+        ([("x\u00b2", "x")], "x2 x\u00b2", {"x\u00b2": 1}),
+        (
+            [("\u0130zmir", "x"), ("stra\u00dfe", "y", "part")],
+            "\u0130ZMIR Hauptstrasse",
+            {"\u0130ZMIR": 1, "strasse": 1},
+        ),
+        ([("ss", "x", "part")], "Stra\u00dfe", {"\u00df": 1}),
+        ([("s", "x", "part")], "\u00df", {}),
+        ([("ab " * 40 + "c", "x"), ("ab " * 30 + "c", "y")], "ab " * 35 + "c", {"ab " * 30 + "c": 1}),
     ],
 )
 def test_the_longest_term_is_found_from_left_to_right(
@@ -44,6 +62,67 @@ def test_a_file_has_kinds_and_alternatives(tmp_path: Path) -> None:
     glossary = open_glossary(path)
     assert glossary.find("dog Dog cat") == [Term(("Hund",), 1, True, "Dog"), Term(("Katze", "Katzen"), 1, True, "cat")]
     assert open_glossary({"cat": "Kater"}).find("cats cat")[0].alternatives == ("Kater",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"Smith, John"\t"Schmidt, Johann"\n"say ""no"""\tnein\n5" disk\t"Disk" "Platte"\n',
+        '\ufeffsource\ttarget\tkind\n"Smith, John"\tSchmidt, Johann\tword\nsay "no"\tnein\n5" disk\t"Disk" "Platte"\n',
+        '# ours; 2026\n\nEN\tDE\nSmith, John\tSchmidt, Johann\n# a\tb\nsay "no"\tnein\n5" disk\t"Disk" "Platte"\n',
+        'en_US;de_DE\n"Smith, John";Schmidt, Johann;word\n"say ""no""";nein\n5" disk;"""Disk"" ""Platte"""\n',
+        'Term,Translation\n#\n"Smith, John","Schmidt, Johann"\n"say ""no""",nein\n"5"" disk","""Disk"" ""Platte"""\n',
+    ],
+)
+def test_files_of_spreadsheets_are_read(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "terms.tsv"
+    path.write_text(text)
+    terms = open_glossary(path).find('Smith, John say "no" 5" disk dog source en')
+    expected = [("Smith, John", "Schmidt, Johann"), ('say "no"', "nein"), ('5" disk', '"Disk" "Platte"')]
+    assert [(term.source, term.alternatives[0]) for term in terms] == expected
+
+
+@pytest.mark.parametrize(
+    "line", ["#1\tNummer eins", "source\tQuelle", "it\tes", "dog\tterm", "German\tDeutsch", "term\tterm"]
+)
+def test_a_first_term_is_no_header(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "terms.tsv"
+    path.write_text(f"{line}\nlast\tletzte\n")
+    assert len(open_glossary(path).find(f"{line.split()[0]} last")) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("dog,Hund;K\u00f6ter\n", "1 has 1 columns in 'dog,Hund;K"),
+        ("dog,Hund\ncat\n", "1 has 1 columns in 'dog,Hund'; expected a source term, a tab"),
+        ("source,target,lang\ndog,Hund,EN\n", "2 has the kind 'EN'"),
+        ('dog,"Hund\n', "1 has 1 columns"),
+    ],
+)
+def test_other_columns_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "terms.csv"
+    path.write_text(text)
+    with pytest.raises(CorpusError) as error:
+        open_glossary(path)
+    assert f"{path}:{message}" in str(error.value)
+
+
+def test_terms_that_differ_in_case_can_have_two_translations(tmp_path: Path) -> None:
+    path = tmp_path / "terms.tsv"
+    path.write_text("may\td\u00fcrfen\nMay\tMai\n")
+    with pytest.raises(CorpusError, match="end the lines of both in a file with a tab and case"):
+        open_glossary(path)
+    path.write_text("may\td\u00fcrfen\tcase\nMay\tMai\tcase\n")
+    assert [term.alternatives[0] for term in open_glossary(path).find("May may")] == ["Mai", "d\u00fcrfen"]
+
+
+def test_long_terms_cost_time_in_proportion_to_the_text() -> None:
+    rows = [(" ".join(["abc"] * n) + " x", "y") for n in range(20, 2000, 20)]
+    glossary, line = Glossary([*rows, ("word " * 1600, "z"), ("x" * 8000, "z", "part")]), "a wo rd word " * 4000
+    began = process_time()
+    assert not glossary.find(line)
+    assert process_time() - began < 2
 
 
 @pytest.mark.parametrize(
