@@ -22,13 +22,14 @@ from softsearch.search.constraints import BannedTokens
 from softsearch.search.ensemble import Ensemble
 from softsearch.search.forced_decoding import score_pairs
 from softsearch.search.interface import Hypothesis, SearchStrategy
+from softsearch.text.corpus import read_lines
 from softsearch.text.vocabulary import UNK
 
 if TYPE_CHECKING:
     from softsearch.runtime.glossary import Control
     from softsearch.runtime.term_encoder import Required
 
-EarlierSystem = tuple[SystemReport, dict[str, Resamples]]  # a system from another report, with its resampled scores
+ScoredSystem = tuple[SystemReport, dict[str, Resamples]]  # a system that translated earlier, with its resampled scores
 ProgressBar = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]  # (name, total)
 
 
@@ -217,7 +218,54 @@ class Evaluator:
         return mean_nll(scores), ""
 
 
-def read_earlier(against: Path, evaluator: Evaluator, names: Collection[str]) -> list[EarlierSystem]:
+def read_translations(
+    files: Sequence[str], evaluator: Evaluator, whole: int, taken: Collection[str]
+) -> list[ScoredSystem]:
+    """Reads and scores translations of the test set by other programs, a system for each file, named after it.
+
+    ``whole`` is the number of sentences in the whole test set, of which the text to score may be the beginning;
+    ``taken`` are names of other systems.
+
+    Raises:
+        ConfigError: the file has another number of lines.
+        CorpusError: it cannot be read.
+    """
+    systems: list[ScoredSystem] = []
+    text = evaluator.text
+    for path in map(Path, files):
+        lines = list(read_lines(path))
+        if len(lines) not in (whole, len(text.sources)):
+            raise ConfigError(
+                f"hyp: {path} has {len(lines):,} lines, but the test set {text.name} has {whole:,} sentences; give one "
+                "translation per line, in the order of the test set"
+            )
+        name = path.name.removesuffix(path.suffix) or path.name
+        scored = evaluator.score(lines[: len(text.sources)])
+        report = SystemReport(
+            name=_unique(name, path.parent, [*taken, *(system.name for system, _ in systems)]),
+            origin=str(path),
+            backend="",
+            architecture="",
+            search="",
+            parameters=None,
+            size_bytes=None,
+            sentences_per_second=None,
+            tokens_per_second=None,
+            nll=None,
+            **scored.values,
+        )
+        systems.append((report, scored.resampled))
+    return systems
+
+
+def _unique(name: str, folder: Path, taken: Collection[str]) -> str:
+    """Returns a name that is not ``taken``: with the name of its folder as a prefix, if need be."""
+    while name in taken:
+        name = f"{folder.resolve().name}: {name}"
+    return name
+
+
+def read_earlier(against: Path, evaluator: Evaluator, names: Collection[str]) -> list[ScoredSystem]:
     """Reads the systems of the report in the folder ``against``, without figures, and their scores for paired tests.
 
     Their translations are scored again, so that all scores of a metric have one signature.
@@ -234,12 +282,10 @@ def read_earlier(against: Path, evaluator: Evaluator, names: Collection[str]) ->
             f"against={against} is about {report.test_set} ({len(report.sources):,} sentences), but this test set is "
             f"{text.name} ({len(text.sources):,}) and differs; set against to a report on the same text"
         )
-    taken, systems = set(names), []
+    taken, systems = list(names), []
     for system in report.systems:
-        name = system.name
-        while name in taken:
-            name = f"{against.resolve().name}: {name}"
-        taken.add(name)
+        name = _unique(system.name, against, taken)
+        taken.append(name)
         scored = evaluator.score(system.hypotheses)
         kept = {key: score for key, score in system.scores.items() if key in facts}  # also those without UNK
         values = scored.values | {"scores": kept | scored.values["scores"]}

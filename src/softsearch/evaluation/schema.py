@@ -78,17 +78,17 @@ class Heatmap:
 
 @dataclass(frozen=True)
 class SystemReport:
-    """One system on the test set."""
+    """One system on the test set; of another program's translations only the scores are known."""
 
     name: str
-    origin: str  # path of the checkpoint or bundle; for an ensemble all of them
-    backend: str  # torch, onnx or mixed
+    origin: str  # path of the checkpoint, bundle or translations; for an ensemble all of them
+    backend: str  # torch, onnx or mixed; "" of another program
     architecture: str  # name of the model config, such as rnnsearch; for an ensemble several
     search: str  # for example "beam 5, length penalty 1.0"
-    parameters: int
-    size_bytes: int
-    sentences_per_second: float
-    tokens_per_second: float  # of translations, EOS included
+    parameters: int | None
+    size_bytes: int | None
+    sentences_per_second: float | None
+    tokens_per_second: float | None  # of translations, EOS included
     scores: dict[str, Score]  # by metric
     nll: float | None  # mean -log p of a reference token, in nats; None if it is infinite or not a probability
     length_ratio: float

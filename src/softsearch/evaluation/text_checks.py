@@ -70,12 +70,13 @@ def text_problems(text: HeldOutText, systems: Sequence["System"], metrics: Mappi
         for system in systems
         if system.text_form != text.text_form
     ]
-    tokenizer = systems[0].tokenizers[1]
+    joiner = systems[0].tokenizers[1].joiner if systems else ""
     references = text.split_references or text.references
     samples = {} if text.features is not None else {f"the sources of {text.name}": text.sources[:SAMPLE]}
     samples[f"the references of {text.name}"] = references[:SAMPLE]
-    problems += form_problems(samples, text_form=text.text_form, joiner=tokenizer.joiner)
-    problems += reference_problems(text.name, text.references, tokenizer)
+    problems += form_problems(samples, text_form=text.text_form, joiner=joiner)
+    if systems:
+        problems += reference_problems(text.name, text.references, systems[0].tokenizers[1])
     problems += without_scores(metrics, text.references)
     if problem := unsegmented(text.references, text_form=text.text_form, tgt_lang=text.tgt_lang):
         problems.append(f"{problem}; name the files by language, for example test='[x.en,x.ja]'")

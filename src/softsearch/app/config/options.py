@@ -136,6 +136,7 @@ class Evaluate(Systems):
 
     search: Part
     metric: Parts
+    hyp: Paths
     ensemble: EnsembleAverage | None
     weights: list[float] | Path | None
     language_model: Path | None

@@ -91,7 +91,7 @@ def _overlap(plan: Plan) -> tuple[dict[str, int], list[str]]:
 
 def _report(plan: Plan, measured: Sequence[Measurement], overlap: dict[str, int], warnings: list[str]) -> Report:
     evaluator, text = plan.evaluator, plan.evaluator.text
-    systems = [*((one.report, one.resampled) for one in measured), *plan.earlier]
+    systems = [*((one.report, one.resampled) for one in measured), *plan.others]
     return Report(
         test_set=text.name,
         src_lang=text.src_lang,

@@ -15,12 +15,12 @@ from softsearch.app.evaluate.alignments import read_alignment_options
 from softsearch.app.evaluate.guard import read_guarded
 from softsearch.app.evaluate.searches import curve_searches, describe_search, has_beam, without_glossary
 from softsearch.app.results import build_metrics
-from softsearch.app.systems.open import open_systems, trained_metrics, with_ensemble, with_shortlist
+from softsearch.app.systems.open import open_systems, path_list, trained_metrics, with_ensemble, with_shortlist
 from softsearch.app.systems.texts import read_test_set
 from softsearch.app.systems.weights_file import with_tuned
 from softsearch.errors import ConfigError
 from softsearch.evaluation.alignment_error import Gold
-from softsearch.evaluation.measure import EarlierSystem, Evaluator, read_earlier
+from softsearch.evaluation.measure import Evaluator, ScoredSystem, read_earlier, read_translations
 from softsearch.evaluation.metrics import Metric, for_text
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.text_checks import text_problems
@@ -28,6 +28,7 @@ from softsearch.report.tables import check_table_name
 from softsearch.runtime.glossary import with_control
 from softsearch.runtime.system import System, with_separate_inputs
 from softsearch.search.ensemble import Ensemble
+from softsearch.text.form_check import SAMPLE, form_problems
 from softsearch.text.word_dictionary import read_dictionary
 
 _COPY = "copy"  # value of replace_unknown; a file is ./copy
@@ -47,7 +48,7 @@ class Plan:
     curve: Mapping[str, SearchMaker]
     gold: list[Gold] | None
     guarded: HeldOutText | None
-    earlier: list[EarlierSystem]  # systems from another report
+    others: list[ScoredSystem]  # systems that translated earlier: files of translations, and another report's
     warnings: list[str]
 
     def describe(self, system: System) -> str:
@@ -76,12 +77,15 @@ def make_plan(config: DictConfig) -> Plan:
     make_search = search_maker(options.search)
     curve = {name: search_maker(node) for name, node in curve_searches(options.curve or [], options.search).items()}
     metrics, warnings = build_metrics(options.metric), list[str]()
-    members = open_systems(options.ckpt, options.bundle, options.average)
+    hyp, is_alone = path_list(options.hyp), options.ckpt is None and options.bundle is None
+    members = [] if hyp and is_alone else open_systems(options.ckpt, options.bundle, options.average)
+    if not members:
+        _check_without_model(options)
     if not _names_metrics(config):
         own, warnings = trained_metrics(members)
         metrics = own | {name: metric for name, metric in metrics.items() if name not in own}
-    text = read_test_set(options, options.test, members)
-    text = text.select(range(len(text.sources))[: options.sentences])
+    whole = read_test_set(options, options.test, members)
+    text = whole.select(range(len(whole.sources))[: options.sentences])
     for system in members:
         echo(f"translating {len(text.sources):,} sentences with {system.described}")
     inputs = 1 if options.test is None else len(options.test) - 1
@@ -92,6 +96,10 @@ def make_plan(config: DictConfig) -> Plan:
     control = with_control(None, glossary, bonus, None)
     evaluator = Evaluator(text=text, metrics=bound, dictionary=dictionary, control=control, progress=progress)
     names = [system.name for system in systems]
+    others = read_translations(hyp, evaluator, len(whole.sources), names)
+    names += [system.name for system, _ in others]
+    written = {f"the translations {system.origin}": system.hypotheses[:SAMPLE] for system, _ in others}
+    warnings += text_problems(text, members, bound) + form_problems(written, text_form=text.text_form, joiner="")
     return Plan(
         options=options,
         glossary=glossary,
@@ -103,8 +111,8 @@ def make_plan(config: DictConfig) -> Plan:
         curve=curve,
         gold=gold,
         guarded=guarded,
-        earlier=[] if options.against is None else read_earlier(options.against, evaluator, names),
-        warnings=warnings + text_problems(text, members, bound),
+        others=others + ([] if options.against is None else read_earlier(options.against, evaluator, names)),
+        warnings=warnings,
     )
 
 
@@ -118,6 +126,15 @@ def _check_options(options: Evaluate) -> None:
         raise ConfigError(f"traces is {options.traces}, which needs search=beam or search=greedy; set one of them")
     if options.gold is not None and options.test is not None and len(options.test) > 2:
         raise ConfigError("gold aligns one source, but test names several; set gold=null, or name one in test")
+
+
+def _check_without_model(options: Evaluate) -> None:
+    """Refuses options that need a model where only files of translations are named."""
+    for key in ("alignments", "curve", "ensemble", "gold", "replace_unknown", "traces"):
+        if value := getattr(options, key):
+            raise ConfigError(
+                f"{key} is {value}, which needs a model, but only hyp is named; add ckpt=RUN, or remove {key}"
+            )
 
 
 def _names_metrics(config: DictConfig) -> bool:

@@ -36,19 +36,20 @@ def read_test_set(
     source: ParallelSource | None = build(options.data)
     source = source or next((system.source for system in systems if system.source), None)
     if files is not None:
-        text = read_files(files, source or systems[0], named)
+        text = read_files(files, source or next(iter(systems), None), named)
     elif source is None:
-        raise ConfigError(f"a bundle does not say what to test it on; set data=... or {named}")
+        what = "a bundle does not say what to test it on" if systems else "hyp does not say what was translated"
+        raise ConfigError(f"{what}; set data=... or {named}")
     else:
         text = read_split(source, options.split, options.cache_dir, f"set split or {named}")
-    return text.joined(systems[0].tokenizers[1])
+    return text.joined(systems[0].tokenizers[1]) if systems else text
 
 
-def read_files(files: tuple[Path, ...], described: ParallelSource | System, named: str) -> HeldOutText:
+def read_files(files: tuple[Path, ...], described: ParallelSource | System | None, named: str) -> HeldOutText:
     """Reads files of sources and references in the text form of ``described``.
 
     Several files of sources are joined line by line, as in :mod:`softsearch.text.joint_sources`. The languages are
-    those in the file names, or else those of ``described``.
+    those in the file names, or else those of ``described``. Without ``described`` text is plain.
 
     Raises:
         ConfigError: files are missing, or do not suit a model that reads feature vectors.
@@ -77,9 +78,11 @@ def read_files(files: tuple[Path, ...], described: ParallelSource | System, name
                 "line for each example; give files that match"
             )
     *src_langs, tgt_lang = map(language_of, files)
-    languages = "+".join(src_langs) if all(src_langs) else described.src_lang, tgt_lang or described.tgt_lang
+    usual = (described.src_lang, described.tgt_lang) if described else ("", "")
+    languages = "+".join(src_langs) if all(src_langs) else usual[0], tgt_lang or usual[1]
     name = ", ".join(path.name for path in files)
-    text = HeldOutText(name, sources, references, described.text_form, *languages, features)
+    text_form = described.text_form if described else "plain"
+    text = HeldOutText(name, sources, references, text_form, *languages, features)
     return replace(text, draw=described.picture) if isinstance(described, ParallelSource) else text
 
 

@@ -283,9 +283,9 @@ def _evaluated(folder: Path, report: dict[str, Any], system: dict[str, Any]) -> 
         scores=scores,
         facts=_facts(report.get("metrics"), scores),
         signatures={key: _plain_signature(str(score["signature"])) for key, score in system["scores"].items()},
-        translating=_finite(system["tokens_per_second"]),
-        parameters=int(_finite(system["parameters"])),
-        size_bytes=int(_finite(system["size_bytes"])),
+        translating=_number(system, "tokens_per_second"),
+        parameters=_whole(system, "parameters"),
+        size_bytes=_whole(system, "size_bytes"),
         test_set=str(report["test_set"]),
         languages=(str(report["src_lang"]), str(report["tgt_lang"])),
     )
@@ -296,7 +296,6 @@ def _trained(folder: Path, metrics: dict[str, Any], split: str) -> Run:
     named = {key.removeprefix(prefix): _number(metrics, key) for key in metrics if key.startswith(prefix)}
     others = (name for name in named if "/" not in name and name not in ("loss", "aer"))
     scores = {name: score for name in described or others if (score := named.get(name)) is not None}
-    parameters = _number(metrics, "model/parameters")
     if not scores:
         found = ", ".join(f"{key} {value}" for key, value in metrics.items() if isinstance(value, int | float))
         return Run(folder=folder, missing=f"{METRICS} has no scores for {split}, found {found or 'nothing'}; set split")
@@ -307,7 +306,7 @@ def _trained(folder: Path, metrics: dict[str, Any], split: str) -> Run:
         facts=_facts(described, scores),
         signatures={n: _plain_signature(str(metrics.get("signatures", {}).get(f"{prefix}{n}", ""))) for n in scores},
         training=_number(metrics, "train/tokens_per_second"),
-        parameters=None if parameters is None else int(parameters),
+        parameters=_whole(metrics, "model/parameters"),
         test_set=str(metrics.get("test_set", "")),
         languages=(str(metrics.get("src_lang", "")), str(metrics.get("tgt_lang", ""))),
     )
@@ -326,8 +325,13 @@ def _finite(value: Any) -> float:
 
 
 def _number(metrics: dict[str, Any], key: str) -> float | None:
-    value = float(metrics.get(key, math.nan))
-    return _finite(value) if math.isfinite(value) else None
+    value = metrics.get(key)
+    return None if value is None or not math.isfinite(float(value)) else _finite(value)
+
+
+def _whole(metrics: dict[str, Any], key: str) -> int | None:
+    value = _number(metrics, key)
+    return None if value is None else int(value)
 
 
 def _swept(folder: Path, trials: list[dict[str, Any]], split: str) -> Iterator[Run]:

@@ -1,6 +1,7 @@
 """What the evaluation command says, on small bundles and checkpoints and in this process."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,43 @@ def test_a_run_s_own_metrics_are_measured_where_none_are_typed(home: Home) -> No
     assert [("metric=spbleu" in w, "metric=mine" in w) for w in warned] == [(True, False), (False, True)]
     assert "trust='[somebodys.*]'" in warned[1]
     assert next(iter(evaluated(home, "metric=[chrf]")["metrics"])) == "chrf"
+
+
+def test_translations_of_any_program_are_compared_with_ours_and_alone(home: Home) -> None:
+    home.save(lambda _: None)
+    for name, lines in (("best.de", TGT), ("worse.de", [*TGT[:-1], "zzz"])):
+        (home.folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    hyp = f"hyp=[{home.folder / 'best.de'},{home.folder / 'worse.de'}]"
+    report = evaluated(home, hyp)
+    ours, best, worse = report["systems"]
+    assert [best["name"], worse["name"], best["origin"]] == ["best", "worse", str(home.folder / "best.de")]
+    assert (best["hypotheses"], best["scores"]["exact_match"]["value"]) == (list(TGT), 1)
+    assert [best[key] for key in ("parameters", "size_bytes", "sentences_per_second", "nll")] == [None] * 4
+    compared = {(c["system"], c["baseline"]) for c in report["comparisons"]}
+    assert compared == {("best", ours["name"]), ("worse", ours["name"])}
+    assert evaluated(home, hyp, "sentences=2")["systems"][1]["hypotheses"] == list(TGT[:2])
+
+    text, places = f"test=[{home.folder / 'test.en'},{home.folder / 'test.de'}]", f"run_dir={home.folder / 'alone'}"
+    evaluate(composed("evaluate", hyp, text, places, f"cache_dir={home.folder / 'cache'}"))
+    alone = json.loads((home.folder / "alone" / "report.json").read_text(encoding="utf-8"))
+    assert [system["scores"] for system in alone["systems"]] == [best["scores"], worse["scores"]]
+    assert (alone["src_lang"], alone["tgt_lang"]) == ("en", "de")
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ((), "hyp does not say what was translated; set data=... or test='[x.en,x.de]'"),
+        (("test=[{}/test.en,{}/test.de]",), "two.de has 2 lines, but the test set test.en, test.de has "),
+        (("test=[{}/test.en,{}/test.de]", "traces=1"), "traces is 1, which needs a model, but only hyp is named; add"),
+    ],
+)
+def test_translations_that_fit_no_text_are_refused(options: tuple[str, ...], problem: str, home: Home) -> None:
+    (home.folder / "two.de").write_text("a\nb\n", encoding="utf-8")
+    given = [option.replace("{}", str(home.folder)) for option in options]
+    config = composed("evaluate", f"hyp={home.folder / 'two.de'}", *given, f"run_dir={home.folder / 'out'}")
+    with pytest.raises(SoftsearchError, match=re.escape(problem)):
+        evaluate(config)
 
 
 def test_a_text_of_other_languages_or_of_another_form_is_told_by_every_command(
