@@ -100,6 +100,30 @@ async def test_without_a_key_nobody_s_body_is_read(method: str, path: str, conte
     assert read <= (70_000 if path in ("/translate", "/detect") and method == "POST" else 0)
 
 
+@pytest.mark.parametrize("query", [b"q=\xff", b"q=%ff", b"q=%ed%a0%80", b"&".join([b"a=b"] * 101), b"{}"])
+async def test_an_address_that_cannot_be_read_is_explained_after_the_key(query: bytes, tmp_path: Path) -> None:
+    """Fault: broken UTF-8, a surrogate or many fields in the address. Effect: 401 without a key, 400 with one."""
+    app = make_app(make_service(api_keys=_keys(tmp_path, KEY)))
+
+    async def status_of(content: bytes, *headers: tuple[bytes, bytes]) -> int:
+        sent: list[Message] = []
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": content, "more_body": False}
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        scope = {"type": "http", "method": "POST", "path": "/translate", "headers": headers, "query_string": query}
+        await app(scope, receive, send)
+        return int(sent[0]["status"])
+
+    assert await status_of(b"") == 401
+    assert await status_of(b"", (b"authorization", f"Bearer {KEY}".encode())) == 400
+    body = f'{{"q": "a", "source": "en", "target": "de", "api_key": "{KEY}"}}'.encode()
+    assert await status_of(body, (b"content-type", b"application/json")) == 400
+
+
 async def test_with_a_key_in_the_header_a_body_has_its_own_limit(tmp_path: Path) -> None:
     service, content = make_service(api_keys=_keys(tmp_path, KEY)), b'{"text": "' + b"a" * 900_000
     headers = {"authorization": f"Bearer {KEY}", "content-type": "application/json"}

@@ -127,6 +127,13 @@ def test_pages_of_other_origins_are_let_in_only_if_asked_for() -> None:
     assert "access-control-allow-origin" not in ask(make_service(), request)[0].headers
     service = make_service(cors=["https://a.example"])
     assert ask(service, request)[0].headers["access-control-allow-origin"] == "https://a.example"
+    asked = {"origin": "https://a.example", "access-control-request-method": "POST"}
+    asked |= {"access-control-request-private-network": "true", "access-control-request-headers": "content-type"}
+    (preflight,) = ask(service, httpx.Request("OPTIONS", "http://test/translate", headers=asked))
+    assert preflight.status_code == 200
+    assert preflight.headers["access-control-allow-private-network"] == "true"
+    foreign = httpx.Request("OPTIONS", "http://test/translate", headers=asked | {"origin": "https://b.example"})
+    assert ask(service, foreign)[0].status_code == 400
     other = httpx.Request("GET", "http://test/healthz", headers={"origin": "https://b.example"})
     assert "access-control-allow-origin" not in ask(service, other)[0].headers
 

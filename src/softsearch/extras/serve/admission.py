@@ -27,6 +27,7 @@ _KEY_NAME = re.compile(rb"api_?key", re.IGNORECASE)  # spellings, see _key
 _BOUNDARY = re.compile(r';\s*boundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))', re.IGNORECASE)
 _FIELD_NAME = re.compile(r';\s*name=(?:"([^"]{0,100})"|([^\s;"]{1,100}))', re.IGNORECASE)
 _FILE_NAME = re.compile(r";\s*filename\*?=", re.IGNORECASE)
+_NO_ADDRESS = f"the address has no fields in UTF-8, or more than {_MAX_FIELDS}; send JSON in the body instead"
 _NO_FORM = "the body is neither JSON nor a form in UTF-8; send JSON with content-type: application/json"
 
 
@@ -61,12 +62,14 @@ class Admission:
         headers, service = Headers(scope=scope), self.service
         service.check_origin(headers)
         takes_forms = scope["path"] in LIBRE and scope["method"] == "POST"
-        address = _fields(scope["query_string"]) if takes_forms else {}
-        known = service.knows(_bearer(headers)) or service.knows(_key(address))
+        address = _address_fields(scope["query_string"]) if takes_forms else {}
+        known = service.knows(_bearer(headers)) or service.knows(_key(address or {}))
         if not known and not takes_forms:
             service.refuse_key()
         is_json = _media_type(headers).endswith("json")
-        if known and (not takes_forms or (is_json and "q" not in address)):
+        if known and address is None:
+            raise RequestError(400, _NO_ADDRESS)
+        if known and (not takes_forms or (is_json and "q" not in (address or {}))):
             service.dispatcher.check_ready()
             return receive
         body = await _read(receive, None if known else _UNKNOWN_BODY)
@@ -76,6 +79,8 @@ class Admission:
         fields = await asyncio.to_thread(_body_fields, body or b"", headers, lenient=not known)
         if not known and not (isinstance(fields, dict) and service.knows(_key(fields))):
             service.refuse_key()
+        if address is None:
+            raise RequestError(400, _NO_ADDRESS)
         service.dispatcher.check_ready()
         if body is None or (is_json and body):
             return _replay(body or b"", receive)
@@ -149,6 +154,14 @@ def _fields(encoded: bytes) -> dict[str, Any]:
     if text.lstrip()[:1] in ("{", "[", "<"):
         raise ValueError
     return _by_name(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS))
+
+
+def _address_fields(encoded: bytes) -> dict[str, Any] | None:
+    """Returns the fields of an address by name; None if it is unreadable."""
+    try:
+        return _fields(encoded)
+    except ValueError:
+        return None
 
 
 def _multipart(body: bytes, content_type: str) -> dict[str, Any]:

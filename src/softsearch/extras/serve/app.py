@@ -63,6 +63,7 @@ def make_app(service: Service, *, page: Path | None = None) -> FastAPI:
             allow_methods=["GET", "POST"],
             allow_headers=["Authorization", "Content-Type", "X-Request-ID"],
             expose_headers=["Retry-After", "X-Request-ID"],
+            allow_private_network=True,  # browsers ask whether a page on the internet may use a server at home
         )
     app.add_middleware(Gate, metrics=service.metrics, max_body=service.settings.max_body)
     app.include_router(router)
