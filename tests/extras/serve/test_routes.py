@@ -150,11 +150,24 @@ def test_a_stream_grows_to_the_translation(client: httpx.Client) -> None:
     assert events[-1][1] == _translate(client, text=text, n_best=2, alignments=True)[0]
 
 
-@pytest.mark.parametrize("options", [{"max_length": 2}, {"max_length": 6}, {"search": "greedy"}, {"search": "sample"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_length": 2},
+        {"max_length": 6},
+        {"search": "greedy"},
+        {"search": "sample"},
+        {"min_length": 5, "text": "ten"},  # above the first limits, which are 4, 8 and 16
+        {"min_length": 12, "text": "ten", "search": "greedy"},
+        {"min_length": 20, "text": "ten", "n_best": 2},
+        {"beam": 2, "exact_stop": True, "length_penalty": 2.0, "text": "ten"},
+    ],
+)
 def test_a_stream_ends_with_the_translation_of_any_options(client: httpx.Client, options: dict[str, Any]) -> None:
-    name, data = _events(client, text=SENTENCE, **options)[-1]
+    asked = {"text": SENTENCE} | options
+    name, data = _events(client, **asked)[-1]
     assert (name, data.pop("final")) == ("done", True)
-    assert data == _translate(client, text=SENTENCE, **options)[0]
+    assert data == _translate(client, **asked)[0]
 
 
 def test_a_blank_sentence_is_done_at_once(client: httpx.Client) -> None:

@@ -242,16 +242,20 @@ async def _partial_results(
         (translation,) = await service.dispatcher.translate(facts.name, text, prefixes=prefixes, **options)
         return translation
 
-    limit, own_limit = FIRST_LENGTH, options.get("max_length", FIRST_LENGTH + 1)
-    while limit < own_limit:
+    model = service.dispatcher.model(facts.name)
+    strategy = model.translation_group(options, prefixes=prefixes is not None).search
+    assert strategy is not None
+    lengths = [len(part.ids) for part in model.encoder.parts(text[0], 1)] or [0]
+    least, longest = (max(map(limit_of, lengths)) for limit_of in (strategy.min_length, strategy.max_length))
+    can_end = not control and not getattr(strategy, "exact_stop", False)  # which also considers longer translations
+    limit, ended = FIRST_LENGTH, False
+    while limit < longest and not ended:
         translation = await search(wide | {"max_length": limit})
-        ended = not any(hypothesis.truncated for hypothesis in translation.n_best)
-        yield ended and not control, translation, most
-        if ended and not control:
+        ended = limit >= least and not any(hypothesis.truncated for hypothesis in translation.n_best)
+        yield ended and can_end, translation, most
+        if ended and can_end:
             return
         limit *= 2
-        longest = int(facts.max_length_factor * len(translation.src_pieces)) + facts.max_length_offset
-        own_limit = 0 if ended else min(options.get("max_length", longest), longest)
     yield True, await search(options | control), None
 
 

@@ -1,0 +1,20 @@
+"""Fields of requests."""
+
+import re
+from pathlib import Path
+
+from softsearch.extras.serve.schema import StreamRequest, TranslateRequest
+
+
+def test_the_documentation_has_the_fields_of_requests(repo_root: Path) -> None:
+    text = (repo_root / "docs" / "server.md").read_text(encoding="utf-8")
+    both, more = (
+        {
+            name
+            for names in re.findall(rf"^\| (`.*`) \| {place} \|", text, re.MULTILINE)
+            for name in names.split("`")[1::2]
+        }
+        for place in ("both", "`/translate`")
+    )
+    assert both == StreamRequest.model_fields.keys() - {"text"}
+    assert both | more == TranslateRequest.model_fields.keys() - {"text"}
