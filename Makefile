@@ -97,6 +97,7 @@ profile: $(STAMP) ## where a training step's time goes: ARGS="model=rnnsearch da
 docs: $(STAMP) ## the documentation and the API reference as one site, site/index.html
 	@$(PY) -m tests.options_page
 	@$(PY) -m tests.reliability_page
+	@$(PY) -m tests.api_pages
 	@$(VENV)/bin/zensical build --strict --clean
 	@$(PY) -m tests.install_source "$(SOFTSEARCH_SOURCE)"
 	@echo "site/index.html"

@@ -40,8 +40,8 @@ FRENCH = 5000  # pairs of the language more
 FRENCH_WAYS = {  # by name: options beside the tests
     "French beside German": [
         "init={base}", "init.vocabulary=grow", "data=multilingual", "~data.pairs.de", "~data.pairs.fr",
-        "+data.pairs.de={{_target_: softsearch.data.corpora.parallel.Parallel, train: {de}, val: {de_val}}}",
-        "+data.pairs.fr={{_target_: softsearch.data.corpora.parallel.Parallel, train: {fr}, val: {fr_val}}}",
+        "+data.pairs.de={{_target_: softsearch.data.Parallel, train: {de}, val: {de_val}}}",
+        "+data.pairs.fr={{_target_: softsearch.data.Parallel, train: {fr}, val: {fr_val}}}",
         "data.temperature=5",
     ],
     "French alone, from scratch": ["data=parallel", "data.train={fr}", "data.val={fr_val}"],

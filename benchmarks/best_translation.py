@@ -31,7 +31,7 @@ from typing import Any
 
 from softsearch.app.environment import describe_machine
 from softsearch.app.results import read_metrics
-from softsearch.data.corpora.multi30k import Multi30k
+from softsearch.data import Multi30k
 
 ROOT = Path(__file__).resolve().parents[1]
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")

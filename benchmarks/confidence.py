@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from softsearch import Translator
 from softsearch.app.environment import describe_machine
-from softsearch.runtime.translation import Translation
+from softsearch.runtime import Translation
 
 Measure = Callable[[Translation], float]
 MEASURES: dict[str, Measure] = {  # the higher, the surer

@@ -101,11 +101,8 @@ def _resident(pid: int) -> tuple[float, float]:
 
 def iterate(options: dict[str, list[str]], cache_dir: str) -> dict[str, float]:
     """Open prepared data, start two epochs and read the second, in this process; times in seconds."""
-    from softsearch.data.corpora.parallel import Parallel
-    from softsearch.data.datamodule import ParallelDataModule
-    from softsearch.data.sampler import Batching
-    from softsearch.text.filters import Filters
-    from softsearch.text.tokenizer import TokenizerTrainer
+    from softsearch.data import Batching, Parallel, ParallelDataModule
+    from softsearch.text import Filters, TokenizerTrainer
 
     source = Parallel(train=options["train"], val=options["val"], filters=Filters(duplicates=True))
     data = ParallelDataModule(
@@ -166,8 +163,9 @@ def row(folder: Path, pairs: int, processes: int) -> tuple[list[str], Measured, 
 
 def order(folder: Path, pairs: int) -> dict[str, float]:
     """Cut an epoch into batches and walk over their indices, in this process; times in seconds."""
+    from softsearch.data import Batching
     from softsearch.data.dataset import TokenStore
-    from softsearch.data.sampler import Batching, BucketBatchSampler, Indices, Shard, pairs_of_shard, shards_of
+    from softsearch.data.sampler import BucketBatchSampler, Indices, Shard, pairs_of_shard, shards_of
 
     stores, count = [TokenStore(folder / side, np.uint16) for side in SIDES], shards_of(pairs)
 

@@ -34,7 +34,7 @@ import sentencepiece
 
 from softsearch import Translator
 from softsearch.app.environment import describe_machine
-from softsearch.text.corpus import read_lines
+from softsearch.text import read_lines
 
 BATCH, SETTINGS = 32, ((1, 1), (2, 1), (1, 2))  # CTranslate2's workers and threads of a worker
 Translate = Callable[[Sequence[str]], list[str]]

@@ -20,7 +20,7 @@ import sacrebleu
 from softsearch import Translator
 from softsearch.app.environment import describe_machine
 from softsearch.data.lexicon import train_lexicon
-from softsearch.runtime.glossary import Glossary
+from softsearch.runtime import Glossary
 
 Side = list[str]
 LEAST_LETTERS, LEAST_TIMES = 4, 12  # of a content word in the training text

@@ -16,12 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from softsearch.app.config.build import rebuild_model
-from softsearch.evaluation.inference import TorchStepFunction
+from softsearch.evaluation import TorchStepFunction
 from softsearch.extras.importing.command import read
-from softsearch.search.beam import BeamSearch
-from softsearch.search.forced_decoding import score_pairs
-from softsearch.search.interface import StepFunction
-from softsearch.text.vocabulary import BOS, EOS, UNK
+from softsearch.search import BeamSearch, StepFunction, score_pairs
+from softsearch.text import BOS, EOS, UNK
 from softsearch.training.checkpoints.checkpoint_contents import read_contents
 from softsearch.training.checkpoints.folder import checkpoint_file
 

@@ -23,7 +23,7 @@ from pathlib import Path
 import torch
 
 from softsearch.data.sentencepiece_file import Piece, read_pieces, with_pieces
-from softsearch.text.tokenizer import train_tokenizer
+from softsearch.text import train_tokenizer
 
 LETTERS, SENTENCES = "abcdefghijklmnopqrstuvwxyz", 8
 SPECIAL = 4  # <s>, <pad>, </s>, <unk>

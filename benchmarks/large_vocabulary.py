@@ -21,8 +21,8 @@ from torch import Tensor
 from softsearch.app.config.command import register_resolvers
 from softsearch.app.config.composition import composed
 from softsearch.app.config.validation import build
-from softsearch.text.vocabulary import SPECIALS
-from softsearch.training.optimizer.lazy_adam import clip_by_norm
+from softsearch.text import SPECIALS
+from softsearch.training import clip_by_norm
 
 SRC_VOCAB, TGT_LEN = 8_000, 16
 ROWS = (  # name, has the large vocabulary, choices of config groups, sparse gradients

@@ -19,12 +19,10 @@ from torch.optim import Adam
 
 from softsearch.app.config.composition import composed
 from softsearch.app.config.validation import build
-from softsearch.models.interface import Seq2Seq
+from softsearch.models import CrossEntropy, Seq2Seq
 from softsearch.models.layers import recompute_activations
-from softsearch.models.loss import CrossEntropy
-from softsearch.text.vocabulary import SPECIALS
-from softsearch.training.lora import LoRA
-from softsearch.training.module import make_optimizer
+from softsearch.text import SPECIALS
+from softsearch.training import LoRA, make_optimizer
 
 SENTENCES, LENGTH = 4, 32
 

@@ -35,11 +35,9 @@ from softsearch.app.config.options import Train
 from softsearch.app.config.validation import read_options
 from softsearch.app.environment import describe_machine
 from softsearch.app.train.parts import build_training, describe_model
-from softsearch.data.datamodule import ParallelDataModule
-from softsearch.data.dataset import Batch
+from softsearch.data import Batch, ParallelDataModule
 from softsearch.machine import peak_memory
-from softsearch.training.module import make_optimizer
-from softsearch.training.optimizer.lazy_adam import clip_by_norm
+from softsearch.training import clip_by_norm, make_optimizer
 
 FORWARD = ("encoder", "start of the decoder", "decoder", "output layer and loss, both passes")
 PARTS = (*FORWARD, "backward", "clipping", "optimizer")

@@ -28,13 +28,12 @@ from softsearch.app.config.command import register_resolvers
 from softsearch.app.config.composition import composed
 from softsearch.app.config.validation import build
 from softsearch.app.environment import describe_machine
-from softsearch.data.dataset import Batch, find_real
+from softsearch.data import Batch
+from softsearch.data.dataset import find_real
 from softsearch.process import tune_cpu
 from softsearch.report.drawing import COLOURS, style
-from softsearch.text.vocabulary import SPECIALS
-from softsearch.training.module import make_optimizer
-from softsearch.training.objectives.teacher_forcing import teacher_forcing
-from softsearch.training.optimizer.lazy_adam import clip_by_norm
+from softsearch.text import SPECIALS
+from softsearch.training import clip_by_norm, make_optimizer, teacher_forcing
 
 Point = dict[str, str | int]
 Figures = dict[str, float]

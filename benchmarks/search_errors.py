@@ -15,9 +15,8 @@ import numpy as np
 import torch
 
 from softsearch.app.systems.open import open_any
-from softsearch.search.exact import ExactSearch
-from softsearch.search.interface import Hypothesis
-from softsearch.text.corpus import read_lines
+from softsearch.search import ExactSearch, Hypothesis
+from softsearch.text import read_lines
 
 
 def remarks(beam: Hypothesis, best: Hypothesis) -> list[str]:

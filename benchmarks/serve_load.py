@@ -33,7 +33,7 @@ from typing import NamedTuple
 from softsearch import Translator
 from softsearch.app.environment import describe_machine
 from softsearch.machine import cores
-from softsearch.text.corpus import read_lines
+from softsearch.text import read_lines
 
 RSS_EVERY = 5  # seconds
 # wrk counts what is neither 2xx nor 3xx; the server's metrics tell which statuses these are.

@@ -17,7 +17,7 @@ import ray.data
 from numpy.typing import NDArray
 
 from softsearch import Translator
-from softsearch.text.corpus import decode_line
+from softsearch.text import decode_line
 
 Batch = dict[str, NDArray[Any]]
 

@@ -18,8 +18,7 @@ from typing import Any
 from fastapi import FastAPI, HTTPException
 from ray import serve
 
-from softsearch import Translator
-from softsearch.errors import SoftsearchError
+from softsearch import SoftsearchError, Translator
 from softsearch.extras.serve.schema import Options, TextOrTexts, TranslateResponse, result
 
 api = FastAPI(title="softsearch")

@@ -9,10 +9,10 @@ import argparse
 import random
 from pathlib import Path
 
-from softsearch.data.corpora.multi30k import Multi30k
-from softsearch.evaluation.alignment_error import alignment_error_rate
+from softsearch.data import Multi30k
+from softsearch.evaluation import alignment_error_rate
 from softsearch.extras.claims.analyses.aligners import Lines, aligned_captions, model_1_links
-from softsearch.text.corpus import read_lines, write_lines
+from softsearch.text import read_lines, write_lines
 
 SEED, SIZE = 1, 300
 

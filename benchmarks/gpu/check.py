@@ -17,12 +17,10 @@ from time import perf_counter
 import torch
 from small import ROOT, Case, batch_of, cases, model_of, to_device
 
-from softsearch.data.dataset import Batch
-from softsearch.models.interface import Seq2Seq
-from softsearch.models.loss import CrossEntropy
-from softsearch.models.output_layers import OutputLayer
+from softsearch.data import Batch
+from softsearch.models import CrossEntropy, OutputLayer, Seq2Seq
+from softsearch.training import TrainingMethod, teacher_forcing
 from softsearch.training.cuda_graphs import CudaGraphs
-from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
 
 # The largest difference of a loss, and of all gradients together, relative to float64's. Float32 with TF32 has 10 bits
 # of products, bfloat16 has 8 bits of everything that autocast casts.

@@ -10,9 +10,11 @@ import torch
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # for the tests
 
-from softsearch.data.dataset import Batch, find_real, pad  # noqa: E402
-from softsearch.models.interface import CountedDecoder, Seq2Seq  # noqa: E402
-from softsearch.testing.models import SRC_VOCAB, small_model  # noqa: E402
+from softsearch.data import Batch, pad  # noqa: E402
+from softsearch.data.dataset import find_real  # noqa: E402
+from softsearch.models import CountedDecoder, Seq2Seq  # noqa: E402
+from softsearch.testing import small_model  # noqa: E402
+from softsearch.testing.models import SRC_VOCAB  # noqa: E402
 from tests.contract.models import every_model  # noqa: E402
 
 Case = tuple[str, ...]  # the name of a model and overrides

@@ -20,12 +20,12 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from softsearch.app.config.composition import composed
 from softsearch.app.config.validation import build
-from softsearch.data.dataset import Batch, find_real
-from softsearch.models.loss import CrossEntropy
-from softsearch.text.vocabulary import BOS, EOS, PAD
+from softsearch.data import Batch
+from softsearch.data.dataset import find_real
+from softsearch.models import CrossEntropy
+from softsearch.text import BOS, EOS, PAD
+from softsearch.training import clip_by_norm, teacher_forcing
 from softsearch.training.cuda_graphs import CudaGraphs
-from softsearch.training.objectives.teacher_forcing import teacher_forcing
-from softsearch.training.optimizer.lazy_adam import clip_by_norm
 
 PEAKS = {"H100": 989e12, "H200": 989e12, "A100": 312e12, "L40S": 362e12}  # FLOP/s in bfloat16, dense, as sold
 MODELS = {"transformer_base": True, "transformer_big": True, "rnnsearch_paper": False}  # whether MarianMT has its like

@@ -9,17 +9,13 @@ from turns import EMBEDDING, HIDDEN, NO_EOS, SRC_TOKENS, STEPS, VOCAB, serve
 
 from softsearch.app.config.composition import composed
 from softsearch.app.config.validation import build
-from softsearch.evaluation.inference import TorchStepFunction
-from softsearch.export.bundle import export_bundle
+from softsearch.evaluation import TorchStepFunction
+from softsearch.export import export_bundle
 from softsearch.export.precision import lower_precision
-from softsearch.models.interface import Seq2Seq
-from softsearch.runtime.bundle import Bundle
-from softsearch.runtime.session import OnnxStepFunction
-from softsearch.search.beam import BeamSearch
-from softsearch.search.greedy import Greedy
-from softsearch.search.interface import StepFunction
-from softsearch.text.tokenizer import train_tokenizer
-from softsearch.text.vocabulary import EOS, SPECIALS
+from softsearch.models import Seq2Seq
+from softsearch.runtime import Bundle, OnnxStepFunction
+from softsearch.search import BeamSearch, Greedy, StepFunction
+from softsearch.text import EOS, SPECIALS, train_tokenizer
 
 SIZES = [
     f"model.embeddings.dim={EMBEDDING}", "model.embeddings.tie=none", f"model.encoder.hidden_dim={HIDDEN}",

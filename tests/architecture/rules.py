@@ -13,11 +13,11 @@ MAX_ADR_LINES = 40
 
 # What each torch-free or torch-only layer may import besides the standard library and softsearch itself.
 ALLOWED_IMPORTS = {
-    "text": {"numpy", "pyarrow", "regex", "sentencepiece"},  # pyarrow reads .zst, where it is installed
-    "search": {"numpy"},
-    "runtime": {"numpy", "onnxruntime", "sentencex"},
+    "text": {"lazy_loader", "numpy", "pyarrow", "regex", "sentencepiece"},  # pyarrow reads .zst, where it is installed
+    "search": {"lazy_loader", "numpy"},
+    "runtime": {"lazy_loader", "numpy", "onnxruntime", "sentencex"},
     "extras/serve": {"babel", "fastapi", "h11", "prometheus_client", "pydantic", "numpy", "starlette", "uvicorn"},
-    "models": {"torch"},
+    "models": {"lazy_loader", "torch"},
 }
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -37,7 +37,7 @@ DIRECT = ["decoder.direct=true", "embeddings.tie=none"]  # of feed_forward_lm
 ELMAN, LSTM, GRU, INPUT_FORGET = (
     f"softsearch.models.cells.{name}Cell" for name in ("Elman", "LSTM", "GRU", "InputForget")
 )
-LOCATION = "softsearch.models.attention.LocationAttention"
+LOCATION = "softsearch.models.LocationAttention"
 BESIDE = ["encoder.feature_dim=6", "decoder.attention.window=global"]  # of multi_source: features beside text
 OWN_PARTS = [  # of rnnsearch
     f"decoder.attention._target_={__name__}.OwnAttention",

@@ -28,7 +28,7 @@ from tests.contract.transcriptions.whole import logits
 SRC_LENGTHS, TGT_LENGTHS = (5, 1, 12, 2), (6, 2, 4, 1)
 FACTORED, HIERARCHICAL = "loss=class_factored", "loss=hierarchical_softmax"
 UNEQUAL = ["embeddings.tie=none", "embeddings.dim=6"]  # so that no width can be taken for another
-TRANSFORMER = "softsearch.models.transformer.TransformerEncoder"
+TRANSFORMER = "softsearch.models.TransformerEncoder"
 ENCODER = ["+encoder.num_layers=1", "+encoder.d_ff=6", "+encoder.num_heads=2", "+encoder.pre_norm=true"]
 SCORE, WINDOW = "decoder.attention.score", "decoder.attention.window"
 HYBRID = LOCATION.replace("Location", "Hybrid")
@@ -168,7 +168,7 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
         [f"decoder.cell._target_={ELMAN}", "decoder.num_layers=3"],
         ["+decoder.cell.layer_norm=true", "+decoder.cell.transition_depth=2"],
         [
-            "encoder._target_=softsearch.models.recurrent.RecurrentEncoder",
+            "encoder._target_=softsearch.models.RecurrentEncoder",
             f"+encoder.cell={{_target_: {LSTM}, _partial_: true}}",
             "+encoder.hidden_dim=4",
         ],

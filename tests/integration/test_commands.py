@@ -177,7 +177,7 @@ def test_a_sweep_gives_each_job_a_folder(trained: Path, tmp_path: Path) -> None:
 def _base_closure() -> set[str]:
     """The distributions that ``pip install softsearch[cpu]`` brings."""
     found: set[str] = set()
-    waiting = ["numpy", "onnxruntime", "regex", "sentencepiece"]
+    waiting = ["lazy_loader", "numpy", "onnxruntime", "regex", "sentencepiece"]
     while waiting:
         name = waiting.pop()
         if name in found:

@@ -35,7 +35,7 @@ def write_pairs(folder: Path) -> list[str]:
             for path, word in zip(pair, ("w", lang), strict=True):
                 path.write_text("".join(" ".join(f"{word}{i}" for i in sentence) + "\n" for sentence in sentences))
             names.append(f"{split}: [{pair[0]}, {pair[1]}]")
-        source = "_target_: softsearch.data.corpora.parallel.Parallel, text_form: lc_tok"
+        source = "_target_: softsearch.data.Parallel, text_form: lc_tok"
         options.append(f"+data.pairs.{lang}={{{source}, src_lang: en, tgt_lang: {lang}, {', '.join(names)}}}")
     return options
 

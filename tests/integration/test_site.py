@@ -21,7 +21,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(ROOT / "mkdocs.yml", folder)
     (folder / "src").symlink_to(ROOT / "src")
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    for page in ("options_page", "reliability_page"):
+    for page in ("options_page", "reliability_page", "api_pages"):
         subprocess.run([sys.executable, "-m", f"tests.{page}"], cwd=folder, env=environment, check=True)
     zensical = Path(sys.executable).with_name("zensical")
     done = subprocess.run([zensical, "build", "--strict"], cwd=folder, capture_output=True, text=True, check=False)

@@ -4,8 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from softsearch.models.attention import Attention
-from softsearch.models.interface import Memory
+from softsearch.models import Attention, Memory
 from softsearch.ranges import Positive
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from softsearch.commands import Command
 from softsearch.ranges import AtLeastOne
-from softsearch.text.corpus import read_lines
+from softsearch.text import read_lines
 
 COMMAND = Command(
     "my_attention",

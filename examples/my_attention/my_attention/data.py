@@ -5,9 +5,8 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from softsearch.data.corpora.base import FilePair, ParallelSource, refuse_unread
-from softsearch.data.preparation.cache_folder import make_folder
-from softsearch.errors import CorpusError
+from softsearch import CorpusError
+from softsearch.data import FilePair, ParallelSource, make_folder, refuse_unread
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softsearch.evaluation.metrics import Metric
+from softsearch.evaluation import Metric
 
 
 class MyAttentionMetric(Metric):

@@ -2,11 +2,10 @@
 
 from torch import Tensor
 
-from softsearch.data.dataset import Batch
-from softsearch.models.interface import Seq2Seq
-from softsearch.models.loss import CrossEntropy, Loss
+from softsearch.data import Batch
+from softsearch.models import CrossEntropy, Loss, Seq2Seq
 from softsearch.ranges import NotNegative
-from softsearch.training.objectives.teacher_forcing import loss_of_targets
+from softsearch.training import loss_of_targets
 
 
 def my_attention(

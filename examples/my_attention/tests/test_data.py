@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from my_attention.data import MyAttentionSource
 
-from softsearch.errors import CorpusError
+from softsearch import CorpusError
 
 
 def test_columns_become_files(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ import pytest
 import torch
 from my_attention.attention import MyAttention
 
-from softsearch.models.interface import Memory, Seq2Seq
+from softsearch.models import Memory, Seq2Seq
+from softsearch.testing import small_model
 from softsearch.testing.contract import *  # noqa: F403
 from softsearch.testing.export import *  # noqa: F403
-from softsearch.testing.models import small_model
 
 CONFIGS = Path(__file__).parents[1] / "softsearch_configs"
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 from my_attention.objective import my_attention
 
-from softsearch.models.loss import CrossEntropy
-from softsearch.testing.models import example_batch, small_model
-from softsearch.training.objectives.teacher_forcing import teacher_forcing
+from softsearch.models import CrossEntropy
+from softsearch.testing import example_batch, small_model
+from softsearch.training import teacher_forcing
 
 
 def test_the_entropy_is_subtracted() -> None:

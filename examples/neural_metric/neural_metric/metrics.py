@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from softsearch.data.corpora.base import TextForm
-from softsearch.errors import ConfigError
-from softsearch.evaluation.metrics import Metric
+from softsearch import ConfigError
+from softsearch.data import TextForm
+from softsearch.evaluation import Metric
 from softsearch.ranges import AtLeastOne, Count
 
 _SCORE = 250089  # <extra_id_10> of mT5, whose logit is MetricX's score

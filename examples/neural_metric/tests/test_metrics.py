@@ -9,8 +9,8 @@ import pytest
 import torch
 from neural_metric.metrics import Comet, MetricX
 
-from softsearch.errors import ConfigError
-from softsearch.evaluation.bootstrap import interval, resample
+from softsearch import ConfigError
+from softsearch.evaluation import interval, resample
 
 SOURCES, HYPOTHESES, REFERENCES = (
     ["<2de> a dog", "two cats", "a"],

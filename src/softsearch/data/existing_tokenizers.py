@@ -41,7 +41,7 @@ class ExistingTokenizers:
     Args:
         models: source and target models, as written by :func:`~softsearch.data.sentencepiece_file.with_pieces`.
         origin: their origin, for messages.
-        sampling: see :class:`~softsearch.text.tokenizer.TokenizerTrainer`.
+        sampling: see :class:`~softsearch.text.TokenizerTrainer`.
         grow: trains tokenizers of the same kind on the new text, whose pieces are added after those of ``models``.
 
     Raises:

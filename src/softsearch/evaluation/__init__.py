@@ -1,1 +1,5 @@
 """Measurement of translations: metrics, bootstrap, alignments, overlap; without Hydra and without drawing."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

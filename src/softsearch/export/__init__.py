@@ -1,1 +1,5 @@
 """Exports a trained model as ONNX graphs that compute the same numbers."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -40,7 +40,7 @@ class ExportSummary:
     """Description of the export, for people."""
 
     backend: str  # the program that reads it, such as "ONNX"
-    parity: Parity  # from softsearch.export.parity.compare
+    parity: Parity  # from softsearch.export.compare
     following: str = ""  # what to do next: a command, or several lines
 
 
@@ -59,7 +59,7 @@ class ExportFormat(ABC):
 
     @abstractmethod
     def write(self, inputs: ExportInputs, out: Path) -> ExportSummary:
-        """Writes ``out`` if it computes the same numbers as the model (:func:`softsearch.export.parity.compare`).
+        """Writes ``out`` if it computes the same numbers as the model (:func:`softsearch.export.compare`).
 
         Raises:
             ConfigError: the format does not support the model, or ``out`` is not suitable.

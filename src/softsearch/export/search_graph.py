@@ -1,4 +1,4 @@
-"""Beam search as ONNX operators, equal to :class:`~softsearch.search.beam.BeamSearch`.
+"""Beam search as ONNX operators, equal to :class:`~softsearch.search.BeamSearch`.
 
 :func:`start` prepares a batch; :func:`count`, :func:`rank` and :func:`advance` process the candidates of one step;
 :func:`choose` makes n-best lists from all steps, and :func:`trace` reads their tokens.

@@ -76,7 +76,7 @@ class BiScaleDecoder(AttentionalDecoder):
             raise ConfigError(
                 "model.decoder is a BiScaleDecoder, which needs one BiScaleCell, found a "
                 f"{type(self.cell).__name__} and context_cell={type(self.context_cell).__name__}; set "
-                "model.decoder.cell._target_=softsearch.models.bi_scale.BiScaleCell and model.decoder.context_cell=null"
+                "model.decoder.cell._target_=softsearch.models.BiScaleCell and model.decoder.context_cell=null"
             )
         return xavier(nn.Linear(memory_dim, 4 * self.cell.hidden_dim), blocks=4)
 

@@ -87,7 +87,7 @@ class DecoderOnlyTransformer(MultiHeadDecoder):
 
     The memory holds the features of the source, which predict each next source token. The first slots are the source's,
     which all rows see except for padding. Alignments are weights on the source, divided by their sum. The options are
-    those of :class:`~softsearch.models.transformer.TransformerDecoder`.
+    those of :class:`~softsearch.models.TransformerDecoder`.
 
     Raises:
         ConfigError: source and target have two embedding matrices, or the encoder's states or the heads do not fit
@@ -187,7 +187,7 @@ class DecoderOnlyRNN(RecurrentDecoder):
 
     h_t = f(E x_t, h_{t-1}) from zeros over the source, and on from its last real token over the target. The memory's
     states are features of the source, which predict each next source token. The options are those of
-    :class:`~softsearch.models.recurrent.RecurrentDecoder`.
+    :class:`~softsearch.models.RecurrentDecoder`.
 
     Raises:
         ConfigError: source and target have two embedding matrices, or the encoder's states do not fit their width.

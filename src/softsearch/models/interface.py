@@ -86,7 +86,7 @@ class EncoderDescription(NamedTuple):
         if self.output_dim:
             raise ConfigError(
                 f"model.decoder is a {decoder}, a language model, which uses no source, but model.encoder reads one; "
-                "set model.encoder._target_=softsearch.models.recurrent.NoSource, or choose another decoder"
+                "set model.encoder._target_=softsearch.models.NoSource, or choose another decoder"
             )
 
 

@@ -53,7 +53,7 @@ _COMPACT_EVERY = 2  # steps
 
 
 class OnnxStepFunction(StepFunction):
-    """A :class:`~softsearch.search.interface.StepFunction` over the graphs of a bundle; threads may share it.
+    """A :class:`~softsearch.search.StepFunction` over the graphs of a bundle; threads may share it.
 
     A call runs on one thread: parallel batches use the cores better than several threads in one batch.
 

@@ -1,1 +1,5 @@
-"""Search over a :class:`~softsearch.search.interface.StepFunction`, in NumPy, written once for every backend."""
+"""Search over a step function, in NumPy, written once for every backend."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

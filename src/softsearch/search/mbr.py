@@ -51,7 +51,7 @@ class MinimumBayesRisk:
         self.candidates, self.references, self.utility, self.n_best = candidates, references, utility, n_best
 
     def __call__(self, step_fn: StepFunction, src: Sentences) -> list[list[Hypothesis]]:
-        """Translates one batch; see :class:`softsearch.search.interface.SearchStrategy`.
+        """Translates one batch; see :class:`softsearch.search.SearchStrategy`.
 
         A hypothesis keeps the model's log probability; its score is the expected utility. InputError if the model
         returned NaN.

@@ -83,7 +83,7 @@ class Rerank:
         self.length_penalty, self.n_best = length_penalty, n_best
 
     def __call__(self, step_fn: StepFunction, src: Sentences) -> list[list[Hypothesis]]:
-        """Translates one batch; see :class:`softsearch.search.interface.SearchStrategy`.
+        """Translates one batch; see :class:`softsearch.search.SearchStrategy`.
 
         A hypothesis keeps the searching model's log probability and gets the weighted score; one that another model
         proposed has no alignments. InputError if a model returned NaN.

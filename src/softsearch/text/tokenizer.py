@@ -185,7 +185,7 @@ class TokenizerTrainer:
         vocab_size: maximum number of entries, including the four special ones; a corpus that supports fewer gets fewer.
         src_vocab_size: maximum number of source entries, if different from the target's; not with ``joint``.
         joint: one vocabulary for both languages, or one each.
-        sampling: ``alpha`` of subword sampling (:class:`~softsearch.text.subword_sampling.SubwordSampler`) in training;
+        sampling: ``alpha`` of subword sampling (:class:`~softsearch.text.SubwordSampler`) in training;
             0 turns it off. A larger value varies BPE more (0.1 is usual) and unigram less (0.2 makes Multi30k's
             sentences a third longer, 0.5 a twentieth).
         model: SentencePiece model to use instead of training one, with any special ids, or ``tokenizer.json`` from

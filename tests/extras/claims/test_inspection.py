@@ -46,7 +46,7 @@ def test_the_config_of_a_run_names_nothing_that_a_checkpoint_may_not(
     origin = shutil.copy(ROOT / "tests" / "golden" / "checkpoint.ckpt", tmp_path / "checkpoints" / "best.ckpt")
     made = tmp_path / "made"
     (tmp_path / "config.yaml").write_text(f"cache_dir: x\ndata: {{_target_: os.mkdir, path: {made}}}\n")
-    train_files = "softsearch.data.corpora.base.ParallelSource.train_files"
+    train_files = "softsearch.data.ParallelSource.train_files"
     monkeypatch.setattr(train_files, lambda *_: [("a.en", "a.de")])
     monkeypatch.setattr(measures, "read_parallel", lambda *_: SimpleNamespace(src=["a"]))
     system: Any = SimpleNamespace(origin=str(origin))

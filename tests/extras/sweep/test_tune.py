@@ -23,7 +23,7 @@ from tests.unit.runtime.bundles import SRC_LINES, TGT_LINES, make_bundle
 from tests.unit.search.tables import TableModel
 
 SOURCES = [(4, 1), (1,), (4, 4, 4), ()]
-BEAM = "softsearch.search.beam.BeamSearch"
+BEAM = "softsearch.search.BeamSearch"
 
 
 def say(tokens: Sequence[int]) -> str:

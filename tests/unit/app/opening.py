@@ -73,7 +73,7 @@ def make_home(folder: Path) -> Home:
 
 def _commands(folder: Path, good: Path, other: Path) -> dict[str, Callable[[], None]]:
     weights = folder / "weights.json"
-    TunedWeights("softsearch.search.greedy.Greedy", {"ckpt": [str(other)], "bundle": []}, validation={}).save(weights)
+    TunedWeights("softsearch.search.Greedy", {"ckpt": [str(other)], "bundle": []}, validation={}).save(weights)
     places = (f"run_dir={folder / 'out'}", f"cache_dir={folder / 'cache'}")
     short = "search.max_length_factor=1"
     calls: dict[str, tuple[Callable[[DictConfig], None], str, tuple[str, ...]]] = {

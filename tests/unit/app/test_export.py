@@ -23,7 +23,7 @@ from tests.unit.training.checkpoints.written import save_unchecked
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "checkpoint.ckpt"
 PARALLEL, MULTI_SOURCE = (f"softsearch.data.corpora.{name}" for name in ("parallel", "multi_source"))
-MULTI30K = "softsearch.data.corpora.multi30k.Multi30k"
+MULTI30K = "softsearch.data.Multi30k"
 OWN_DECODERS = """
 from softsearch.models.luong import LuongDecoder
 

@@ -56,9 +56,9 @@ PICKLE = {
     "weights_only": False,
 }
 YAML = {"_target_": "lightning.pytorch.core.saving.save_hparams_to_yaml", "config_yaml": CANARY, "hparams": {"a": 1}}
-MODEL, ENCODER = "softsearch.models.interface.Seq2Seq", "softsearch.models.recurrent.RecurrentEncoder"
-PARALLEL = "softsearch.data.corpora.parallel.Parallel"
-FILTERS = {"_target_": "softsearch.text.filters.Filters"}
+MODEL, ENCODER = "softsearch.models.Seq2Seq", "softsearch.models.RecurrentEncoder"
+PARALLEL = "softsearch.data.Parallel"
+FILTERS = {"_target_": "softsearch.text.Filters"}
 
 # What a config says, by a name for the test, as changes of the good config: {dotted key: value}.
 REFUSED: dict[str, dict[str, Any]] = {
@@ -75,7 +75,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "model hydra": {"model": {"_target_": "hydra.utils.call", "config": MKDIR}},
     "model our function": {"model": {"_target_": "softsearch.app.config.validation.build", "node": MKDIR}},
     "model through our module": {"model": {"_target_": "softsearch.data.preparation.prepare.os.mkdir", "path": CANARY}},
-    "model our method": {"model": {"_target_": "softsearch.models.interface.Seq2Seq.encode", "src_tokens": 1}},
+    "model our method": {"model": {"_target_": "softsearch.models.Seq2Seq.encode", "src_tokens": 1}},
     "model own module": {"model": {"_target_": "hostile_on_import.Model"}},
     "model a data source": {"model": {"_target_": PARALLEL, "train": ["a.en", "a.de"], "val": ["a.en", "a.de"]}},
     "model partial": {"model._partial_": True, "model._target_": "os.mkdir", "model.path": CANARY},
@@ -100,7 +100,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "data save_hparams_to_yaml": {"data": YAML},
     "data os.mkdir": {"data": MKDIR},
     "data a model": {"data": {"_target_": MODEL}},
-    "data a logger": {"data": {"_target_": "softsearch.training.loggers.metrics_csv.MetricsFile", "path": CANARY}},
+    "data a logger": {"data": {"_target_": "softsearch.training.MetricsFile", "path": CANARY}},
     "data a command": {"data": {"_target_": "softsearch.app.train.train.train", "config": {}}},
     "data writes": {"data": {"_target_": "softsearch.data.corpora.base.complete_folder", "folder": CANARY}},
     "data filters": {"data.filters": RUN},
@@ -109,16 +109,9 @@ REFUSED: dict[str, dict[str, Any]] = {
     "data in lists": {"data.train": [["a.en", "a.de"], ["b.en", TOUCH]]},
     "data only filters": {"data": FILTERS},
     "data pairs": {
-        "data": {
-            "_target_": "softsearch.data.corpora.multilingual.Multilingual",
-            "src_lang": "en",
-            "tgt_lang": "de",
-            "pairs": {"de": MKDIR},
-        }
+        "data": {"_target_": "softsearch.data.Multilingual", "src_lang": "en", "tgt_lang": "de", "pairs": {"de": MKDIR}}
     },
-    "data babel": {
-        "data": {"_target_": "softsearch.data.corpora.spellout.Spellout", "src_lang": f"../{CANARY}", "tgt_lang": "de"}
-    },
+    "data babel": {"data": {"_target_": "softsearch.data.Spellout", "src_lang": f"../{CANARY}", "tgt_lang": "de"}},
     "data positional": {"data._args_": [MKDIR]},
     "data interpolated target": {"data._target_": "${oc.decode:os.mkdir}"},
 }
@@ -251,18 +244,13 @@ def test_a_source_reads_nothing_until_it_is_asked_to(tmp_path: Path) -> None:
 
     sys.addaudithook(watch)
     gone = str(tmp_path / "gone")
-    multi30k = {"_target_": "softsearch.data.corpora.multi30k.Multi30k", "root": gone}
+    multi30k = {"_target_": "softsearch.data.Multi30k", "root": gone}
     nodes: list[dict[str, Any]] = [
         multi30k,
         {**multi30k, "root": None, "mirror": "https://localhost:1/"},
         {"_target_": PARALLEL, "train": [f"{gone}.en", f"{gone}.de"], "val": [f"{gone}.en", f"{gone}.de"]},
-        {"_target_": "softsearch.data.corpora.spellout.Spellout"},
-        {
-            "_target_": "softsearch.data.corpora.multilingual.Multilingual",
-            "src_lang": "en",
-            "tgt_lang": "de",
-            "pairs": {"de": multi30k},
-        },
+        {"_target_": "softsearch.data.Spellout"},
+        {"_target_": "softsearch.data.Multilingual", "src_lang": "en", "tgt_lang": "de", "pairs": {"de": multi30k}},
     ]
     for again in range(2):  # the first time Babel reads its own names of days
         watching = bool(again)
@@ -451,16 +439,16 @@ def test_only_the_checkpoint_of_a_run_chooses_files(home: Home) -> None:
 
 def test_no_address_comes_from_a_file(tmp_path: Path) -> None:
     """Fault: a checkpoint whose config names a server. Effect: the address is not used."""
-    target = "softsearch.data.corpora.multi30k.Multi30k"
+    target = "softsearch.data.Multi30k"
     (tmp_path / "config.yaml").touch()
     for path in (tmp_path / "x.ckpt", tmp_path / "checkpoints" / "x.ckpt"):
         found = build_from_file(path, "data", {"_target_": target, "mirror": "http://localhost:1/"}, ParallelSource)
         assert found.mirror == UPSTREAM
         fetched = {"hub": "a/b", "revision": "0" * 40, "src": "en", "tgt": "de"}
-        hub = {"_target_": "softsearch.data.corpora.huggingface.HuggingFace", **fetched}
+        hub = {"_target_": "softsearch.data.HuggingFace", **fetched}
         with pytest.raises(CorpusError, match="was not read"):
             build_from_file(path, "data", hub, ParallelSource).files(tmp_path)
-        inner = {"_target_": "softsearch.data.corpora.multilingual.Multilingual", "src_lang": "en", "tgt_lang": "de"}
+        inner = {"_target_": "softsearch.data.Multilingual", "src_lang": "en", "tgt_lang": "de"}
         nested = inner | {"pairs": {"de": {"_target_": target, "root": "/proc/1"}}}
         found = build_from_file(path, "data", nested, ParallelSource)
         with pytest.raises(CorpusError, match=r"was not read|/proc/1 has none of"):

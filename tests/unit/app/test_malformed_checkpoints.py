@@ -123,13 +123,13 @@ CONTENTS: dict[str, tuple[Callable[[Checkpoint], None], str]] = {
     "encoder text": (put(f"{CONFIG}/model/encoder", "gru"), "model of its config cannot be built"),
     "encoder whole": (put(f"{CONFIG}/model/encoder/_partial_", False), "model of its config cannot be built"),
     "encoder a decoder": (
-        put(f"{CONFIG}/model/encoder/_target_", "softsearch.models.attentional.AttentionalDecoder"),
+        put(f"{CONFIG}/model/encoder/_target_", "softsearch.models.AttentionalDecoder"),
         "model of its config cannot be built",
     ),
     "encoder missing": (put(f"{CONFIG}/model/encoder", MISSING), "model.encoder is missing"),
     "model of nothing": (put(f"{CONFIG}/model", {}), "model of its config is a dict, expected a Seq2Seq"),
     "model embeddings alone": (
-        put(f"{CONFIG}/model", {"_target_": "softsearch.models.embeddings.Embeddings", "dim": 4}),
+        put(f"{CONFIG}/model", {"_target_": "softsearch.models.Embeddings", "dim": 4}),
         "model of its config is a Embeddings, expected a Seq2Seq",
     ),
     "data of nothing": (put(f"{CONFIG}/data", {}), "data of its config is a dict, expected a ParallelSource"),

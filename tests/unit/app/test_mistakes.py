@@ -220,7 +220,7 @@ BEFORE_THE_DATA = [
     (2, "train model=lstm model.embeddings.dim=32", "set hidden_dim=32 there, "),
     (2, "train loss=class_factored model.embeddings.output_layer.num_classes=9999", "num_classes is 9999, expected at"),
     (2, "train model=gao2020 model.encoder.convolution_widths=[3,4]", "convolution_widths is [3, 4], expected odd wi"),
-    (2, "train +model.encoder.cell.reset=before model.encoder.cell._target_=softsearch.models.cells.LSTMCell",
+    (2, "train +model.encoder.cell.reset=before model.encoder.cell._target_=softsearch.models.LSTMCell",
      "model.encoder.cell.reset is not an option of LSTMCell: "),
     (2, "train model=ngram resume=last.ckpt", "counted from the data, not trained; type softsearch count"),
     (2, "train model=ngram seed=2 init=last.ckpt", "not trained; type softsearch count"),

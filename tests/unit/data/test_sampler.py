@@ -109,7 +109,7 @@ def test_a_sentence_beyond_the_budget_goes_alone() -> None:
 )
 def test_options_out_of_range_are_refused(option: str, value: int, least: int) -> None:
     with pytest.raises(ConfigError, match=rf"batching\.{option} is {value} .*a whole number of at least {least}"):
-        check({"_target_": "softsearch.data.sampler.Batching", option: value}, "batching")
+        check({"_target_": "softsearch.data.Batching", option: value}, "batching")
 
 
 def test_real_and_padded_tokens_are_counted() -> None:

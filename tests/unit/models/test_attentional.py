@@ -36,8 +36,8 @@ def test_every_decoder_takes_every_attention(name: str, attention: str) -> None:
         torch.testing.assert_close(torch.stack(steps, dim=1), model(SRC, TGT))
 
 
-MEAN = "model.decoder.initial_state._target_=softsearch.models.initial_state.MeanState"
-LSTM_AFTER = "+model.decoder.context_cell={_target_: softsearch.models.cells.LSTMCell, _partial_: true}"
+MEAN = "model.decoder.initial_state._target_=softsearch.models.MeanState"
+LSTM_AFTER = "+model.decoder.context_cell={_target_: softsearch.models.LSTMCell, _partial_: true}"
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_norms_stay_as_they_are(start: partial[None]) -> None:
 
 
 def test_a_config_names_how_a_model_starts() -> None:
-    init = "+model.init={_target_: softsearch.models.init.uniform, _partial_: true, scale: 0.001}"
+    init = "+model.init={_target_: softsearch.models.uniform, _partial_: true, scale: 0.001}"
     model: Seq2Seq = build(model_config("rnnsearch", init), src_vocab_size=SRC_VOCAB, tgt_vocab_size=TGT_VOCAB)
     assert 0 < max(float(parameter.detach().abs().max()) for parameter in model.parameters()) <= 0.001
 

@@ -16,16 +16,19 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Literal
 
 from softsearch.app.config.validation import check, construct, imported
 from softsearch.data.corpora.base import UnreadPath
+from softsearch.doors import public_name
 from softsearch.errors import CheckpointError, ConfigError, summarize
 
 ENTRY_POINTS = "softsearch.classes"
-_OWN = {
+_HOMES = {  # where the classes are defined that a file may name
     "model": ("softsearch.models",),
     "data": ("softsearch.data.corpora", "softsearch.text.filters"),
     "metric": ("softsearch.evaluation.metrics",),
@@ -43,8 +46,8 @@ class UntrustedClassError(CheckpointError):
 
 
 def name_of(cls: type) -> str:
-    """Returns the full name of a class, as written in ``_target_``."""
-    return f"{cls.__module__}.{cls.__qualname__}"
+    """Returns the full name of a class, as written in ``_target_``: the public one, if there is one."""
+    return public_name(_inner_name(cls))
 
 
 def read_trust(typed: str | Sequence[str]) -> list[str]:
@@ -82,8 +85,8 @@ def installed_classes() -> dict[str, EntryPoint]:
 
 def to_be_trusted(config: Mapping[str, Any]) -> list[str]:
     """Returns the packages that a checkpoint with this resolved config needs in ``trust``, as they are typed."""
-    own = [name for key in _OWN for name, _ in _names_in(Path(), key, config.get(key))]
-    allowed = (*(prefix for prefixes in _OWN.values() for prefix in prefixes), *installed_classes())
+    own = [name for key in _HOMES for name, _ in _names_in(Path(), key, config.get(key))]
+    allowed = (*(prefix for key in _HOMES for prefix in _own(key)), *installed_classes())
     return list(dict.fromkeys(f"{n.partition('.')[0]}.*" for n in own if not _allows(allowed, n)))
 
 
@@ -119,11 +122,11 @@ def check_allowed(path: Path, key: _Key, node: dict[str, Any], given: Collection
 def _check_names(path: Path, key: _Key, node: dict[str, Any]) -> None:
     """Refuses a node with a forbidden name; classes are imported afterwards, to see where they are defined."""
     names = dict(_names_in(path, key, node))
-    allowed = (*_OWN[key], *_TRUSTED.get())
-    if not all(_allows(allowed, name) for name in names):
-        allowed += tuple(installed_classes())
-    _refuse_names(path, names, allowed)
-    homes = [name if name in _OWN[key] else name.partition(".")[0] for name in allowed]
+    others = _TRUSTED.get()
+    if not all(_allows((*_own(key), *others), name) for name in names):
+        others += tuple(installed_classes())
+    _refuse_names(path, names, (*_own(key), *others))
+    homes = [*_HOMES[key], *(name.partition(".")[0] for name in others)]
     with _built_from(path, key):
         for name in names:
             _check_home(name, homes)
@@ -156,6 +159,17 @@ def _names_in(path: Path, key: str, node: Any) -> Iterator[tuple[str, str]]:
         yield from _names_in(path, inner, value)
 
 
+@cache
+def _own(key: str) -> tuple[str, ...]:
+    """The modules with classes of ours that a file may name, and the public names of their packages."""
+    packages = {".".join(home.split(".")[:2]) for home in _HOMES[key]}
+    return (*_HOMES[key], *(f"{package}.{name}" for package in packages for name in import_module(package).__all__))
+
+
+def _inner_name(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
 def _may_be_trusted(name: str) -> bool:
     return name.partition(".")[0] not in ("softsearch", *sys.stdlib_module_names)
 
@@ -183,7 +197,7 @@ def _refuse_names(path: Path, names: Mapping[str, str], allowed: Sequence[str]) 
 def _check_home(name: str, homes: Iterable[str]) -> None:
     """Refuses an allowed name unless its class is defined in one of the modules and packages ``homes``."""
     cls = imported(name)
-    if not isinstance(cls, type) or not _allows(homes, name_of(cls)):
+    if not isinstance(cls, type) or not _allows(homes, _inner_name(cls)):
         raise TypeError(f"{name} is not a class of {name.partition('.')[0]}")
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from omegaconf import DictConfig
 
 from softsearch.commands import named
+from softsearch.doors import public_name
 from softsearch.ranges import MAX_SRC_TOKENS, MIN_SRC_TOKENS, AtLeastOne, Count, NotNegative, Range, Seed
 from softsearch.search.options import Average as EnsembleAverage
 
@@ -23,7 +24,8 @@ Trust = tuple[str, ...] | str  # packages whose classes a checkpoint may name
 
 def library_hints(function: Any) -> Mapping[str, Any]:
     """Returns types and ranges that a library's annotations lack, and those of options that we add."""
-    return _LIBRARY_HINTS.get(f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}", {})
+    name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
+    return _LIBRARY_HINTS.get(public_name(name), {})
 
 
 def options_of(command: str) -> Any:
@@ -240,5 +242,5 @@ _LIBRARY_HINTS: Mapping[str, Mapping[str, Any]] = {
     },
     "sacrebleu.metrics.chrf.CHRF": {"char_order": AtLeastOne, "word_order": Count, "beta": AtLeastOne},
     "lightning.pytorch.callbacks.early_stopping.EarlyStopping": _EARLY_STOPPING,
-    "softsearch.training.callbacks.checkpoints.EarlyStopping": _EARLY_STOPPING,
+    "softsearch.training.EarlyStopping": _EARLY_STOPPING,
 }

@@ -8,6 +8,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from softsearch.app.config.allowed_classes import name_of
 from softsearch.app.config.build import needs_tokenizers
 from softsearch.app.config.options import Evaluate
 from softsearch.app.config.validation import plain, target_of
@@ -50,7 +51,7 @@ def _search_node(kind: str, search: DictConfig, **own: Any) -> DictConfig:
     strategy = STRATEGIES[kind]
     parameters = inspect.signature(strategy).parameters
     shared = {key: value for key, value in _beam_options(search).items() if key in parameters and key != "n_best"}
-    return OmegaConf.create({**shared, **own, "_target_": f"{strategy.__module__}.{strategy.__name__}"})
+    return OmegaConf.create({**shared, **own, "_target_": name_of(strategy)})
 
 
 def _mbr_of(candidates: DictConfig) -> DictConfig:

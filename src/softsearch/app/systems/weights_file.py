@@ -10,6 +10,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.config.composition import option_key
+from softsearch.doors import public_name
 from softsearch.errors import ConfigError
 from softsearch.text.plain_values import parse, read_json
 
@@ -76,7 +77,7 @@ def with_tuned(config: DictConfig, typed: Sequence[str]) -> DictConfig:
         return config
     path = Path(config.weights)
     tuned = read_tuned(path)
-    if config.search["_target_"] != tuned.search:
+    if public_name(config.search["_target_"]) != public_name(tuned.search):
         raise ConfigError(
             f"weights={path} was tuned for another search ({tuned.search.rpartition('.')[2]}); add search=NAME, as it "
             "was for tune.py"

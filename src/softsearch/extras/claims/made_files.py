@@ -18,7 +18,7 @@ from softsearch.ranges import AtLeastOne, Count
 from softsearch.text.filters import read_parallel
 
 log = logging.getLogger(__name__)
-_MULTI30K = "softsearch.data.corpora.multi30k.Multi30k"
+_MULTI30K = "softsearch.data.Multi30k"
 
 
 def made_file(name: str, files: Parts, options: Trainings) -> Path:

@@ -14,7 +14,7 @@ Array = NDArray[np.float64]
 
 
 def gru_step(x: Array, h: Array, U_z: Array, U_r: Array, U: Array) -> Array:
-    """Returns h' of a :class:`~softsearch.models.cells.GRUCell`; ``x`` is W x + b for z, r and the candidate.
+    """Returns h' of a :class:`~softsearch.models.GRUCell`; ``x`` is W x + b for z, r and the candidate.
 
     Cho et al. 2014, equations 5 to 8, where z weights the candidate (Bahdanau et al. 2015, appendix A.1.1).
     """
@@ -59,7 +59,7 @@ def sentence_log_prob(logits: Array, targets: NDArray[np.int64]) -> Array:
 
 
 def additive_energies(s: Array, h: Array, W_a: Array, U_a: Array, v_a: Array) -> Array:
-    """Returns e_ij of :class:`~softsearch.models.attention.AdditiveAttention`: one s_{i-1}, all h_j ``[len, dim]``."""
+    """Returns e_ij of :class:`~softsearch.models.AdditiveAttention`: one s_{i-1}, all h_j ``[len, dim]``."""
     from softsearch.models.attention import AdditiveAttention
 
     attention = AdditiveAttention(len(s), h.shape[1], dim=len(v_a)).double()
@@ -77,7 +77,7 @@ def masked_softmax(energies: Array, mask: NDArray[np.bool_]) -> Array:
 
 
 def luong_general(h_t: Array, h_s: Array, W_a: Array) -> Array:
-    """Returns a_t with the score ``general`` of :class:`~softsearch.models.luong_attention.LuongAttention`."""
+    """Returns a_t with the score ``general`` of :class:`~softsearch.models.LuongAttention`."""
     from softsearch.models.luong_attention import LuongAttention
 
     attention = LuongAttention(len(h_t), h_s.shape[1], score="general").double()
@@ -126,7 +126,7 @@ def position_encoding(position: int, d_model: int) -> Array:
 
 
 def smoothed_loss(logits: Array, targets: NDArray[np.int64], smoothing: float) -> float:
-    """Returns the mean loss per token with label smoothing (:class:`softsearch.models.loss.CrossEntropy`)."""
+    """Returns the mean loss per token with label smoothing (:class:`softsearch.models.CrossEntropy`)."""
     import torch
 
     from softsearch.models.loss import CrossEntropy

@@ -62,7 +62,7 @@ def brevity_penalty(hypothesis_length: int, reference_length: int) -> float:
 
 
 def p_value(system: float, baseline: float, system_resamples: Array, baseline_resamples: Array) -> float:
-    """Returns the p-value of a paired bootstrap (:func:`softsearch.evaluation.bootstrap.paired_bootstrap`)."""
+    """Returns the p-value of a paired bootstrap (:func:`softsearch.evaluation.paired_bootstrap`)."""
     from softsearch.evaluation.bootstrap import Resamples, paired_bootstrap
 
     pairs = {"baseline": (baseline, baseline_resamples), "system": (system, system_resamples)}

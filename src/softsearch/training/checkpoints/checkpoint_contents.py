@@ -10,6 +10,7 @@ from torch import Tensor
 
 from softsearch.data.corpora.base import ParallelSource, TextForm
 from softsearch.data.sentencepiece_file import with_folding
+from softsearch.doors import with_public_names
 from softsearch.errors import BundleError, CheckpointError, ConfigError, summarize
 from softsearch.text.plain_values import nested_values
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
@@ -116,7 +117,8 @@ def to_contents(path: Path, checkpoint: dict[str, Any]) -> CheckpointContents:
         raise CheckpointError(f"{path}: {error}") from error
     state, step, averaged = merged_state(path, checkpoint), checkpoint["global_step"], checkpoint.get("averaged", 1)
     weights = {name.removeprefix(WEIGHTS): state[name] for name in state if name.startswith(WEIGHTS)}
-    return CheckpointContents(path, origin["config"], (src, tgt), weights, step, averaged, origin.get("source"))
+    config = with_public_names(origin["config"])
+    return CheckpointContents(path, config, (src, tgt), weights, step, averaged, origin.get("source"))
 
 
 def merged_state(path: Path, checkpoint: dict[str, Any]) -> dict[str, Tensor]:

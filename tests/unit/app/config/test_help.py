@@ -68,8 +68,7 @@ def test_a_docstring_explains_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
     folder = tmp_path / "softsearch_configs" / "optimizer"
     folder.mkdir(parents=True)
     (folder / "mine.yaml").write_text(
-        "_target_: softsearch.training.optimizer.muon.Muon\n_partial_: true\n"
-        "newton_schulz_steps: 5\nmomentum: 0.5 # of it\n"
+        "_target_: softsearch.training.Muon\n_partial_: true\nnewton_schulz_steps: 5\nmomentum: 0.5 # of it\n"
     )
     lines = [" ".join(line.split()) for line in said("train", "optimizer=mine").splitlines()]
     assert lines == ["optimizer=mine", "optimizer.newton_schulz_steps=5", "optimizer.momentum=0.5 of it"]

@@ -25,13 +25,9 @@ from softsearch.data.sampler import Batching
 from softsearch.errors import ConfigError
 from softsearch.search.beam import BeamSearch
 
-BATCHING = "softsearch.data.sampler.Batching"
-SEARCH = {"_target_": "softsearch.search.greedy.Greedy"}
-TRANSLATE = {
-    "_target_": "softsearch.training.callbacks.translate.TranslateValidation",
-    "search": SEARCH,
-    "samples_dir": "samples",
-}
+BATCHING = "softsearch.data.Batching"
+SEARCH = {"_target_": "softsearch.search.Greedy"}
+TRANSLATE = {"_target_": "softsearch.training.TranslateValidation", "search": SEARCH, "samples_dir": "samples"}
 
 
 def test_a_good_node_is_built() -> None:
@@ -41,12 +37,12 @@ def test_a_good_node_is_built() -> None:
 
 
 def test_arguments_that_no_yaml_can_hold_are_passed() -> None:
-    node = OmegaConf.create({"_target_": "softsearch.models.embeddings.Embeddings", "dim": 4})
+    node = OmegaConf.create({"_target_": "softsearch.models.Embeddings", "dim": 4})
     assert build(node, src_vocab_size=5, tgt_vocab_size=6).tgt.weight.shape == (6, 4)
 
 
 def test_a_partial_node_is_built_later() -> None:
-    node = OmegaConf.create({"_target_": "softsearch.search.beam.BeamSearch", "_partial_": True, "beam": 3})
+    node = OmegaConf.create({"_target_": "softsearch.search.BeamSearch", "_partial_": True, "beam": 3})
     search = build(node)(n_best=2)
     assert type(build(node)) is partial  # without checks at every call, as Hydra's would do
     assert isinstance(search, BeamSearch)
@@ -59,7 +55,7 @@ def test_a_partial_node_is_built_later() -> None:
         ({"_target_": BATCHING, "tokns": 1}, r"x\.tokns is not an option of Batching: did you mean 'tokens'\?"),
         ({"_target_": BATCHING, "zzz": 1}, r"x\.zzz is not an option of Batching: there are: .*max_length.*tokens"),
         (
-            {"_target_": "softsearch.training.optimizer.schedules.linear_decay", "_partial_": True, "warmup_stps": 1},
+            {"_target_": "softsearch.training.linear_decay", "_partial_": True, "warmup_stps": 1},
             r"x\.warmup_stps .* did you mean 'warmup_steps'",
         ),
         ({**TRANSLATE, "search": {**SEARCH, "max_len_factor": 1}}, r"x\.search\.max_len_factor .*'max_length_factor'"),
@@ -82,10 +78,10 @@ def test_a_misspelt_key_is_answered_with_the_nearest(node: Any, message: str) ->
         (BATCHING, "tokens", True, "a whole number"),
         (BATCHING, "tokens", None, "a whole number"),
         (BATCHING, "sentences", "all", "a whole number of at least 1 or null"),
-        ("softsearch.models.loss.CrossEntropy", "smoothing", "none", "a number"),
-        ("softsearch.text.tokenizer.TokenizerTrainer", "joint", "yes", "true or false"),
-        ("softsearch.text.tokenizer.TokenizerTrainer", "kind", "bppe", "one of 'word', 'char', 'bpe', 'unigram'"),
-        ("softsearch.training.loggers.metrics_csv.MetricsFile", "path", 3, "text"),
+        ("softsearch.models.CrossEntropy", "smoothing", "none", "a number"),
+        ("softsearch.text.TokenizerTrainer", "joint", "yes", "true or false"),
+        ("softsearch.text.TokenizerTrainer", "kind", "bppe", "one of 'word', 'char', 'bpe', 'unigram'"),
+        ("softsearch.training.MetricsFile", "path", 3, "text"),
         ("torch.optim.Adam", "fused", "abc", "true or false"),
         ("lightning.pytorch.Trainer", "max_steps", "abc", "a whole number"),
     ],
@@ -100,7 +96,7 @@ def test_a_value_of_the_wrong_type_is_refused(target: str, key: str, value: obje
     ("target", "key", "value"),
     [
         (BATCHING, "sentences", None),
-        ("softsearch.models.loss.CrossEntropy", "smoothing", 0),
+        ("softsearch.models.CrossEntropy", "smoothing", 0),
         ("torch.optim.Adam", "betas", [0.9, 0.98]),
         ("lightning.pytorch.Trainer", "devices", "auto"),
         ("lightning.pytorch.Trainer", "devices", 2),
@@ -116,9 +112,9 @@ def test_every_value_that_fits_passes(target: str, key: str, value: object) -> N
     ("node", "message"),
     [
         ({"_target_": BATCHING, "tokens": 0}, r"tokens is 0 .*of at least 1"),
-        ({"_target_": "softsearch.models.loss.CrossEntropy", "smoothing": 1.5}, "smoothing is 1.5"),
+        ({"_target_": "softsearch.models.CrossEntropy", "smoothing": 1.5}, "smoothing is 1.5"),
         (
-            {"_target_": "softsearch.text.tokenizer.TokenizerTrainer", "src_vocab_size": 9},
+            {"_target_": "softsearch.text.TokenizerTrainer", "src_vocab_size": 9},
             "tokenizer.src_vocab_size is 9, but with tokenizer.joint=true",
         ),
     ],
@@ -160,7 +156,7 @@ def test_a_target_that_is_no_class_is_named(target: str, message: str) -> None:
 
 
 def test_a_missing_argument_is_named() -> None:
-    node = {"_target_": "softsearch.training.callbacks.exact_resume.ExactResume"}
+    node = {"_target_": "softsearch.training.ExactResume"}
     with pytest.raises(ConfigError, match=r"x\.seed is missing, but ExactResume needs it"):
         check(node, "x")
     check(node, "x", given=["seed"])
@@ -198,7 +194,7 @@ def test_sections_and_groups_of_options() -> None:
 
 
 BILINEAR = re.findall(
-    r"```python\n(from torch import nn\n\nfrom softsearch.models.attention import Attention\n.*?)```",
+    r"```python\n(from torch import nn\n\nfrom softsearch.models import Attention\n.*?)```",
     (Path(__file__).parents[4] / "docs" / "models.md").read_text(encoding="utf-8"),
     re.DOTALL,
 )
@@ -221,7 +217,7 @@ def test_a_part_is_a_class_and_a_line(
 
 
 def test_options_that_are_typed_are_not_dropped(caplog: pytest.LogCaptureFixture) -> None:
-    cell = "softsearch.models.cells.ElmanCell"
+    cell = "softsearch.models.ElmanCell"
     words = [f"model.decoder.cell._target_={cell}", "+model.decoder.cell.resett=before"]
     config = composed("train", *words, "name=x", "run_dir=x")
     caplog.set_level(logging.INFO)

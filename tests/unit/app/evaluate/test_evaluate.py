@@ -58,7 +58,7 @@ def test_a_report_says_by_which_mean_its_ensemble_wrote_and_why_a_figure_is_miss
 
 @pytest.mark.parametrize(("method", "first"), [
     ({}, "layer 1, mean of its heads (usual)"),
-    ({"_target_": "softsearch.training.objectives.guided_alignment.GuidedAlignment"}, "layer 0, head 1 (guided)"),
+    ({"_target_": "softsearch.training.GuidedAlignment"}, "layer 0, head 1 (guided)"),
 ])  # fmt: skip
 def test_heatmaps_of_a_transformer_have_its_heads_behind_its_own_alignments(
     method: dict[str, str], first: str, tmp_path: Path

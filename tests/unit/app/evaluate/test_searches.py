@@ -13,15 +13,9 @@ from softsearch.search.greedy import Greedy
 from softsearch.search.options import SearchOptions
 from softsearch.search.sampling import Sampling
 
-GREEDY = OmegaConf.create({"_target_": "softsearch.search.greedy.Greedy", "max_length_factor": 1.0})
+GREEDY = OmegaConf.create({"_target_": "softsearch.search.Greedy", "max_length_factor": 1.0})
 BEAM = OmegaConf.create(
-    {
-        "_target_": "softsearch.search.beam.BeamSearch",
-        "beam": 3,
-        "n_best": 2,
-        "length_penalty": 0.5,
-        "max_length_offset": 4,
-    }
+    {"_target_": "softsearch.search.BeamSearch", "beam": 3, "n_best": 2, "length_penalty": 0.5, "max_length_offset": 4}
 )
 RERANK = OmegaConf.create(
     {"_target_": "softsearch.app.systems.search.rerank", "search": BEAM, "models": ["r2l.ckpt"], "length_penalty": 2.0}

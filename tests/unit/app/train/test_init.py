@@ -104,7 +104,7 @@ def test_an_option_that_the_older_checkpoint_lacks_has_its_default() -> None:
         ("decoder.hidden_dim", 99, r"model\.decoder\.hidden_dim is \d+ there, 99 here"),
         (
             "decoder._target_",
-            "softsearch.models.luong.LuongDecoder",
+            "softsearch.models.LuongDecoder",
             r"model\.decoder is '.*AttentionalDecoder' there, '.*LuongDecoder' here",
         ),
         (
@@ -174,7 +174,7 @@ def test_a_new_piece_starts_as_the_mean_of_those_that_spelled_it(caplog: pytest.
     init = trained()._replace(tokenizers=(old, old))
     init.weights.update(build_model(model_config("rnnsearch"), (old, old)).state_dict())
     lines = ["one one two oneone", "three tone q"] * 5
-    trainer = OmegaConf.create({"_target_": "softsearch.text.tokenizer.TokenizerTrainer", "vocab_size": 30})
+    trainer = OmegaConf.create({"_target_": "softsearch.text.TokenizerTrainer", "vocab_size": 30})
     grow = Init(ckpt=Path("a.ckpt"), vocabulary="grow")
     maker = tokenizer_maker(options(tokenizer=trainer, init=grow), init, None)
     new = maker.train(lines, lines)[0]

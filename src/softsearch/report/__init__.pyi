@@ -1,0 +1,1 @@
+from .drawing import draw_heatmap as draw_heatmap

@@ -1,0 +1,5 @@
+from .bundle import Bundle as Bundle
+from .glossary import Glossary as Glossary
+from .session import OnnxStepFunction as OnnxStepFunction
+from .translation import Translation as Translation
+from .translator import Translator as Translator

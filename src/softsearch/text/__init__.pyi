@@ -1,0 +1,15 @@
+from .corpus import decode_line as decode_line
+from .corpus import read_lines as read_lines
+from .corpus import write_lines as write_lines
+from .filters import Filters as Filters
+from .keep import Keep as Keep
+from .noise import Noise as Noise
+from .subword_sampling import SubwordSampler as SubwordSampler
+from .tokenizer import SentencePieceTokenizer as SentencePieceTokenizer
+from .tokenizer import TokenizerTrainer as TokenizerTrainer
+from .tokenizer import train_tokenizer as train_tokenizer
+from .vocabulary import BOS as BOS
+from .vocabulary import EOS as EOS
+from .vocabulary import PAD as PAD
+from .vocabulary import SPECIALS as SPECIALS
+from .vocabulary import UNK as UNK
