@@ -34,6 +34,8 @@ class Command:
         options: for ``key=value`` the dataclass that the config is read into, for ``flags`` the function that adds the
             flags to a parser; both as ``package.module:name``.
         needs: the pip extras of softsearch, separated by commas.
+        writes: the options that name what it writes: ``out`` a file, ``out/`` a folder that is replaced as a whole,
+            ``out/*.txt`` files in a folder. What the other options name is read, and must not be replaced.
     """
 
     name: str
@@ -42,32 +44,60 @@ class Command:
     takes: Literal["key=value", "flags", "nothing"] = "flags"
     options: str = ""
     needs: str = ""
+    writes: Sequence[str] = ()
 
 
-def _lab(name: str, summary: str, module: str, options: str = "") -> Command:
+def _lab(name: str, summary: str, module: str, options: str = "", writes: Sequence[str] = ()) -> Command:
     """A command of the lab; ``configs/NAME.yaml`` has its options."""
     options = f"softsearch.app.config.options:{options or name.capitalize()}"
-    return Command(name, summary, f"softsearch.{module}:{name}", "key=value", options, "lab")
+    return Command(name, summary, f"softsearch.{module}:{name}", "key=value", options, "lab", writes)
 
 
-def _bundle(name: str, summary: str) -> Command:
+def _bundle(name: str, summary: str, *writes: str) -> Command:
     """A command for exported bundles."""
     options = f"softsearch.runtime.arguments:add_{name}_options"
-    return Command(name, summary, f"softsearch.runtime.bundle_commands:{name}", options=options, needs="cpu")
+    return Command(
+        name, summary, f"softsearch.runtime.bundle_commands:{name}", options=options, needs="cpu", writes=writes
+    )
 
 
+_OF_RUN = ("run_dir/*.hypotheses.txt",)
 _LISTED = (
-    _lab("train", "Trains a model, tests its best checkpoint, and keeps everything in a run folder", "app.train.train"),
-    _lab("prepare", "Prepares the data of a training, which then finds them in the cache", "app.prepare"),
-    _lab("count", "Counts an n-gram language model, for fusion and reranking", "app.count", "CountNGrams"),
     _lab(
-        "evaluate", "Translates a test set, scores one or several systems, and writes a report", "app.evaluate.evaluate"
+        "train",
+        "Trains a model, tests its best checkpoint, and keeps everything in a run folder",
+        "app.train.train",
+        writes=_OF_RUN,
     ),
-    _lab("score", "Writes the log probabilities that models give to translations", "app.score"),
-    _lab("average", "Averages checkpoints of a run", "app.average"),
-    _lab("export", "Exports a checkpoint for hosts without PyTorch", "app.export"),
-    _lab("dictionary", "Makes a dictionary from the attention of a model, for unknown words", "app.dictionary"),
-    _bundle("translate", "Translates standard input line by line to standard output, or at a prompt"),
+    _lab("prepare", "Prepares the data of a training, which then finds them in the cache", "app.prepare"),
+    _lab(
+        "count", "Counts an n-gram language model, for fusion and reranking", "app.count", "CountNGrams", writes=_OF_RUN
+    ),
+    _lab(
+        "evaluate",
+        "Translates a test set, scores one or several systems, and writes a report",
+        "app.evaluate.evaluate",
+        writes=("table", *_OF_RUN),
+    ),
+    _lab(
+        "score",
+        "Writes the log probabilities that models give to translations",
+        "app.score",
+        writes=("run_dir/scores*.tsv",),
+    ),
+    _lab("average", "Averages checkpoints of a run", "app.average", writes=("out",)),
+    _lab("export", "Exports a checkpoint for hosts without PyTorch", "app.export", writes=("out/",)),
+    _lab(
+        "dictionary",
+        "Makes a dictionary from the attention of a model, for unknown words",
+        "app.dictionary",
+        writes=("out",),
+    ),
+    _bundle(
+        "translate",
+        "Translates standard input line by line to standard output, or at a prompt",
+        *("output", "alignments", "attention", "trace", "confidence"),
+    ),
     _bundle("verify", "Checks every byte of a bundle, loads it and translates one token"),
     _bundle("bench", "Translates up to 1,000 lines of SRC in batches and 200 one by one, and prints how fast it was"),
     Command(
@@ -105,7 +135,9 @@ _LISTED = (
     ),
 )
 CORE = {command.name: command for command in _LISTED}
-SCORE_OF_BUNDLE = _bundle("score", "Writes log p(TGT, end | SRC) for each line of TGT, natural log, and its tokens")
+SCORE_OF_BUNDLE = _bundle(
+    "score", "Writes log p(TGT, end | SRC) for each line of TGT, natural log, and its tokens", "output"
+)
 
 
 def find(words: Sequence[str]) -> Command | None:

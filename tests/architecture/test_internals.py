@@ -50,7 +50,7 @@ INTERNALS = {  # by distribution: the file that uses its private names, and wher
             "chrf._preprocess_segment",
         ),
     ),
-    "python": ("runtime/arguments.py", ("parser._option_string_actions",)),
+    "python": ("runtime/arguments.py", ("parser._actions",)),
     "torch": ("export/recurrences.py", ("torch._higher_order_ops.scan:scan",)),
 }
 DOCUMENTED = {"_asdict", "_exit", "_make", "_replace"}  # NamedTuple, os

@@ -3,6 +3,7 @@
 import json
 import sys
 import tomllib
+from dataclasses import fields
 from importlib.metadata import distribution
 from pathlib import Path
 from pkgutil import resolve_name
@@ -70,6 +71,20 @@ def test_what_a_command_names_exists(command: Command) -> None:
     file, _, function = command.run.partition(":")
     source = Path(sys.modules["softsearch"].__path__[0], *file.split(".")[1:]).with_suffix(".py").read_text()
     assert f"\ndef {function}(" in source
+
+
+@pytest.mark.parametrize("command", [*every_command()], ids=lambda command: f"{command.name} {command.takes}")
+def test_each_option_that_names_an_output_is_listed(command: Command) -> None:
+    names = set[str]()
+    if command.takes == "flags":
+        names = {name.strip("-").replace("-", "_") for name in cli.parser_of(command).option_names()}
+    elif command.options:
+        names = {each.name for each in fields(resolve_name(command.options))}
+    outputs = names & {"out", "output", "table", "alignments", "attention", "trace", "confidence"}
+    if command.name == "evaluate":
+        outputs -= {"alignments"}  # true or false
+    assert outputs <= {each.partition("/")[0] for each in command.writes}
+    assert {each.partition("/")[0] for each in command.writes} <= names
 
 
 def test_entry_points_are_read_for_other_words_than_those_of_the_core(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from softsearch.app.systems.open import open_systems
 from softsearch.app.systems.texts import read_training_text
 from softsearch.errors import ConfigError
 from softsearch.evaluation.word_alignment import attention_counts
+from softsearch.overwriting import refuse_overwriting
 from softsearch.text.word_dictionary import best_translations, write_dictionary
 
 
@@ -19,6 +20,7 @@ def dictionary(options: Dictionary) -> None:
     (system,) = open_systems(options.ckpt, None, options.average)
     if options.out.is_dir():
         raise ConfigError(f"out={options.out} is a folder, expected the name of a file; set out=FILE.tsv")
+    refuse_overwriting({"data": system.source, "out": options.out}, ("out",))  # its corpus, named when it was trained
     pairs = read_training_text(system.source, options.cache_dir)[: options.pairs]
     with progress("aligning", len(pairs)) as advance:
         counts = attention_counts(system.step_fn, system.tokenizers, pairs, advance)

@@ -1,10 +1,11 @@
 """Command-line options of ``softsearch translate``, in groups, and checks of their combinations."""
 
 import argparse
+import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
-from itertools import product
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -15,11 +16,7 @@ from softsearch.runtime.options import (
     LENGTHS,
     OTHER_NAMES,
     Length,
-    check_options,
     installed_searches,
-    kinds_with,
-    option_names,
-    option_of,
     read_length,
     strategy_class,
 )
@@ -63,11 +60,12 @@ def _search_option(hint: Any) -> tuple[dict[str, Any], str]:
 def _search_options_of(strategy: type[Lengths], *without: str) -> dict[str, tuple[dict[str, Any], str]]:
     """The options that a strategy's class adds to those of its base class."""
     return {
-        _flag(name): _search_option(strategy.hints[name]) for name in strategy.__annotations__ if name not in without
+        flag_of(name): _search_option(strategy.hints[name]) for name in strategy.__annotations__ if name not in without
     }
 
 
-def _flag(name: str) -> str:
+def flag_of(name: str) -> str:
+    """Returns how the option of a name is typed."""
     return "--" + name.replace("_", "-")
 
 
@@ -116,7 +114,7 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
         "--confidence": (_FILE, "write the model's confidence in each translation to this file as JSON lines"),
         "--agreement": (_COUNT, "with --confidence: also the agreement of N samples with the translation"),
         "--replace-unknown": (
-            {"nargs": "?", "const": "", "metavar": "DICTIONARY"},
+            {"nargs": "?", "type": Path, "const": True, "metavar": "DICTIONARY"},
             (
                 "replace each unknown word by the entry of this file (lines of source, target and count, separated by "
                 "tabs) for the source word with the most attention, or by that word itself; without a file, always by "
@@ -143,7 +141,7 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
     "sampling (--search sample)": _search_options_of(Sampling, "n_best"),
     "constraints on translations": {
         **{
-            _flag(n): (_LENGTH, f"{text}: N, or '10 + 1.5 * source' (default: the bundle's)")
+            flag_of(n): (_LENGTH, f"{text}: N, or '10 + 1.5 * source' (default: the bundle's)")
             for n, text in LENGTHS.items()
         },
         **_search_options_of(OutputOptions, "banned", "alignments"),
@@ -194,15 +192,20 @@ PROMPT_OPTIONS = (  # options that users change between two sentences
     "--n-best",
     *_OPTIONS["search"],
     *_OPTIONS["sampling (--search sample)"],
-    *map(_flag, LENGTHS),
+    *map(flag_of, LENGTHS),
     "--no-repeat-ngram",
 )
 OPTION_NAMES = frozenset(flag for options in _OPTIONS.values() for flag in options)
-_FILES = ("alignments", "prefix", "rescore")  # files and bundles that the command itself opens
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that refuses an unknown option and suggests the nearest one."""
+    """A parser that refuses an unknown option and suggests the nearest one; options may stand between other words."""
+
+    def parse_args(  # type: ignore[override]  # a namespace of argparse's alone
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> argparse.Namespace:
+        """Parses the arguments; words of one kind need not stand together: ``BUNDLE --beam 5 TEXT``."""
+        return self.parse_intermixed_args(args, namespace)
 
     def parse_known_args(  # type: ignore[override]  # a namespace of argparse's alone
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -214,23 +217,38 @@ class Parser(argparse.ArgumentParser):
             for flag in theirs.keys() - self.option_names():
                 self.add_argument(flag, **theirs[flag][0], help=theirs[flag][1])
             parsed, unknown = super().parse_known_args(args, namespace)
-        flags = [word.partition("=")[0] for word in unknown if word.startswith("-")]
+        typed = takewhile("--".__ne__, unknown)
+        flags = [word.partition("=")[0] for word in typed if word.startswith("-")]
         if flags:
-            other = _flag(OTHER_NAMES.get(flags[0].strip("-").replace("-", "_"), ""))
+            other = flag_of(OTHER_NAMES.get(flags[0].strip("-").replace("-", "_"), ""))
             near = [other] if other in self.option_names() else get_close_matches(flags[0], self.option_names(), n=1)
             self.error(f"there is no option {flags[0]}; " + (f"did you mean {near[0]}?" if near else "see --help"))
         return parsed, unknown
 
     def option_names(self) -> list[str]:
         """Returns the options, with one and with two dashes."""
-        return sorted(self._option_string_actions)
+        return sorted(name for action in self._actions for name in action.option_strings)
+
+    def shown(self, name: str) -> str:
+        """Returns how the argument of a name is typed: ``--output``, or ``BUNDLE``."""
+        action = next((each for each in self._actions if each.dest == name), None)
+        if action is None:
+            return name
+        return action.option_strings[-1] if action.option_strings else str(action.metavar or name)
 
 
 def add_translate_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``softsearch translate``."""
-    parser.usage = "%(prog)s [OPTION ...] BUNDLE [BUNDLE ...]"
+    parser.usage = "%(prog)s [OPTION ...] BUNDLE [BUNDLE ...] [TEXT]"
+    parser.epilog = "Example: softsearch translate exports/demo --beam 5 'one two three'"
     parser.set_defaults(parser=parser)
-    parser.add_argument("bundles", nargs="+", **_BUNDLE, help="folder of an exported bundle; several form an ensemble")
+    parser.add_argument(
+        "bundles",
+        nargs="+",
+        metavar="BUNDLE",
+        type=lambda word: Path(word) if os.path.exists(word) else word,  # noqa: PTH110 - text may be too long for a name
+        help="folder of an exported bundle; several form an ensemble. TEXT: a sentence to translate, in quotes",
+    )
     for title, options in _OPTIONS.items():
         group = parser.add_argument_group(title)
         for flag, (settings, text) in options.items():
@@ -246,6 +264,10 @@ def add_options(parser: argparse.ArgumentParser, *flags: str) -> None:
 
 def add_score_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``softsearch score BUNDLE SRC TGT``."""
+    parser.epilog = (
+        "Example: softsearch score exports/demo test.en test.de --output scores.tsv. Of a run or a checkpoint: "
+        "softsearch score ckpt=RUN src=test.en tgt=test.de"
+    )
     parser.add_argument("bundle", **_BUNDLE, help="folder of an exported bundle")
     parser.add_argument("src", type=Path, metavar="SRC", help="source sentences, one per line (plain or compressed)")
     parser.add_argument("tgt", type=Path, metavar="TGT", help="their translations")
@@ -260,91 +282,13 @@ def add_score_options(parser: argparse.ArgumentParser) -> None:
 
 def add_verify_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``softsearch verify``."""
+    parser.epilog = "Example: softsearch verify exports/demo"
     parser.add_argument("bundle", **_BUNDLE, help="folder of an exported bundle")
 
 
 def add_bench_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``softsearch bench``."""
+    parser.epilog = "Example: softsearch bench exports/demo test.en --threads 4"
     parser.add_argument("bundle", **_BUNDLE, help="folder of an exported bundle")
     parser.add_argument("text", type=Path, metavar="TEXT", help="sentences, one per line (plain or compressed)")
     add_options(parser, "--search", "--beam", "--threads", "--provider", "--tgt", "--src")
-
-
-def text_among(words: Sequence[Path]) -> tuple[list[Path], list[str]]:
-    """Separates the bundles on a command line from text typed after the first.
-
-    Raises:
-        ConfigError: a word is neither a bundle nor text.
-    """
-    first, *others = words
-    missing = [word for word in others if not word.exists()]
-    if files := [word for word in others if word.is_file()]:
-        output = f" --output {missing[0]}" if missing else ""
-        output = f" --output {files[1]}" if files[1:] else output
-        raise ConfigError(f"{files[0]} is a file, expected a bundle; write --input {files[0]}{output}")
-    if missing and not first.exists():
-        return list(words), []  # opening the first one reports the error
-    text = [str(word) for word in missing]
-    if text and not any(re.search(r"\s", line) for line in text):
-        raise ConfigError(
-            f"there is no bundle {text[0]}; to translate it as text, put the text in one pair of quotes, or type: "
-            f"echo '{' '.join(text)}' | softsearch translate {first}"
-        )
-    return [word for word in words if word not in missing], text
-
-
-def check_translate_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
-    """Exits with the usage message if options contradict each other or the search."""
-    try:
-        check_options(arguments.search, _search_options(arguments), _flag)
-        if arguments.attention is not None:
-            check_options(arguments.search, {"alignments"}, lambda name: _flag(name.replace("alignments", "attention")))
-    except ConfigError as error:
-        parser.error(str(error))
-    needed = {"lm": "lm_weight", "lm_weight": "lm", "glossary_bonus": "glossary", "agreement": "confidence"}
-    for name, other in needed.items():
-        if getattr(arguments, name) is not None and getattr(arguments, other) is None:
-            parser.error(f"{_flag(name)} needs {_flag(other)}")
-    for flag, name in product(("paragraphs", "markup"), ("features", "prefix", "alignments", "attention")):
-        if getattr(arguments, flag) and getattr(arguments, name) is not None:
-            parser.error(f"--{flag} and {_flag(name)} cannot be combined")
-    for name in ("features", "attention", "trace", "confidence"):
-        if arguments.resume and getattr(arguments, name) is not None:
-            parser.error(f"--{name} and --resume cannot be combined")
-    if arguments.max_length is not None and arguments.max_length.offset < 1:
-        parser.error("--max-length allows no token for an empty source; expected at least '1 + B * source'")
-    count = len(arguments.bundles)
-    if arguments.weights is not None and len(arguments.weights) != count:
-        parser.error(f"--weights has {len(arguments.weights)} numbers for {count} bundles, expected one for each")
-    if arguments.average is not None and count == 1:
-        parser.error("--average is for several bundles")
-
-
-def search_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The search options as keywords of :meth:`Translator.translate`."""
-    return {name: value for name, value in _search_options(arguments).items() if name not in _FILES}
-
-
-def describe_options(arguments: argparse.Namespace, opened: Mapping[str, object]) -> dict[str, str]:
-    """Describes by flag what translations depend on besides the input: options, and the contents of files they name.
-
-    Args:
-        arguments: the parsed arguments.
-        opened: the opened contents by argument name.
-    """
-    apart = ("input", "output", "alignments", "prefix", "resume", "threads", "run", "parser")
-    values = {name: value for name, value in vars(arguments).items() if name not in apart and value not in (None, [])}
-    values |= {name: opened[name] for name in opened if name in values}
-    return {"BUNDLE" if name == "bundles" else _flag(name): str(value) for name, value in values.items()}
-
-
-def with_flags(message: str) -> str:
-    """Rewrites a search's error message with options as typed: ``--n-best`` for ``search.n_best``."""
-    options = r"\bsearch\.(\w+)|(?<=; change )(?!it$)(\w+)$"
-    return re.sub(options, lambda name: _flag(option_of(name[1] or name[2])), message)
-
-
-def _search_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    own = option_names(arguments.search) if "search" in arguments else set()  # absent in some lines of the prompt
-    given = {name: value for name, value in vars(arguments).items() if value not in (None, [])}
-    return {name: value for name, value in given.items() if name in own or kinds_with(name)}

@@ -3,14 +3,13 @@
 import argparse
 import hashlib
 import sys
-from pathlib import Path
 from typing import Any
 
 from softsearch.errors import ConfigError
-from softsearch.runtime.arguments import check_translate_options, describe_options, search_keywords, text_among
 from softsearch.runtime.bundle import Bundle, has_shortlist, open_shortlist
 from softsearch.runtime.manifest import SINGLE
 from softsearch.runtime.options import expand_names
+from softsearch.runtime.parsed_options import check_translate_options, describe_options, search_keywords, text_among
 
 
 def translate(arguments: argparse.Namespace) -> None:
@@ -33,8 +32,8 @@ def translate(arguments: argparse.Namespace) -> None:
     if arguments.banned:
         options["banned"] = expand_names(arguments.banned)
     if arguments.replace_unknown is not None:
-        name = arguments.replace_unknown
-        options["replace_unknown"] = read_dictionary(Path(name)) if name else True
+        given = arguments.replace_unknown
+        options["replace_unknown"] = True if given is True else read_dictionary(given)
     options |= _control(arguments) | ({"agreement": arguments.agreement} if arguments.agreement else {})
     translator = Translator(
         bundles,

@@ -13,9 +13,11 @@ from pkgutil import resolve_name
 import softsearch
 from softsearch.commands import Command, every_command, find
 from softsearch.errors import ConfigError, SoftsearchError
+from softsearch.overwriting import refuse_overwriting
 from softsearch.process import end_on_signals, missing_package, raise_on_signals
-from softsearch.runtime.arguments import Parser, with_flags
+from softsearch.runtime.arguments import Parser
 from softsearch.runtime.options import nearest
+from softsearch.runtime.parsed_options import with_flags
 
 _STALE = (
     ". The installed softsearch does not list the commands of its extras, such as serve; install it again "
@@ -68,7 +70,9 @@ def run(words: Sequence[str]) -> int:
         _help(words)
         return 0
     try:
-        arguments = parser_of(command).parse_args(words[1:])
+        parser = parser_of(command)
+        arguments = parser.parse_args(words[1:])
+        refuse_overwriting(vars(arguments), command.writes, parser.shown, text=False)
         function = resolve_name(command.run)
         raise_on_signals(ctrl_c_exits=True)
         return function(*[arguments] * (command.takes == "flags")) or 0

@@ -10,7 +10,8 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from softsearch.errors import ConfigError, SoftsearchError, printable
-from softsearch.runtime.arguments import OPTION_NAMES, PROMPT_OPTIONS, Parser, add_options, search_keywords, with_flags
+from softsearch.runtime.arguments import OPTION_NAMES, PROMPT_OPTIONS, Parser, add_options
+from softsearch.runtime.parsed_options import search_keywords, with_flags
 from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import Translator
 
@@ -77,7 +78,7 @@ class Prompt:
                 self.write(f"error: {with_flags(str(error)).replace('--', ':')}")
 
     def _reply(self, line: str) -> None:
-        if line in (":help", ":h", ":?", "help"):
+        if line in (":help", ":h", ":?", ":", "help"):
             options = ", ".join(flag[1:].replace("-", ":", 1) for flag in PROMPT_OPTIONS)
             self.write(_HELP.format(options=textwrap.fill(options, 56).replace("\n", "\n" + " " * 21)))
         elif line == ":reset":

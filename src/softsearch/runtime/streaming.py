@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import re
 import sys
 from codecs import BOM_UTF8
@@ -10,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import chain, combinations, islice, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import IO, Any
 
@@ -136,7 +135,6 @@ def translate_stream(
             from that of lines (the blocks before are written to standard output and devices); or the output cannot be
             written, or a partial one was begun with something else.
     """
-    _refuse_same_file(files)
     added = {"alignments": files.alignments or files.attention, "trace": files.trace, "confidence": files.confidence}
     keywords = {**(options or {}), **{name: True for name, path in added.items() if path}}
     keep_ends = (markup := bool(keywords.get("markup"))) or bool(keywords.get("paragraphs"))
@@ -203,16 +201,6 @@ def _open_outputs(
 
 def _lines_to(output: Output, records: _Records) -> _Write:
     return lambda translation, line: output.write(_json_lines(records(translation, line)).encode())
-
-
-def _refuse_same_file(files: Files) -> None:
-    others = {f"the {name}": getattr(files, name) for name in ("alignments", "trace", "confidence", "attention")}
-    named = {"the translations": files.output} | others
-    real = {what: Path(os.path.realpath(path)) for what, path in named.items() if path is not None}
-    for (one, path), (what, other) in combinations(real.items(), 2):
-        if path == other and (path.is_file() or not path.exists()):
-            flag = what.replace("the ", "--")
-            raise InputError(f"{named[one]} is given for {one} and for {what}; give {flag} another file")
 
 
 def _format(translation: Translation, index: int, *, n_best: bool, end: str) -> str:

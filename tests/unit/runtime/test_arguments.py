@@ -1,10 +1,12 @@
 """Options of translate: their values, and which contradict each other."""
 
 import argparse
+from pathlib import Path
 
 import pytest
 
-from softsearch.runtime.arguments import add_translate_options, check_translate_options, search_keywords
+from softsearch.runtime.arguments import add_translate_options
+from softsearch.runtime.parsed_options import check_translate_options, search_keywords
 
 
 def parse(*options: str) -> argparse.Namespace:
@@ -48,8 +50,8 @@ def test_options_become_arguments_of_the_strategy(options: list[str], expected: 
 
 
 def test_unknown_words_with_and_without_a_dictionary() -> None:
-    assert parse("--replace-unknown").replace_unknown == ""
-    assert parse("--replace-unknown", "words.tsv").replace_unknown == "words.tsv"
+    assert parse("--replace-unknown").replace_unknown is True
+    assert parse("--replace-unknown", "words.tsv").replace_unknown == Path("words.tsv")
 
 
 @pytest.mark.parametrize(

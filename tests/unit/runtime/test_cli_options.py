@@ -293,6 +293,30 @@ def test_text_behind_the_bundle_is_translated(bundle_dir: Path, capsys: pytest.C
     assert capsys.readouterr().out.splitlines() == [translation.text for translation in expected]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["--beam", "2", "BUNDLE", "one two"], ["BUNDLE", "--beam", "2", "one two"], ["BUNDLE", "one two", "--beam=2"]],
+)
+def test_options_stand_anywhere(words: list[str], bundle_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["translate", *(str(bundle_dir) if word == "BUNDLE" else word for word in words)]) == 0
+    assert capsys.readouterr().out == f"{Translator(bundle_dir).translate(['one two'], beam=2)[0].text}\n"
+
+
+@pytest.mark.parametrize("typed", ["two http://a.b//c/ d/", "-two -three", "<b>one</b> two"])
+def test_text_is_translated_as_typed(typed: str, bundle_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["translate", str(bundle_dir), "--beam", "2", "--", typed]) == 0
+    assert capsys.readouterr().out == f"{Translator(bundle_dir).translate([typed], beam=2)[0].text}\n"
+
+
+@pytest.mark.parametrize("flag", ["--output", "--trace", "--alignments", "--attention", "--confidence"])
+def test_no_output_overwrites_the_input(
+    flag: str, bundle_dir: Path, text: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["translate", str(bundle_dir), "--input", str(text), flag, str(text)]) == 2
+    assert f"{flag} {text} would overwrite {text}, which --input reads; write another" in capsys.readouterr().err
+    assert text.read_text(encoding="utf-8").splitlines() == LINES
+
+
 def test_rescore_needs_no_search(bundle_dir: Path, text: Path, tmp_path: Path) -> None:
     named = translate(text, tmp_path / "out", bundle_dir, "--search", "rerank", "--rescore", bundle_dir)
     assert translate(text, tmp_path / "out", bundle_dir, "--rescore", bundle_dir) == named

@@ -53,7 +53,6 @@ def test_a_trace_marks_the_source_for_each_piece(monkeypatch: pytest.MonkeyPatch
         (":temperature 0.5", "temperature"),
         (":n-best 50", "n-best"),
         (":'", "No closing quotation"),
-        (":", "there is no option"),
         (":paragraphs", "start again with softsearch translate --paragraphs"),
     ],
 )

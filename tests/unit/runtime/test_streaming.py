@@ -230,9 +230,6 @@ def test_a_trace_is_json_lines_numbered_as_the_input(translator: Translator, run
     assert run(translator, b"one two\n\nten\n", trace=tmp_path / "t.jsonl") == run(translator, b"one two\n\nten\n")
     records = [json.loads(line) for line in (tmp_path / "t.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [(each["line"], each["source"], each["version"]) for each in records] == [(1, "one two", 1), (3, "ten", 1)]
-    both = Files(alignments=tmp_path / "x", trace=tmp_path / "x")
-    with pytest.raises(InputError, match="given for the alignments and for the trace; give --trace another file"):
-        translate_stream(translator, both)
 
 
 def test_confidence_is_a_json_line_of_each_translation(translator: Translator, run, tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ from softsearch.app.config.shorthands import as_meant, with_data_choice
 from softsearch.app.config.validation import build, drop_options_of_replaced, nearest, read_options
 from softsearch.commands import Command
 from softsearch.errors import ConfigError, SoftsearchError
+from softsearch.overwriting import refuse_overwriting
 from softsearch.process import end_on_signals, end_silently, fail, missing_package, raise_on_signals, tune_cpu
 
 log = logging.getLogger(__name__)
@@ -71,6 +72,7 @@ def run(command: Command, options: Sequence[str] | None = None) -> None:
         try:
             drop_options_of_replaced(config, line.words)
             checked = _read_options(config, line)
+            refuse_overwriting(_given(checked), command.writes)
             function = resolve_name(command.run)
             raise_on_signals()
             for note in (*notes, *extra_config_dirs()):
@@ -242,6 +244,15 @@ def _read_options(config: DictConfig, line: CommandLine) -> Any:
     if hasattr(options, "run_dir"):
         _check_writable(options.run_dir)
     return options
+
+
+def _given(options: Any) -> dict[str, Any]:
+    """Returns the values of a command's options; groups as plain values, with interpolations as they are."""
+    values = {each.name: getattr(options, each.name) for each in fields(options)} if options is not None else {}
+    return {
+        name: OmegaConf.to_container(value, resolve=False) if OmegaConf.is_config(value) else value
+        for name, value in values.items()
+    }
 
 
 def _check_writable(folder: Path) -> None:

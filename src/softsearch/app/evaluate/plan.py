@@ -24,6 +24,7 @@ from softsearch.evaluation.measure import Evaluator, ScoredSystem, read_earlier,
 from softsearch.evaluation.metrics import Metric, for_text
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.text_checks import text_problems
+from softsearch.overwriting import refuse_overwriting
 from softsearch.report.tables import check_table_name
 from softsearch.runtime.glossary import with_control
 from softsearch.runtime.system import System, with_separate_inputs
@@ -81,6 +82,7 @@ def make_plan(config: DictConfig) -> Plan:
     members = [] if hyp and is_alone else open_systems(options.ckpt, options.bundle, options.average)
     if not members:
         _check_without_model(options)
+    refuse_overwriting({"data": [member.source for member in members], "table": options.table}, ("table",))
     if not _names_metrics(config):
         own, warnings = trained_metrics(members)
         metrics = own | {name: metric for name, metric in metrics.items() if name not in own}

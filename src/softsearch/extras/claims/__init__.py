@@ -18,4 +18,5 @@ HISTORY = Command(
     "key=value",
     f"{_HERE}.options:History",
     "lab",
+    ("out/",),
 )

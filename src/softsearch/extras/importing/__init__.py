@@ -8,4 +8,5 @@ IMPORT = Command(
     "softsearch.extras.importing.command:import_model",
     options="softsearch.extras.importing.options:add_options",
     needs="lab",
+    writes=("out/",),
 )

@@ -15,4 +15,5 @@ WEB = Command(
     "Write a site for any static web host that translates in the visitor's browser",
     f"{_HERE}.web.command:web",
     options=f"{_HERE}.web.command:add_options",
+    writes=("out/",),
 )

@@ -21,4 +21,5 @@ COMPARE = Command(
     "key=value",
     f"{_HERE}.options:Compare",
     "lab",
+    ("table",),
 )
