@@ -12,15 +12,17 @@ from rich.text import Text
 from softsearch.app.config.options import Parts
 from softsearch.app.config.validation import build
 from softsearch.app.console import echo, plain_console, print_rows
+from softsearch.app.seeds import ScoredRun, seed_table
 from softsearch.errors import ConfigError, printable
 from softsearch.evaluation.metrics import Metric, Scores
 from softsearch.evaluation.schema import REPORT, MetricFacts, Report, SystemReport, three_digits
 from softsearch.evaluation.test_set import HeldOutText
-from softsearch.report.tables import Table, write_tables
+from softsearch.report.tables import Table, best_cells, write_tables
 from softsearch.text.corpus import write_lines
 from softsearch.text.plain_values import read_json
 
 METRICS = "metrics.json"
+SIGNIFICANT = 0.05  # p of a difference that is marked
 _PERCENT = ("padding_efficiency", "outside_share")
 _TAKEN = ("loss", "perplexity", "aer")  # names of values that are not scores of translations
 _FACTS = {  # row -> field of a system's report
@@ -108,23 +110,32 @@ def print_test(folder: Path, split: str, scores: Scores, training: Mapping[str, 
     echo(f"translations: {folder / translations_of(split)}\nmetrics: {folder / METRICS}")
 
 
-def show_tables(tables: Sequence[Table], file: Path | None) -> None:
-    """Prints tables, and writes them to a file if there is one."""
+def show_tables(tables: Sequence[Table], file: Path | None, in_file: Sequence[Table] = ()) -> None:
+    """Prints tables, and writes them to a file if there is one, behind those that are only ``in_file``."""
     for table in tables:
         print_rows(table.columns, table.rows, table.title, numbers=table.numbers)
     if file is not None:
-        write_tables(file, tables)
+        write_tables(file, [*in_file, *tables])
         echo(f"table: {file}")
 
 
 def show_report(report: Report, folder: Path, table: Path | None = None) -> None:
-    """Prints the tables and warnings of an evaluation, and the paths of its files; writes the tables to ``table``."""
+    """Prints the tables and warnings of an evaluation, and the paths of its files; writes the tables to ``table``.
+
+    The file begins with a table for papers, with a row for each system.
+    """
     console = plain_console()
-    tables = [_scores(report)]
-    main = next(iter(report.metrics.values()))
+    main, tables = next(iter(report.metrics.values())), [_scores(report)]
+    # Checkpoints are in the folder checkpoints of their run.
+    trained = [
+        ScoredRun(s.name, Path(s.origin).parent.parent, s.search, {n: each.value for n, each in s.scores.items()})
+        for s in report.systems
+    ]
+    seeds = seed_table(trained, report.metrics, report.test_set)
+    tables += [] if seeds is None else [seeds]
     tables += [_curve(system, main) for system in report.systems if system.search_curve]
     tables += [_comparisons(report)] if report.comparisons else []
-    show_tables(tables, table)
+    show_tables(tables, table, [_paper(report)])
     for name, score in report.systems[0].scores.items():
         echo(f"{name}: {score.signature}")
     for warning in report.warnings:
@@ -144,6 +155,27 @@ def _comparisons(report: Report) -> Table:
         for c in report.comparisons
     ]
     return Table(("system", "against", "metric", "difference", "p"), rows, "paired bootstrap")
+
+
+def _paper(report: Report) -> Table:
+    """Returns the scores with a row for each system, the best in bold type, and marks of significance."""
+    found = {(c.system, c.metric) for c in report.comparisons if c.p_value < SIGNIFICANT}
+    scores = {name: [system.scores.get(name) for system in report.systems] for name in report.metrics}
+    scores = {name: values for name, values in scores.items() if any(values)}
+    rows = []
+    for row, system in enumerate(report.systems):
+        cells = [
+            fact.show(score.value) + "*" * ((system.name, name) in found) if (score := scores[name][row]) else ""
+            for name, fact in report.metrics.items()
+            if name in scores
+        ]
+        rows.append((system.name, *cells))
+    title = f"{report.test_set}: best scores are bold"
+    if report.comparisons:
+        title += f"; * differs from {report.systems[0].name} (paired bootstrap, p < {SIGNIFICANT})"
+    values = {name: [None if score is None else score.value for score in column] for name, column in scores.items()}
+    best = best_cells(values, report.metrics, first_column=1)
+    return Table(("system", *(report.metrics[name].title for name in scores)), rows, title, len(scores), best)
 
 
 def _scores(report: Report) -> Table:

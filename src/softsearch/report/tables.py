@@ -1,11 +1,12 @@
 """Printed tables as Markdown and LaTeX, for papers and pages."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from softsearch.errors import ConfigError
+from softsearch.evaluation.schema import MetricFacts
 from softsearch.files import new_file
 
 _MARKDOWN = re.compile(r"[\\`*|\[\]<]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)")
@@ -19,6 +20,7 @@ _LATEX = {
     "|": r"\textbar{}",
     '"': "''",
     "\u2212": "$-$",
+    "±": r"$\pm$",
 }
 _NUMBER = re.compile(r"[-+\u2212]?[\d.,]+(?!\w)|$")
 
@@ -30,6 +32,24 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[str]]
     title: str = ""
     numbers: int = 0  # number of last columns that are not folded in a terminal
+    best: frozenset[tuple[int, int]] = frozenset()  # rows and columns of cells in bold type, in files
+
+
+def best_cells(
+    scores: Mapping[str, Sequence[float | None]], facts: Mapping[str, MetricFacts], first_column: int, digits: int = 2
+) -> frozenset[tuple[int, int]]:
+    """Returns the cells with the best score of each metric, rounded to ``digits``, in a table with a row per system.
+
+    ``scores`` are those of the systems by metric, from the column ``first_column`` on. One system has no best score.
+    """
+    cells = set()
+    for column, (name, values) in enumerate(scores.items(), first_column):
+        fact, known = facts[name], [value for value in values if value is not None]
+        if len(values) > 1 and known and fact.higher_is_better is not None:
+            best = fact.show(max(known) if fact.higher_is_better else min(known), digits)
+            shown = ["" if value is None else fact.show(value, digits) for value in values]
+            cells |= {(row, column) for row, text in enumerate(shown) if text == best}
+    return frozenset(cells)
 
 
 def check_table_name(path: Path | None) -> None:
@@ -62,25 +82,34 @@ def markdown(table: Table) -> str:
     def line(cells: Iterable[str]) -> str:
         return f"| {' | '.join(cells)} |\n"
 
-    rules = ("---:" if right else "---" for right in _right(table))
-    rows = "".join(line(map(_in_markdown, row)) for row in (table.columns, *table.rows))
-    head, _, body = rows.partition("\n")
+    rules = line("---:" if right else "---" for right in _right(table))
+    rows = map(line, _cells(table, _in_markdown, "**{}**"))
     title = f"{_in_markdown(table.title)}\n\n" if table.title else ""
-    return f"{title}{head}\n{line(rules)}{body}"
+    return title + line(map(_in_markdown, table.columns)) + rules + "".join(rows)
 
 
 def latex(table: Table) -> str:
-    """Returns a table as LaTeX without packages, with its title as the caption."""
-    head, *rows = (_latex_row(row) for row in (table.columns, *table.rows))
-    lines = [r"\begin{table}", r"\centering"]
+    """Returns a table as LaTeX with the package booktabs, with its title as the caption."""
+    rows = map(_latex_row, _cells(table, _in_latex, r"\textbf{{{}}}"))
+    lines = [r"% \usepackage{booktabs}", r"\begin{table}", r"\centering"]
     lines += [f"\\caption{{{_in_latex(table.title)}}}"] if table.title else []
-    lines += [f"\\begin{{tabular}}{{{''.join('r' if right else 'l' for right in _right(table))}}}", r"\hline", head]
-    lines += [r"\hline", *rows, r"\hline", r"\end{tabular}", r"\end{table}"]
+    lines += [f"\\begin{{tabular}}{{{''.join('r' if right else 'l' for right in _right(table))}}}", r"\toprule"]
+    lines += [_latex_row(map(_in_latex, table.columns)), r"\midrule", *rows, r"\bottomrule"]
+    lines += [r"\end{tabular}", r"\end{table}"]
     return "".join(f"{each}\n" for each in lines)
 
 
-def _latex_row(cells: Sequence[str]) -> str:
-    row = " & ".join(map(_in_latex, cells))
+def _cells(table: Table, escape: Callable[[str], str], bold: str) -> Iterator[list[str]]:
+    """Yields the rows, escaped, with the best cells in bold type."""
+    for row, cells in enumerate(table.rows):
+        yield [
+            bold.format(escape(cell)) if (row, column) in table.best else escape(cell)
+            for column, cell in enumerate(cells)
+        ]
+
+
+def _latex_row(cells: Iterable[str]) -> str:
+    row = " & ".join(cells)
     guard = "{}" if row.startswith(("[", "*")) else ""  # else an argument of the line break before it
     return f"{guard}{row} \\\\"
 

@@ -11,14 +11,8 @@ import pytest
 
 from softsearch.errors import ConfigError
 from softsearch.evaluation.schema import MetricFacts, write_report
-from softsearch.extras.sweep.compare import (
-    Run,
-    compare_runs,
-    find_folders,
-    print_comparison,
-    read_runs,
-    write_comparison,
-)
+from softsearch.extras.sweep.compare import compare_runs, print_comparison, write_comparison
+from softsearch.extras.sweep.runs import Run, find_folders, read_runs
 from softsearch.report.charts import pareto_front
 from tests.unit.report.page.pages import whole_report
 
@@ -58,10 +52,23 @@ def test_the_table_is_written_too(tmp_path: Path, capsys: pytest.CaptureFixture[
     text = (tmp_path / "t.md").read_text(encoding="utf-8")
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
     assert rows[1] == ["---:", *["---"] * 2, *["---:"] * 3]
-    assert rows[2] == ["1\\*", "large", "rnn", "41.9", "1,500", "44,000,000"]
+    assert rows[2] == ["1\\*", "large", "rnn", "**41.9**", "1,500", "44,000,000"]
     assert rows[-1] == ["6\\*", "other_text", "rnn", "9.0", "1", "1"]
     for row in rows[2:7]:
-        assert all(cell.replace("\\", "") in printed for cell in row)
+        assert all(cell.replace("\\", "").strip("*") in printed for cell in row)
+
+
+def test_runs_that_differ_in_their_seed_have_a_mean(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for seed, bleu in ((1, 40.0), (2, 42.0)):
+        folder = tmp_path / f"run-{seed}"
+        folder.mkdir()
+        (folder / "metrics.json").write_text(
+            json.dumps({"test/bleu": bleu, "metrics": {"bleu": asdict(FACTS["bleu"])}})
+        )
+        (folder / "config.yaml").write_text(f"model: {{}}\nseed: {seed}\nrun_dir: {folder}\n")
+    print_comparison(compare_runs(read_runs([tmp_path], "test")), tmp_path / "t.tex")
+    assert "mean and standard deviation over seeds" in " ".join(capsys.readouterr().out.split())
+    assert "run & 2 & 41.00 $\\pm$ 1.41 \\\\\n" in (tmp_path / "t.tex").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("seed", range(5))

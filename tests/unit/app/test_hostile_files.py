@@ -32,7 +32,7 @@ from softsearch.data.corpora.multi30k import UPSTREAM
 from softsearch.data.preparation.cache_folder import damage
 from softsearch.errors import BundleError, CheckpointError, ConfigError, CorpusError
 from softsearch.evaluation.schema import read_report
-from softsearch.extras.sweep.compare import read_runs
+from softsearch.extras.sweep.runs import read_runs
 from softsearch.models.interface import Seq2Seq
 from softsearch.runtime.bundle import write_bundle
 from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB, model_config

@@ -37,14 +37,18 @@ def open_systems(ckpt: Paths, bundle: Paths, average: int | None) -> list[System
 
 
 def trained_metrics(systems: Sequence[System]) -> tuple[dict[str, Metric], list[str]]:
-    """Returns the metrics that the first checkpoint was trained with, and warnings about those unavailable here."""
-    system = next((system for system in systems if system.metrics), None)
-    metrics: dict[str, Metric] = {}
-    if system is None:
-        return metrics, []
-    warnings = []
-    for name, node in system.metrics.items():
-        if node is None:
+    """Returns the metrics that checkpoints were trained with, the first one's first, and warnings about those not used.
+
+    A metric that two checkpoints have with different options is that of the first.
+    """
+    metrics, warnings = dict[str, Metric](), list[str]()
+    nodes: dict[str, tuple[str, object]] = {}  # name -> system, config
+    every = [(system, name, node) for system in systems for name, node in system.metrics.items() if node is not None]
+    for system, name, node in every:
+        first, known = nodes.setdefault(name, (system.name, node))
+        if known != node:
+            warnings.append(f"{system.name} was trained with another metric={name}, which is not used: {first}'s is")
+        if first != system.name:
             continue
         try:
             if needs_download(node):

@@ -1,12 +1,10 @@
 """``compare``: a table of training runs, evaluations and sweeps, printed and written as CSV, with a Pareto front."""
 
-import glob
 import math
-import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,47 +12,25 @@ import numpy as np
 
 from softsearch.app.config.validation import nearest
 from softsearch.app.console import echo
-from softsearch.app.results import METRICS, show_tables, write_rows
+from softsearch.app.results import show_tables, write_rows
+from softsearch.app.seeds import ScoredRun, seed_table
 from softsearch.errors import ConfigError
-from softsearch.evaluation.schema import REPORT, MetricFacts, all_or_nothing
-from softsearch.evaluation.text_checks import Languages, language_problems
+from softsearch.evaluation.schema import MetricFacts, all_or_nothing
+from softsearch.evaluation.text_checks import language_problems
 from softsearch.extras.sweep.options import Compare
+from softsearch.extras.sweep.runs import UNREADABLE, Run, find_folders, read_runs
 from softsearch.report.charts import draw_pareto, pareto_front
 from softsearch.report.curves import CURVES, Points, draw_curves, read_points
 from softsearch.report.drawing import COLOURS
-from softsearch.report.tables import Table, check_table_name
-from softsearch.text.plain_values import parse, read_json
+from softsearch.report.tables import Table, best_cells, check_table_name
 
-_MAX_NUMBER = 1e18
-_SWEEP = "results.json"
-_UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+_NOT_IN_ROWS = ("scores", "facts", "signatures", "languages", "trained", "search")
 _COLUMNS = {  # field of a run -> column after the scores
     "translating": "translating, tokens/s",
     "training": "training, tokens/s",
     "parameters": "parameters",
     "size_bytes": "bytes",
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Run:
-    """A system that was trained or evaluated."""
-
-    number: int = 0  # number in the table
-    pareto: bool = False  # whether it is on the Pareto front
-    name: str = ""
-    folder: Path
-    model: str = ""
-    scores: dict[str, float] = field(default_factory=dict)
-    facts: dict[str, MetricFacts] = field(default_factory=dict)  # of the scores
-    signatures: dict[str, str] = field(default_factory=dict)
-    translating: float | None = None  # target tokens translated per second
-    training: float | None = None  # target tokens trained per second
-    parameters: int | None = None
-    size_bytes: int | None = None
-    test_set: str = ""
-    languages: Languages = ("", "")
-    missing: str = ""  # why there are no scores
 
 
 @dataclass(frozen=True)
@@ -151,7 +127,7 @@ def write_comparison(comparison: Comparison, folder: Path) -> list[str]:
         draw_pareto(np.array(list(points.values())), list(points), comparison.objectives, front, folder / "pareto.png")
     curves: dict[str, Points] = {}
     for run in runs:
-        with suppress(*_UNREADABLE):  # an evaluation has no curves
+        with suppress(*UNREADABLE):  # an evaluation has no curves
             curves[f"{run.number} {run.name}"] = read_points(run.folder / "metrics.csv")
     if curves:
         draw_curves(dict(list(curves.items())[: len(COLOURS)]), comparison.facts, folder / CURVES)
@@ -163,7 +139,7 @@ def _row(run: Run, comparison: Comparison) -> dict[str, Any]:
     row = asdict(run)
     scores = {name: row["scores"].get(name) for name in comparison.facts}
     row |= {"signature": run.signatures.get(comparison.metric, "")}
-    return {k: v for k, v in (row | scores).items() if k not in ("scores", "facts", "signatures", "languages")}
+    return {k: v for k, v in (row | scores).items() if k not in _NOT_IN_ROWS}
 
 
 def print_comparison(comparison: Comparison, table: Path | None = None) -> None:
@@ -171,6 +147,14 @@ def print_comparison(comparison: Comparison, table: Path | None = None) -> None:
     scored = [run for run in comparison.runs if run.scores]
     texts = dict.fromkeys(run.test_set for run in scored)
     tables = [_table([run for run in scored if run.test_set == text], text, comparison) for text in texts]
+    for text in texts:
+        trained = [
+            ScoredRun(run.name, run.trained or run.folder, run.search, run.scores)
+            for run in scored
+            if run.test_set == text
+        ]
+        seeds = seed_table(trained, comparison.facts, text or "unknown text")
+        tables += [] if seeds is None else [seeds]
     show_tables(tables, table)
     for warning in comparison.warnings:
         echo(f"warning: {warning}")
@@ -191,160 +175,6 @@ def _table(runs: Sequence[Run], test_set: str, comparison: Comparison) -> Table:
     rows = [(*name, *cells) for name, *cells in zip(names, *columns.values(), strict=True)]
     title = comparison.facts[comparison.metric].title
     title = f"{test_set or 'unknown text'}: best {title} first, * on the Pareto front of {title}, speed and size"
-    return Table(("no.", "run", "model", *columns), rows, title, len(columns))
-
-
-def find_folders(runs: Path | list[Path]) -> list[Path]:
-    """Returns the folders named by ``runs``: paths, globs, or a list of both.
-
-    Raises:
-        ConfigError: ``runs`` names no folder.
-    """
-    patterns = runs if isinstance(runs, list) else [runs]
-    if not patterns:
-        raise ConfigError("runs is [], expected folders, for example runs='[logs/a,logs/b]' or runs='logs/train/*'")
-    folders: list[Path] = []
-    for pattern in patterns:
-        is_glob = glob.has_magic(str(pattern)) and not pattern.exists()
-        matches = sorted(map(Path, glob.glob(str(pattern)))) if is_glob else [pattern]  # noqa: PTH207 - may be absolute
-        if not matches:
-            raise ConfigError(f"runs: nothing matches {str(pattern)!r}; name folders of runs")
-        matches = [path for path in matches if not path.is_file()]
-        if not matches:
-            problem = "matches only files" if is_glob else "is a file"
-            raise ConfigError(f"runs: {str(pattern)!r} {problem}; name folders of runs")
-        folders += matches
-    return list(dict.fromkeys(folders))
-
-
-def read_runs(folders: Iterable[Path], split: str) -> list[Run]:
-    """Returns a row for every system in the folders, and a row with the reason for every folder without one.
-
-    Folders are those of runs, whose scores on ``split`` are read, evaluations or sweeps, or contain such folders.
-    """
-    empty = "it has neither systems nor trials"
-    runs = [run for folder in folders for run in [*_read(folder, split)] or [Run(folder=folder, missing=empty)]]
-    common = os.path.commonpath([os.path.abspath(run.folder) for run in runs])  # noqa: PTH100 - links keep their names
-    return [replace(run, name=_name(run, common)) for run in runs]
-
-
-def _name(run: Run, common: str) -> str:
-    """Returns the run's folder relative to the common folder, and its system."""
-    folder = os.path.relpath(run.folder, common)
-    if folder == ".":
-        return run.name or Path(common).name
-    return f"{folder}: {run.name}" if run.name else folder
-
-
-def _read(folder: Path, split: str) -> Iterator[Run]:
-    """Yields rows, named after their systems if there are any."""
-    try:
-        if (report := _json(folder / REPORT)) is not None and "systems" in report:
-            yield from [_evaluated(folder, report, system) for system in report["systems"]]  # all or none of a file
-        elif (metrics := _json(folder / METRICS)) is not None:
-            yield _trained(folder, metrics, split)
-        elif isinstance(trials := _json(folder / _SWEEP), list):
-            yield from _swept(folder, trials, split)
-        elif trials is not None:
-            yield Run(
-                folder=folder,
-                missing=f"its {_SWEEP} belongs to a claim (softsearch reproduce), expected the folder of a run",
-            )
-        elif inner := [path.parent for path in sorted(folder.glob("*/*")) if path.name in (REPORT, METRICS)]:
-            for run_folder in dict.fromkeys(inner):
-                yield from _read(run_folder, split)
-        elif not folder.is_dir():
-            yield Run(folder=folder, missing="there is no such folder")
-        elif (folder / "metrics.csv").is_file():
-            yield Run(folder=folder, missing=f"the run has not ended: it has no {METRICS}")
-        else:
-            yield Run(folder=folder, missing=f"it has neither {REPORT} nor {METRICS}")
-    except _UNREADABLE as error:  # the file may come from another program
-        yield Run(folder=folder, missing=f"its files cannot be read: {type(error).__name__}: {error}".splitlines()[0])
-
-
-def _json(path: Path) -> Any:
-    """Returns the content of a file; None if it is missing."""
-    return read_json(path) if path.is_file() else None
-
-
-def _facts(described: Any, names: Iterable[str]) -> dict[str, MetricFacts]:
-    """Returns the file's table of metrics; older files have none."""
-    known = parse(described or {}, dict[str, MetricFacts], "metrics")
-    return {name: known.get(name, MetricFacts(name, name != "ter", name == "exact_match")) for name in names}
-
-
-def _evaluated(folder: Path, report: dict[str, Any], system: dict[str, Any]) -> Run:
-    scores = {key: _finite(score["value"]) for key, score in system["scores"].items()}
-    return Run(
-        name=str(system["name"]),
-        folder=folder,
-        model=str(system["architecture"]),
-        scores=scores,
-        facts=_facts(report.get("metrics"), scores),
-        signatures={key: _plain_signature(str(score["signature"])) for key, score in system["scores"].items()},
-        translating=_number(system, "tokens_per_second"),
-        parameters=_whole(system, "parameters"),
-        size_bytes=_whole(system, "size_bytes"),
-        test_set=str(report["test_set"]),
-        languages=(str(report["src_lang"]), str(report["tgt_lang"])),
-    )
-
-
-def _trained(folder: Path, metrics: dict[str, Any], split: str) -> Run:
-    prefix, described = f"{split}/", metrics.get("metrics")
-    named = {key.removeprefix(prefix): _number(metrics, key) for key in metrics if key.startswith(prefix)}
-    others = (name for name in named if "/" not in name and name not in ("loss", "aer"))
-    scores = {name: score for name in described or others if (score := named.get(name)) is not None}
-    if not scores:
-        found = ", ".join(f"{key} {value}" for key, value in metrics.items() if isinstance(value, int | float))
-        return Run(folder=folder, missing=f"{METRICS} has no scores for {split}, found {found or 'nothing'}; set split")
-    return Run(
-        folder=folder,
-        model=str(metrics.get("model", "")),
-        scores=scores,
-        facts=_facts(described, scores),
-        signatures={n: _plain_signature(str(metrics.get("signatures", {}).get(f"{prefix}{n}", ""))) for n in scores},
-        training=_number(metrics, "train/tokens_per_second"),
-        parameters=_whole(metrics, "model/parameters"),
-        test_set=str(metrics.get("test_set", "")),
-        languages=(str(metrics.get("src_lang", "")), str(metrics.get("tgt_lang", ""))),
-    )
-
-
-def _finite(value: Any) -> float:
-    """Returns a number that can be drawn.
-
-    Raises:
-        ValueError, OverflowError: it is infinite, or too large.
-    """
-    number = float(value)
-    if not abs(number) < _MAX_NUMBER:
-        raise ValueError(f"{number:g} is out of range")
-    return number
-
-
-def _number(metrics: dict[str, Any], key: str) -> float | None:
-    value = metrics.get(key)
-    return None if value is None or not math.isfinite(float(value)) else _finite(value)
-
-
-def _whole(metrics: dict[str, Any], key: str) -> int | None:
-    value = _number(metrics, key)
-    return None if value is None else int(value)
-
-
-def _swept(folder: Path, trials: list[dict[str, Any]], split: str) -> Iterator[Run]:
-    """Yields the trials of a sweep, from its list of folders, states and errors."""
-    for trial in trials:
-        trial_folder = folder / str(trial["folder"] or f"trial {trial['trial']}")
-        if trial["state"] == "complete":
-            yield from _read(trial_folder, split)
-        else:
-            last = str(trial["error"] or "").strip().splitlines()[-1:]
-            yield Run(folder=trial_folder, missing=": ".join([f"trial {trial['state']}", *last]))
-
-
-def _plain_signature(signature: str) -> str:
-    """Returns a signature without the parts about the bootstrap interval."""
-    return "|".join(part for part in signature.split("|") if not part.startswith(("bs:", "seed:")))
+    scores = {name: [run.scores.get(name) for run in runs] for name in comparison.facts}
+    best = best_cells(scores, comparison.facts, first_column=3, digits=1)
+    return Table(("no.", "run", "model", *columns), rows, title, len(columns), best)

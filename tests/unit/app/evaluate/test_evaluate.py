@@ -144,6 +144,23 @@ def test_a_run_s_own_metrics_are_measured_where_none_are_typed(home: Home) -> No
     assert next(iter(evaluated(home, "metric=[chrf]")["metrics"])) == "chrf"
 
 
+def test_metrics_of_all_checkpoints_are_in_one_table(home: Home) -> None:
+    metrics: list[dict[str, Any]] = [
+        {"words": {"_target_": f"{OURS}.ChrF", "word_order": 1}},
+        {"words": {"_target_": f"{OURS}.ChrF", "word_order": 2}, "exact": {"_target_": f"{OURS}.ExactMatch"}},
+    ]
+    for own in metrics:
+        home.save(lambda checkpoint, own=own: checkpoint["softsearch"]["config"].update(metric=own))
+        home.other.rename(home.other.with_name(f"{len(own)}.ckpt"))
+    paths = [str(home.other.with_name(f"{n}.ckpt")) for n in (1, 2)]
+    report = evaluated(home, f"ckpt=[{','.join(paths)}]")
+    assert [*report["metrics"]][:3] == ["words", "exact", "bleu"]
+    assert all({"words", "exact"} <= system["scores"].keys() for system in report["systems"])
+    assert "nw:1" in report["systems"][1]["scores"]["words"]["signature"]
+    (warning,) = [warning for warning in report["warnings"] if "another metric=words" in warning]
+    assert warning.startswith(report["systems"][1]["name"])
+
+
 def test_translations_of_any_program_are_compared_with_ours_and_alone(home: Home) -> None:
     home.save(lambda _: None)
     for name, lines in (("best.de", TGT), ("worse.de", [*TGT[:-1], "zzz"])):
