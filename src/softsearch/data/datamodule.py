@@ -179,7 +179,8 @@ class ParallelDataModule(LightningDataModule):
         if state_dict["data_fingerprint"] != here["data_fingerprint"]:
             raise CheckpointError(
                 f"the checkpoint was trained on other data: found {here['data_fingerprint']}, expected "
-                f"{state_dict['data_fingerprint']}; {advice}"
+                f"{state_dict['data_fingerprint']}; {advice}; with a number as data.val or data.test, softsearch 0.2 "
+                "and older split other pairs off: resume with the version that began the run"
             )
         self._saved_epoch = epoch = state_dict["epoch_batches"]
         if state_dict["world_size"] != here["world_size"] and (begun := self.batches_trained % epoch):

@@ -1,7 +1,5 @@
 """Overlap of the test set with the training data: equal sentences and near-duplicates."""
 
-import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -13,17 +11,13 @@ from softsearch.evaluation.test_set import HeldOutText
 from softsearch.text.corpus import read_raw
 from softsearch.text.filters import Cleaner
 from softsearch.text.joint_sources import split_sources
-from softsearch.text.vocabulary import LANGUAGE_TAG
+from softsearch.text.same_text import Words, words_of
 
 WARNING_SHARES = {
     "near twin of the source": 0.05,
     "near twin of the reference": 0.05,
 }  # shares above which a warning is given; otherwise 1 %
 NEAR_TWIN = 0.8  # Dice coefficient of words and word bigrams; about one word in ten differs
-# Chinese and Japanese are compared by characters. In Thai, Lao and Khmer, few near-duplicates are found.
-_HAN_KANA = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-_WORDS = re.compile(rf"[{_HAN_KANA}]|[^\W{_HAN_KANA}]+")
-_Key = tuple[str, ...]  # the words of a sentence
 
 
 def find_overlap(
@@ -76,8 +70,9 @@ def _add_training_text(
 class Overlap:
     """Compares a stream of training text with a test set; memory grows only with the test set.
 
-    Case, punctuation, spaces, Unicode normalisation and language tags are ignored. Two texts are near twins if the Dice
-    coefficient of their sets of words and bigrams is at least ``NEAR_TWIN``.
+    Both sides of the training text are compared with both sides of the test set, because a model of both directions has
+    seen a reference that was a source. :mod:`softsearch.text.same_text` says which texts are the same; two are near
+    twins if the Dice coefficient of their sets of words and bigrams is at least ``NEAR_TWIN``.
     """
 
     def __init__(self, sources: Sequence[str], references: Sequence[str]) -> None:
@@ -88,9 +83,8 @@ class Overlap:
     def add(self, sources: Iterable[str], targets: Iterable[str]) -> None:
         """Compares training pairs with the test set."""
         for source, target in zip(sources, targets, strict=True):
-            same = [side.add(line) for side, line in zip(self._sides, (source, target), strict=True)]
-            if same[0] and same[1]:
-                self._pairs.update(same[0] & same[1])
+            src, tgt = ([side.add(*words) for side in self._sides] for words in map(_with_features, (source, target)))
+            self._pairs |= (src[0] & tgt[1]) | (tgt[0] & src[1])
 
     def counts(self) -> dict[str, int]:
         """Returns the number of test sentences found, by kind; near twins only of sentences not found otherwise."""
@@ -122,28 +116,26 @@ class _Side:
     def __init__(self, lines: Sequence[str]) -> None:
         self.same: set[int] = set()
         self.near: set[int] = set()
-        self._equal: dict[_Key, set[int]] = {}
+        self._equal: dict[Words, set[int]] = {}
         for index, line in enumerate(lines):
             for text in {line, *split_sources(line)}:  # models may be trained on any one of several sources
-                if key := _words(text):
+                if key := words_of(text):
                     self._equal.setdefault(key, set()).add(index)
         self._features = {key: _features(key) for key in self._equal}
         self._open = set(self._equal)  # keys without a twin so far
         # Keys by their rarest features, enough of them that every near twin has one. With n features, i of them shared
         # and m in the other set, 2i >= t(n + m) and m >= i imply i >= tn / (2 - t).
         frequency = Counter(feature for features in self._features.values() for feature in features)
-        self._rare: dict[str, list[_Key]] = {}
+        self._rare: dict[str, list[Words]] = {}
         for key, features in self._features.items():
             most_missing = int(len(features) * (1 - NEAR_TWIN / (2 - NEAR_TWIN)) + 1e-9)
             for feature in sorted(features, key=lambda f: (frequency[f], f))[: most_missing + 1]:
                 self._rare.setdefault(feature, []).append(key)
 
-    def add(self, line: str) -> set[int]:
+    def add(self, key: Words, features: frozenset[str]) -> set[int]:
         """Compares a training sentence; returns the indices of the equal test sentences."""
-        key = _words(line)
         same = self._equal.get(key, set())
         self.same |= same
-        features = _features(key)
         candidates = {other for feature in features for other in self._rare.get(feature, ())}
         for other in candidates & self._open:
             test = self._features[other]
@@ -153,10 +145,10 @@ class _Side:
         return same
 
 
-def _words(line: str) -> _Key:
-    words = tuple(_WORDS.findall(unicodedata.normalize("NFKC", LANGUAGE_TAG.sub("", line)).casefold()))
-    return words or tuple(line.split())  # words is empty if there is only punctuation
+def _with_features(line: str) -> tuple[Words, frozenset[str]]:
+    words = words_of(line)
+    return words, _features(words)
 
 
-def _features(words: _Key) -> frozenset[str]:
+def _features(words: Words) -> frozenset[str]:
     return frozenset(words) | {f"{first} {second}" for first, second in pairwise(words)}

@@ -11,8 +11,9 @@ from softsearch.data.corpora.huggingface import HuggingFace
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.corpora.spellout import Spellout
 from softsearch.evaluation.test_set import HeldOutText
-from softsearch.evaluation.train_test_overlap import NEAR_TWIN, Overlap, _features, _words, find_overlap
+from softsearch.evaluation.train_test_overlap import NEAR_TWIN, Overlap, _features, find_overlap
 from softsearch.text.filters import Filters
+from softsearch.text.same_text import words_of
 
 TEXT = HeldOutText("t", ["a b c d", "x"], ["A B C D", "Y"], "plain", "en", "de")
 
@@ -35,6 +36,13 @@ def test_the_same_text_is_found_whatever_its_case_signs_and_spaces() -> None:
         "near twin of the source": 0,
         "near twin of the reference": 0,
     }
+
+
+def test_both_directions_of_training_text_are_found() -> None:
+    overlap = Overlap(["a man", "one"], ["ein Mann", "eins"])
+    overlap.add(["<2en> <from:de> ein Mann", "uno"], ["A man.", "ONE"])
+    counts = overlap.counts()
+    assert (counts["source and reference"], counts["source"], counts["reference"]) == (1, 2, 1)
 
 
 def test_a_sentence_of_the_test_set_that_comes_twice_counts_twice() -> None:
@@ -71,7 +79,7 @@ SENTENCE = st.lists(st.sampled_from("abcd"), max_size=9).map(" ".join)
 @given(st.lists(SENTENCE, min_size=1, max_size=6), st.lists(SENTENCE, max_size=6))
 def test_the_index_loses_no_twin(test: list[str], train: list[str]) -> None:
     def twins(one: str, other: str) -> bool:
-        a, b = _features(_words(one)), _features(_words(other))
+        a, b = _features(words_of(one)), _features(words_of(other))
         return bool(a) and one != other and 2 * len(a & b) >= NEAR_TWIN * (len(a) + len(b))
 
     overlap = Overlap(test, test)

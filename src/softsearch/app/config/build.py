@@ -14,6 +14,7 @@ from softsearch.app.config.allowed_classes import UntrustedClassError, build_fro
 from softsearch.app.config.options import Train, Vectors
 from softsearch.app.config.validation import build, check, target_of
 from softsearch.data.corpora.base import ParallelSource, UnbuiltSource
+from softsearch.data.corpora.held_out import RULE, splits_pairs_off
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.interface import CountedDecoder, Seq2Seq
@@ -233,14 +234,27 @@ def _fit_weights(model: Seq2Seq, contents: CheckpointContents) -> None:
 def rebuild_source(contents: CheckpointContents) -> ParallelSource:
     """Returns the data source that a checkpoint was trained on, without reading any file.
 
-    A source whose class needs ``trust`` is described by the checkpoint: languages, text form and tags.
+    A source whose class needs ``trust`` is described by the checkpoint: languages, text form and tags. So is one whose
+    pairs an older softsearch divided by another rule: those held out now were trained on.
 
     Raises:
         CheckpointError: its config names something forbidden.
     """
     try:
-        return build_from_file(contents.path, "data", contents.config["data"], ParallelSource)
+        source = build_from_file(contents.path, "data", contents.config["data"], ParallelSource)
     except UntrustedClassError as refusal:
         if contents.source is None:
             raise
         return UnbuiltSource(**{**contents.source, "tags": tuple(contents.source["tags"])}, refusal=str(refusal))
+    if contents.division == RULE or not splits_pairs_off(contents.config["data"]):
+        return source
+    return UnbuiltSource(
+        src_lang=source.src_lang,
+        tgt_lang=source.tgt_lang,
+        text_form=source.text_form,
+        tags=source.tags,
+        has_features=source.has_features,
+        refusal=f"an older softsearch wrote {contents.path}, and split other pairs off its training text for data.val "
+        "or data.test, so that the pairs split off now were trained on; name files (test='[x.en,x.de]', "
+        "val='[x.en,x.de]'), or train again",
+    )

@@ -120,6 +120,10 @@ class ParallelSource(ABC):
         """Returns how often each training corpus's pairs are seen in an epoch; ``sizes`` are numbers of pairs."""
         return [1.0] * len(sizes)
 
+    def undivided(self, cache_dir: Path) -> dict[str, FilePair]:
+        """Returns the files before pairs are split off the training text; raises as :meth:`files`."""
+        return self.files(cache_dir)
+
     def train_files(self, cache_dir: Path) -> list[FilePair]:
         """Returns the files of every training corpus; raises as :meth:`files`."""
         return [self.files(cache_dir)["train"]]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, digest_of, refuse_unread
-from softsearch.data.corpora.held_out import HeldOut, divide
+from softsearch.data.corpora.held_out import HeldOut, Whole, divide
 from softsearch.data.corpora.rows import Pair, read_mappings
 from softsearch.data.corpora.table import files_of_rows
 from softsearch.errors import ConfigError, CorpusError, SoftsearchError
@@ -82,14 +82,18 @@ class HuggingFace(ParallelSource):
             ConfigError: datasets is not installed, or there is no such column.
             CorpusError: the data set or a split does not exist, cannot be fetched, or holds no text.
         """
+        files = self.undivided(cache_dir)
+        [divided] = divide([Whole(self, [files["train"]])], cache_dir)
+        return {**files, "train": divided.train[0], **divided.held_out}
+
+    def undivided(self, cache_dir: Path) -> dict[str, FilePair]:
         content = self._content()
         found = {}
         for split, name in self._given_splits().items():
             identity = (_FORMAT, content, self.config, name, self.src, self.tgt)
             where = f"split {name} of {self.root or self.hub}"
             found[split] = files_of_rows(partial(self._rows, name, where), where, identity, cache_dir)
-        divided = divide(self, [found["train"]], cache_dir)
-        return {**found, "train": divided.train[0], **divided.held_out}
+        return found
 
     def _content(self) -> object:
         """Plain values that identify the data set's content."""

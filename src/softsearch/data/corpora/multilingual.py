@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, WeightedSource, digest_of
+from softsearch.data.corpora.held_out import Whole, divide
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.preparation.cache_folder import made_folder
 from softsearch.errors import ConfigError
@@ -22,7 +23,8 @@ class Multilingual(WeightedSource):
 
     A tag is one piece of the vocabulary, and lines to translate begin with one too (arXiv:1611.04558, section 3).
     ``src_lang`` and ``tgt_lang`` name all languages, such as ``de+fr``. Each pair is a separate training corpus, with
-    the weight at its position; validation and test contain the lines of all pairs.
+    the weight at its position; validation and test contain the lines of all pairs. Pairs with a number as ``val`` or
+    ``test`` are divided together, so that no sentence is held out in one pair and trained on in another.
 
     Args:
         pairs: the corpora by name.
@@ -72,7 +74,15 @@ class Multilingual(WeightedSource):
 
     def _written(self, cache_dir: Path) -> dict[str, FilePair]:
         """The files by name: train-1, train-2, ..., val and test."""
-        parts = [(" ".join(self._tags(source)), source.files(cache_dir)) for source in self.pairs.values()]
+        undivided = [source.undivided(cache_dir) for source in self.pairs.values()]
+        wholes = [
+            Whole(source, [files["train"]], f"data.pairs.{name}")
+            for (name, source), files in zip(self.pairs.items(), undivided, strict=True)
+        ]
+        parts = [
+            (" ".join(self._tags(whole.source)), {**files, "train": division.train[0], **division.held_out})
+            for whole, files, division in zip(wholes, undivided, divide(wholes, cache_dir), strict=True)
+        ]
         texts = {f"train-{number}": [part] for number, part in enumerate(parts, 1)} | {
             split: having for split in ("val", "test") if (having := [part for part in parts if split in part[1]])
         }

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from softsearch.data.corpora.base import FilePair, TextForm, WeightedSource, language_of, refuse_unread, require_file
-from softsearch.data.corpora.held_out import Division, HeldOut, divide
+from softsearch.data.corpora.held_out import Division, HeldOut, Whole, divide
 from softsearch.data.corpora.rows import is_table
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.text.corpus import PACKED
@@ -85,11 +85,15 @@ class Parallel(WeightedSource):
             CorpusError: a file does not exist.
         """
         divided = self._divided(cache_dir)
-        held_out = {s: self._existing(s, files) for s, files in self._given_splits().items() if s != "train"}
-        return {"train": divided.train[0], **held_out, **divided.held_out}
+        return {**self.undivided(cache_dir), "train": divided.train[0], **divided.held_out}
+
+    def undivided(self, cache_dir: Path) -> dict[str, FilePair]:
+        first = {**self._given_splits(), "train": self.corpora()[0]}
+        return {split: self._existing(split, files) for split, files in first.items()}
 
     def _divided(self, cache_dir: Path) -> Division:
-        return divide(self, [self._existing("train", files) for files in self.corpora()], cache_dir)
+        corpora = [self._existing("train", files) for files in self.corpora()]
+        return divide([Whole(self, corpora)], cache_dir)[0]
 
     def corpora(self) -> list[_Files]:
         """Returns the training files as given."""

@@ -12,7 +12,7 @@ from urllib.parse import urlparse
 import pooch
 
 from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, digest_of, refuse_unread, require_file
-from softsearch.data.corpora.held_out import HeldOut, divide
+from softsearch.data.corpora.held_out import HeldOut, Whole, divide
 from softsearch.data.corpora.rows import Column, Pair, read_rows
 from softsearch.data.preparation.cache_folder import made_folder
 from softsearch.errors import ConfigError, CorpusError
@@ -78,9 +78,12 @@ class Table(ParallelSource):
             CorpusError: a table does not exist, is damaged, differs from its digest, or cannot be fetched.
             ConfigError: a table has no such column, or is of an unsupported kind.
         """
-        files = {split: self._lines(split, path, cache_dir) for split, path in self._given_splits().items()}
-        divided = divide(self, [files["train"]], cache_dir)
+        files = self.undivided(cache_dir)
+        [divided] = divide([Whole(self, [files["train"]])], cache_dir)
         return {**files, "train": divided.train[0], **divided.held_out}
+
+    def undivided(self, cache_dir: Path) -> dict[str, FilePair]:
+        return {split: self._lines(split, path, cache_dir) for split, path in self._given_splits().items()}
 
     def _lines(self, split: str, path: str | Path, cache_dir: Path) -> FilePair:
         table, name = self._local(split, path, cache_dir), urlparse(str(path)).path

@@ -9,6 +9,7 @@ from lightning.pytorch.callbacks import Callback, WeightAveraging
 from torch import Tensor
 
 from softsearch.data.corpora.base import ParallelSource, TextForm
+from softsearch.data.corpora.held_out import RULE
 from softsearch.data.sentencepiece_file import with_folding
 from softsearch.doors import with_public_names
 from softsearch.errors import BundleError, CheckpointError, ConfigError, summarize
@@ -37,6 +38,7 @@ class SaveOrigin(Callback):
             "config": config,
             "tokenizers": [torch.frombuffer(bytearray(t.model), dtype=torch.uint8) for t in tokenizers],
             "reversed": [t.reverse for t in tokenizers],
+            "division": RULE,
         }
         if source is not None:
             self.origin["source"] = {name: getattr(source, name) for name in _SOURCE} | {"tags": list(source.tags)}
@@ -68,6 +70,7 @@ class CheckpointContents(NamedTuple):
     step: int
     averaged: int  # number of checkpoints averaged
     source: Mapping[str, Any] | None = None  # describes the data source without its class
+    division: object = RULE  # the rule that split validation and test pairs off the training text
 
     @property
     def guided(self) -> bool:
@@ -117,8 +120,8 @@ def to_contents(path: Path, checkpoint: dict[str, Any]) -> CheckpointContents:
         raise CheckpointError(f"{path}: {error}") from error
     state, step, averaged = merged_state(path, checkpoint), checkpoint["global_step"], checkpoint.get("averaged", 1)
     weights = {name.removeprefix(WEIGHTS): state[name] for name in state if name.startswith(WEIGHTS)}
-    config = with_public_names(origin["config"])
-    return CheckpointContents(path, config, (src, tgt), weights, step, averaged, origin.get("source"))
+    config, described = with_public_names(origin["config"]), (origin.get("source"), origin.get("division"))
+    return CheckpointContents(path, config, (src, tgt), weights, step, averaged, *described)
 
 
 def merged_state(path: Path, checkpoint: dict[str, Any]) -> dict[str, Tensor]:

@@ -6,16 +6,21 @@ from pathlib import Path
 import pytest
 import torch
 
-from softsearch.app.config.build import build_data, build_model, check_attention, load_vectors
+from softsearch.app.config.allowed_classes import name_of
+from softsearch.app.config.build import build_data, build_model, check_attention, load_vectors, rebuild_source
 from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Vectors
-from softsearch.errors import ConfigError
+from softsearch.data.corpora.held_out import RULE
+from softsearch.data.corpora.multilingual import Multilingual
+from softsearch.data.corpora.parallel import Parallel
+from softsearch.errors import ConfigError, CorpusError
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.output_layers import ClassFactored
 from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
 from softsearch.testing.models import SMALL, SRC_VOCAB, model_config, small_model
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
+from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents
 from tests.contract.models import CONFIGS
 
 TOKENIZERS = tuple(
@@ -124,3 +129,21 @@ def test_one_matrix_takes_one_file(tmp_path: Path) -> None:
 def test_a_model_without_a_source_has_no_source_vectors(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"vectors.src is set, but the model has no such embeddings"):
         load(small_model("rnnlm").float(), write(tmp_path, "dog", 5), None)
+
+
+@pytest.mark.parametrize(
+    ("val", "division", "is_refused"), [(5, None, True), (5, RULE, False), (["c.en", "c.de"], 1, False)]
+)
+def test_text_divided_by_an_older_rule_is_not_tested_on(
+    val: object, division: int | None, is_refused: bool, tmp_path: Path
+) -> None:
+    part = {"_target_": name_of(Parallel), "train": ["a.en", "a.de"], "val": val}
+    for data in (part, {"_target_": name_of(Multilingual), "pairs": {"de": part}}):
+        tokenizer = SentencePieceTokenizer(train_tokenizer(["a b"], kind="char", vocab_size=10).model)
+        contents = CheckpointContents(
+            Path("old.ckpt"), {"data": data}, (tokenizer, tokenizer), {}, 0, 1, None, division
+        )
+        source = rebuild_source(contents)
+        assert (source.src_lang, source.tgt_lang) == ("en", "de")
+        with pytest.raises(CorpusError, match="an older softsearch wrote old" if is_refused else "no such file: a.en"):
+            source.files(tmp_path)

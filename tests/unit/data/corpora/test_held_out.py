@@ -1,4 +1,4 @@
-"""Validation and test pairs that are split off the training text: together by source, once, and reproducibly."""
+"""Validation and test pairs that are split off the training text: no sentence of theirs stays, and reproducibly."""
 
 import re
 from collections import Counter
@@ -109,14 +109,56 @@ def test_prepared_data_follows_the_size(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [100, 5000, 0.9999])
 def test_too_few_pairs(tmp_path: Path, size: int | float) -> None:
-    with pytest.raises(CorpusError, match=rf"data.val={size} cannot be split off: .* 100 pairs .* 70 different"):
+    with pytest.raises(CorpusError, match=rf"data.val={size} cannot be split off: .* 100 pairs .* 70 groups"):
         divided(tmp_path, val=size)
 
 
-def test_groups_that_do_not_fit_are_left_in_training() -> None:
-    hashes = np.array([1, 1, 1, 1, 5, 7, 7, 9], np.uint64)
-    assert choose(hashes, {"val": 2}).tolist() == [0, 0, 0, 0, 1, 0, 0, 1]
-    assert choose(hashes, {"val": 3, "test": 4}).tolist() == [2, 2, 2, 2, 1, 1, 1, 0]
+def test_groups_share_no_sentence_and_those_that_do_not_fit_are_left_in_training() -> None:
+    hashes = np.array([[1, 2], [3, 2], [4, 3], [0, 0], [5, 6], [7, 9], [9, 7], [8, 10]], np.uint64)
+    groups = [[0, 1, 2], [4], [5, 6], [7]]
+    for size in (1, 2, 3):
+        places = choose(hashes, np.zeros(8, np.intp), {"data": {"val": size}}).tolist()
+        assert size - 1 <= sum(places) <= size
+        assert all(len({places[pair] for pair in group}) == 1 for group in groups)
+        assert not (size < 3 and places[0])
+    more = np.concatenate([hashes, np.random.default_rng(1).integers(20, 2**40, (20, 2)).astype(np.uint64)])
+    both = choose(more, np.zeros(28, np.intp), {"data": {"val": 6, "test": 7}}).tolist()
+    assert (both.count(1), both.count(2), both[3]) == (6, 7, 0)
+
+
+def test_pairs_of_a_source_that_holds_out_none_are_left_out_unless_they_are_many() -> None:
+    hashes = np.array([[1, 2], [3, 4], [2, 1], [4, 3], *[[4, 5]] * 5], np.uint64)
+    parts = np.array([0, 0, *[1] * 7], np.intp)
+    assert choose(hashes, parts, {"a": {"val": 1}, "b": {}}).tolist() == [1, 0, 3, *[0] * 6]
+    with pytest.raises(
+        CorpusError, match=r"b\.val=7 cannot be split off: the training text has 7 pairs with text, in 2 "
+    ):
+        choose(hashes, parts, {"a": {}, "b": {"val": 7}})
+
+
+FORMS = [
+    ("caf\u00e9 au lait", "Kaffee"),
+    ("cafe\u0301  au lait", "Milchkaffee"),
+    ("Caf\u00e9 au\u00a0la\u00adit.", "Cafe"),
+]
+
+
+def test_forms_of_a_sentence_are_one(tmp_path: Path) -> None:
+    """Unicode's forms, spaces, invisible characters, case and punctuation."""
+    found = set()
+    for number in range(8):
+        (folder := tmp_path / str(number)).mkdir()
+        forms = [(f"{number} {src}", tgt) for src, tgt in FORMS]
+        splits = Parallel(train=corpus(folder, "train", [*forms, ("one", "eins")]), val=3).files(tmp_path / "cache")
+        held_out = [pair for pair in pairs(splits["val"]) if pair in forms]
+        assert held_out in ([], forms)
+        found.add(len(held_out))
+    assert found == {0, 3}
+
+
+def test_a_corpus_and_its_reverse_hold_out_the_same(tmp_path: Path) -> None:
+    forward, back = divided(tmp_path, val=10), Parallel(train=corpus(tmp_path, "train", LINES)[::-1], val=10)
+    assert pairs(back.files(tmp_path / "cache")["val"]) == [(tgt, src) for src, tgt in forward["val"]]
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, 0.0, True])

@@ -11,6 +11,8 @@ from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.corpora.spellout import Spellout
 from softsearch.data.preparation.prepare import prepare
 from softsearch.errors import ConfigError, CorpusError
+from softsearch.evaluation.test_set import HeldOutText
+from softsearch.evaluation.train_test_overlap import find_overlap
 from softsearch.text.filters import Filters
 from softsearch.text.tokenizer import Kind, TokenizerTrainer
 from softsearch.text.vocabulary import UNK
@@ -101,6 +103,38 @@ def test_pairs_without_a_test_set_and_with_lines_to_drop(tmp_path: Path) -> None
         "val": [4, 4],
         "test": [2, 2],
     }
+
+
+@pytest.mark.parametrize(
+    ("pairs", "sizes"),
+    [
+        (("en de", "de en"), (100, 100)),  # both directions of one corpus
+        (("en de", "de en"), (100, 0.1)),
+        (("de en", "fr en", "en de"), (50, 100, 0.2)),  # several sources of one sentence
+        (("en de", "de fr"), (100, 100)),  # a target that is another pair's source
+    ],
+)
+def test_no_sentence_is_held_out_in_one_pair_and_trained_on_in_another(
+    pairs: tuple[str, ...], sizes: tuple[float, ...], tmp_path: Path
+) -> None:
+    for lang in ("en", "de", "fr"):
+        text = "".join(f"{lang} {number} {number % 7}\n" for number in range(1000))
+        (tmp_path / f"all.{lang}").write_text(text, encoding="utf-8")
+    parts = {
+        pair.replace(" ", "_"): Parallel(train=[tmp_path / f"all.{lang}" for lang in pair.split()], val=size, test=10)
+        for pair, size in zip(pairs, sizes, strict=True)
+    }
+    source = Multilingual(pairs=parts)
+    for split in ("val", "test"):
+        src, tgt = map(lines, source.files(tmp_path / "cache")[split])
+        wanted = [10 if split == "test" else size if size > 1 else 1000 * size for size in sizes]
+        assert len(src) == sum(wanted)
+        text = HeldOutText(split, src, tgt, "plain", "en", "de")
+        counts, warnings = find_overlap({"model": source}, None, text, tmp_path / "cache")
+        assert {kind: count for kind, count in counts.items() if "near" not in kind} == dict.fromkeys(
+            ("source and reference", "source", "reference"), 0
+        )
+        assert not any("are in the training data" in warning and not warning.startswith("0 ") for warning in warnings)
 
 
 def test_the_same_content_is_joined_once_and_other_content_anew(tmp_path: Path) -> None:

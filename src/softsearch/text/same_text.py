@@ -1,0 +1,33 @@
+"""Which texts count as the same when training text is kept apart from validation and test: those with equal words.
+
+Case, punctuation, spaces, invisible characters, Unicode normalisation and the tags of languages make no difference. One
+rule divides corpora (:mod:`softsearch.data.corpora.held_out`) and looks for test sentences in training text
+(:mod:`softsearch.evaluation.train_test_overlap`).
+"""
+
+import unicodedata
+from hashlib import blake2b
+
+import regex
+
+from softsearch.text.folding import is_ignorable
+from softsearch.text.vocabulary import LANGUAGE_TAG, SOURCE_TAG
+
+Words = tuple[str, ...]
+# Scripts without spaces between words are compared by characters.
+_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}"
+_WORDS = regex.compile(rf"[{_UNSPACED}]\p{{M}}*|[\w--[{_UNSPACED}]]+", regex.VERSION1)
+
+
+def words_of(line: str) -> Words:
+    """Returns the words of a text, empty for white space alone; texts with equal words are the same."""
+    line = SOURCE_TAG.sub(" ", LANGUAGE_TAG.sub(" ", line))
+    if not line.isascii():
+        line = "".join(char for char in unicodedata.normalize("NFKC", line) if not is_ignorable(char))
+    words = tuple(_WORDS.findall(unicodedata.normalize("NFKC", line.casefold())))
+    return words or tuple(line.split())  # there are no words if there is only punctuation
+
+
+def hash_of(line: str) -> bytes:
+    """Returns 8 bytes that texts have in common if they are the same."""
+    return blake2b(" ".join(words_of(line)).encode(), digest_size=8).digest()
