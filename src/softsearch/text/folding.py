@@ -48,16 +48,6 @@ _NARROW_KANA = tuple(map(chr, range(0xFF66, 0xFF9E)))
 _VOICING = {"\u3099": "\uff9e", "\u309a": "\uff9f"}
 
 
-def is_ignorable(char: str) -> bool:
-    """Returns whether a character has no shape of its own: Default_Ignorable_Code_Point."""
-    return char in _ignorable()
-
-
-@cache
-def _ignorable() -> frozenset[str]:
-    return frozenset(chr(code) for first, last in _IGNORABLE for code in range(first, last + 1))
-
-
 def known_characters(model: Any) -> set[str]:
     """Returns the characters in the text pieces of a parsed SentencePiece model, without the space."""
     pieces = (piece.piece for piece in model.pieces if piece.type in (piece.NORMAL, piece.USER_DEFINED))

@@ -1,7 +1,7 @@
 """Which texts count as the same when training text is kept apart from validation and test: those with equal words.
 
-Case, punctuation, spaces, invisible characters, Unicode normalisation and the tags of languages make no difference. One
-rule divides corpora (:mod:`softsearch.data.corpora.held_out`) and looks for test sentences in training text
+They are compared as models read them (:mod:`softsearch.text.reading`), without case, punctuation, superscripts and the
+tags of languages. One rule divides corpora (:mod:`softsearch.data.corpora.held_out`) and looks for test sentences in training text
 (:mod:`softsearch.evaluation.train_test_overlap`).
 """
 
@@ -10,7 +10,7 @@ from hashlib import blake2b
 
 import regex
 
-from softsearch.text.folding import is_ignorable
+from softsearch.text.reading import as_read
 from softsearch.text.vocabulary import LANGUAGE_TAG, SOURCE_TAG
 
 Words = tuple[str, ...]
@@ -22,9 +22,7 @@ _WORDS = regex.compile(rf"[{_UNSPACED}]\p{{M}}*|[\w--[{_UNSPACED}]]+", regex.VER
 def words_of(line: str) -> Words:
     """Returns the words of a text, empty for white space alone; texts with equal words are the same."""
     line = SOURCE_TAG.sub(" ", LANGUAGE_TAG.sub(" ", line))
-    if not line.isascii():
-        line = "".join(char for char in unicodedata.normalize("NFKC", line) if not is_ignorable(char))
-    words = tuple(_WORDS.findall(unicodedata.normalize("NFKC", line.casefold())))
+    words = tuple(_WORDS.findall(unicodedata.normalize("NFKC", as_read(line).text.casefold())))
     return words or tuple(line.split())  # there are no words if there is only punctuation
 
 
