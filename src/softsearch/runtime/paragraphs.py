@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from softsearch.errors import ConfigError
 from softsearch.runtime.translation import Translation, join_confidences
 from softsearch.text.corpus import is_blank
+
+if TYPE_CHECKING:
+    from softsearch.runtime.tag_places import SentenceTags
 
 _CODE = re.compile(r"([a-z]{2,3})(?:[-_]\w+)*", re.ASCII)
 _UNSPACED = {"zh", "ja", "th", "lo", "km", "my", "yue"}  # languages without spaces between sentences
@@ -27,10 +30,12 @@ class Paragraph(NamedTuple):
     Attributes:
         sentences: the sentences, without surrounding white space.
         gaps: the text before each sentence and after the last: white space, line ends and control characters.
+        tags: none, for it has none.
     """
 
     sentences: tuple[str, ...]
     gaps: tuple[str, ...]
+    tags: "tuple[SentenceTags, ...]" = ()
 
     def join(self, translations: Sequence[Translation]) -> Translation:
         """Joins the translations of the sentences into one, see :func:`join_translations`."""
@@ -78,6 +83,11 @@ class SplitText(Protocol):
     @property
     def sentences(self) -> Sequence[str]:
         """The text to translate."""
+        ...
+
+    @property
+    def tags(self) -> Sequence["SentenceTags"]:
+        """The tags of each sentence, if it is markup."""
         ...
 
     def join(self, translations: Sequence[Translation]) -> Translation:

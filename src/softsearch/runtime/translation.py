@@ -53,6 +53,7 @@ class Translation:
         alternatives: with ``n_best`` above 1, the next best ones, best first.
         confidence: with ``confidence=True``, the model's confidence in it; None for a line without text.
         traces: with ``trace=True``, a record of the search for each part, see docs/search.md.
+        places: of a sentence of markup, where each of its tags begins and ends in ``text``, instead of alignments.
     """
 
     text: str
@@ -69,6 +70,7 @@ class Translation:
     alternatives: tuple["Translation", ...] = ()
     confidence: "Confidence | None" = None
     traces: tuple[dict[str, Any], ...] = ()
+    places: tuple[tuple[int, int], ...] | None = None
 
     @property
     def n_best(self) -> tuple["Translation", ...]:

@@ -30,7 +30,7 @@ _SPACES = re.compile(r"[ \t\n\r\f]+")
 # A word or number, a character of a script without spaces, or any other character.
 WORD = regex.compile(
     r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]\p{M}*+"
-    r"|[\p{L}\p{N}\p{M}_]++(?:(?:[-'\u2019]|(?<=\p{N})[.,:/](?=\p{N}))[\p{L}\p{N}\p{M}_]++)*+|\S"
+    r"|[\p{L}\p{N}\p{M}_]++(?:(?:[-'\u2019]|\p{Cf}++|(?<=\p{N})[.,:/](?=\p{N}))[\p{L}\p{N}\p{M}_]++)*+|\S"
 )
 UNBROKEN = regex.compile(r"[\p{L}\p{N}]\S*[\p{L}\p{N}]")  # from letter to letter, as an address
 
@@ -127,6 +127,7 @@ class Token(NamedTuple):
 
     @property
     def is_block(self) -> bool:
+        """Tells whether it keeps its place, between segments."""
         return self.is_line_end or (self.element is not None and self.element.is_block)
 
     @property

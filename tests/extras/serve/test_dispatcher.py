@@ -16,6 +16,7 @@ from softsearch.extras.serve.dispatcher import Dispatcher
 from softsearch.extras.serve.line_queue import Line, Request, RequestError
 from softsearch.extras.serve.models import ServedControl
 from softsearch.extras.serve.settings import Settings
+from softsearch.extras.serve.texts import split
 from softsearch.runtime.glossary import Glossary
 from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import Translator
@@ -191,7 +192,7 @@ async def test_long_requests_are_split_and_encoded_by_a_worker(
         encoder = dispatcher.model("small").encoder
         for method in ("parts", "pairs", "prefix", "paragraphs"):  # of this process
             monkeypatch.setattr(encoder, method, None)
-        (paragraph,) = await dispatcher.split("small", [text])
+        (paragraph,) = await split(dispatcher, "small", [text])
         assert len(paragraph.sentences) == 230
         found = await dispatcher.translate("small", paragraph.sentences)
         assert paragraph.join(found).text == whole.text
@@ -208,7 +209,7 @@ async def test_a_preparation_ends_as_a_batch_does(serve: Open, log: Log, end: st
     text = "Two cats. " * 230
     async with serve(deadline=0.5 if end == "deadline" else 60) as dispatcher:
         with frozen(dispatcher):
-            asking = asyncio.ensure_future(dispatcher.split("small", [text]))
+            asking = asyncio.ensure_future(split(dispatcher, "small", [text]))
             await until(lambda: not dispatcher._pool.idle)
             if end == "deadline":
                 with pytest.raises(RequestError, match=r"not split and encoded within 0\.5 s"):

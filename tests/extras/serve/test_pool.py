@@ -223,7 +223,7 @@ async def test_terms_of_lines_that_wait_at_a_reload_stay(serve: Open, victim: Pa
         )
         work, loop = partial(encode_lines, are_pairs=False), asyncio.get_running_loop()
         blank = [None] * len(LINES)
-        encoded = await dispatcher._prepare(group.model, work, LINES, blank, group.control)
+        encoded = await dispatcher.prepare(group.model, work, LINES, blank, group.control)
         request = Request(group, LINES, None, loop.create_future(), loop.time(), encoded)
         await dispatcher.load()
         found = [each.text for each in await dispatcher._answers(request)]

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from softsearch.errors import ConfigError, InputError
 from softsearch.runtime.cli import main
-from softsearch.runtime.markup import join_fragments, piece_spans, read_markup
+from softsearch.runtime.markup import join_fragments, read_markup
+from softsearch.runtime.tag_places import piece_spans
 from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import Translator
 

@@ -31,13 +31,12 @@ from softsearch.extras.serve.monitoring import Metrics
 from softsearch.extras.serve.pool import Pool
 from softsearch.extras.serve.settings import Settings
 from softsearch.extras.serve.workers import Failure, Job, Worker, WorkerDiedError
-from softsearch.runtime.line_encoder import LineEncoder
-from softsearch.runtime.paragraphs import SplitText
+from softsearch.runtime.tag_places import Tags
 from softsearch.runtime.translation import Translation
 from softsearch.search.forced_decoding import PairScore
 
 _RETRY_AFTER = {"Retry-After": "5"}  # seconds, if the queue gives no estimate
-_INLINE = 2000  # largest request, in characters, that this process splits and encodes itself, in a few milliseconds
+INLINE = 2000  # largest request, in characters, that this process splits and encodes itself, in a few milliseconds
 _SMOOTHING = 0.1  # weight of the last batch in the mean speed
 _log = logging.getLogger(__name__)
 
@@ -132,7 +131,13 @@ class Dispatcher:
             )
 
     async def translate(
-        self, model: str, lines: Sequence[str], *, prefixes: Sequence[str] | None = None, **options: Any
+        self,
+        model: str,
+        lines: Sequence[str],
+        *,
+        prefixes: Sequence[str] | None = None,
+        tags: Tags = (),
+        **options: Any,
     ) -> list[Translation]:
         """Translates lines like :meth:`Translator.translate`, in batches with the lines of other requests.
 
@@ -142,6 +147,7 @@ class Dispatcher:
             model: name of the model.
             lines: the text.
             prefixes: prefixes of the translations, one per line; "" for none.
+            tags: of lines that are sentences of markup: places of these come back instead of alignments.
             options: ``search``, by name, its options, ``confidence``, and ``control``: what translations must
                 contain.
 
@@ -152,19 +158,7 @@ class Dispatcher:
                 workers, a worker raised an unexpected exception, or the dispatcher has not started or is stopping.
         """
         group = self.model(model).translation_group(options, prefixes=prefixes is not None)
-        return await self._run(group, lines, prefixes)
-
-    async def split(self, model: str, texts: Sequence[str], *, markup: bool = False) -> Sequence[SplitText]:
-        """Splits each text, or each fragment of markup, into sentences.
-
-        Raises:
-            SoftsearchError: see :meth:`translate`; or the model reads several sources, or a tag is not closed.
-        """
-        found = self.model(model)
-        work = partial(LineEncoder.split, paragraphs=True, markup=markup)
-        is_short = sum(map(len, texts)) <= _INLINE
-        split: Sequence[SplitText] = work(found.encoder, texts) if is_short else await self._prepare(found, work, texts)
-        return split
+        return await self._run(group, lines, prefixes, tags)
 
     async def score(self, model: str, src: Sequence[str], tgt: Sequence[str]) -> list[PairScore]:
         """Scores translations like :meth:`Translator.score`, in batches with the pairs of other requests.
@@ -174,31 +168,32 @@ class Dispatcher:
         """
         return await self._run(self.model(model).score_group(), src, tgt)
 
+    async def prepare(self, model: Model, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Lets a worker call a function of a `LineEncoder`, in the order of all lines; raises as :meth:`translate`."""
+        loop, group = asyncio.get_running_loop(), Group(model, None, 1, pairs=False, prepare=work)
+        request = Request(group, [""], None, loop.create_future(), loop.time(), [EncodedLine(arguments, None, 1)])
+        (found,) = await self._answers(request)
+        return found
+
     def model(self, name: str) -> Model:
         """Returns the model with this name; raises RequestError while the server starts or stops."""
         if not self._open:
             raise RequestError(503, "the server is starting or stopping; try again later", _RETRY_AFTER)
         return self._pool.models[name]
 
-    async def _run(self, group: Group, texts: Sequence[str], others: Sequence[str] | None) -> list[Any]:
+    async def _run(
+        self, group: Group, texts: Sequence[str], others: Sequence[str] | None, tags: Tags = ()
+    ) -> list[Any]:
         if not texts:
             return []
-        self._check_room(len(texts))
+        self.check_room(len(texts))
         loop = asyncio.get_running_loop()
         began, encoded = loop.time(), None
-        if sum(map(len, (*texts, *(others or ())))) > _INLINE or group.control is not None:
+        if sum(map(len, (*texts, *(others or ())))) > INLINE or group.control is not None:
             work = partial(encode_lines, are_pairs=group.search is None)
-            encoded = await self._prepare(group.model, work, texts, others or [None] * len(texts), group.control)
-            self._check_room(len(texts))
-        return await self._answers(Request(group, texts, others, loop.create_future(), began, encoded))
-
-    async def _prepare(self, model: Model, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Lets a worker prepare a whole request before its lines are translated, in the order of all lines."""
-        self._check_room(1)
-        loop, group = asyncio.get_running_loop(), Group(model, None, 1, pairs=False, prepare=work)
-        request = Request(group, [""], None, loop.create_future(), loop.time(), [EncodedLine(arguments, None, 1)])
-        (found,) = await self._answers(request)
-        return found
+            encoded = await self.prepare(group.model, work, texts, others or [None] * len(texts), group.control)
+            self.check_room(len(texts))
+        return await self._answers(Request(group, texts, others, loop.create_future(), began, encoded, tags))
 
     async def _answers(self, request: Request) -> list[Any]:
         """Returns the results of a request's lines when all are available."""
@@ -217,7 +212,8 @@ class Dispatcher:
             request.lines.clear()
             del request
 
-    def _check_room(self, lines: int) -> None:
+    def check_room(self, lines: int) -> None:
+        """Refuses so many lines if the queue has no room for them; raises RequestError or InputError."""
         most, waiting = self.settings.queue, len(self._queue)
         if lines > most:
             raise InputError(f"the request has {lines} lines, expected at most {most}; split it")
@@ -282,7 +278,8 @@ class Dispatcher:
         for line in lines:
             line.begun = True
         sources, targets = [line.source for line in lines], [line.target for line in lines] if group.pairs else None
-        job = Job(group.model.facts.name, group.search, sources, targets, *group.job_options)
+        tags = [line.tags for line in lines]
+        job = Job(group.model.facts.name, group.search, sources, targets, tags, *group.job_options)
         # Sent here, not in the task, which would run after the clients with new answers while the worker is idle.
         self._running.add(task := loop.create_task(self._finish(worker, lines, worker.call(job), loop.time())))
         task.add_done_callback(self._running.discard)

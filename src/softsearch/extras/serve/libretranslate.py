@@ -13,7 +13,7 @@ from softsearch.extras.serve.dispatcher import Dispatcher
 from softsearch.extras.serve.languages import AUTO, CONFIDENCE, Detection, Side, best_match, detect, words_of
 from softsearch.extras.serve.line_queue import RequestError
 from softsearch.extras.serve.models import ModelFacts
-from softsearch.runtime.paragraphs import join_paragraphs
+from softsearch.extras.serve.texts import join, split
 from softsearch.runtime.translation import Translation
 
 _MAX_NAMED = 8  # languages or pairs that a message names
@@ -42,15 +42,14 @@ async def translate(
     parts: dict[tuple[str, str, str], list[int]] = {}
     for index, choice in enumerate(choices):
         parts.setdefault((choice.facts.name, choice.src, choice.tgt), []).append(index)
-    found: dict[int, Translation] = {}
+    n_best: dict[int, list[str]] = {}
     for (_, src, tgt), own in parts.items():
         facts = choices[own[0]].facts
         tagged = service.tagged(facts, [texts[index] for index in own], tgt, src)
-        found |= zip(own, await _translations(service, facts, tagged, body, count), strict=True)
-    n_best = [[each.text for each in found[index].n_best] for index in range(len(texts))]
-    answer: dict[str, Any] = {"translatedText": [each[0] for each in n_best]}
+        n_best |= zip(own, await _translations(service, facts, tagged, body, count), strict=True)
+    answer: dict[str, Any] = {"translatedText": [n_best[index][0] for index in range(len(texts))]}
     if body.alternatives:
-        answer["alternatives"] = [each[1:] for each in n_best]
+        answer["alternatives"] = [n_best[index][1:] for index in range(len(texts))]
     if any(choice.detected for choice in choices):
         answer["detectedLanguage"] = [choice.detected and choice.detected._asdict() for choice in choices]
     return answer if isinstance(body.q, list) else {name: value[0] for name, value in answer.items()}
@@ -62,20 +61,22 @@ async def _translations(
     texts: Sequence[str],
     body: schema.LibreRequest,
     count: Callable[[str, Sequence[str]], None],
-) -> Sequence[Translation]:
+) -> list[list[str]]:
     markup, n_best = body.format == "html", 1 + (body.alternatives or 0)
-    paragraphs = await service.dispatcher.split(facts.name, texts, markup=markup)
+    paragraphs = await split(service.dispatcher, facts.name, texts, markup=markup)
     lines = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
     asked = {"search": "beam", "n_best": n_best, "beam": max(n_best, facts.beam)} if n_best > 1 else {}
     options = service.check_options(schema.Options.model_validate(asked), lines)
-    if markup:  # not in the answer, but in memory until the tags have been placed
+    if markup:  # not in the answer: workers place the tags by them
         service.check_alignments(lines, n_best)
         options |= {"alignments": True}
     count(facts.name, lines)
+    tags = [tags for paragraph in paragraphs for tags in paragraph.tags]
     most, found = service.settings.max_sentences, list[Translation]()
     for begin in range(0, len(lines), most):  # a text may have more sentences than may wait
-        found += await service.dispatcher.translate(facts.name, lines[begin : begin + most], **options)
-    return await asyncio.to_thread(join_paragraphs, paragraphs, found)
+        some = slice(begin, begin + most)
+        found += await service.dispatcher.translate(facts.name, lines[some], tags=tags[some], **options)
+    return await join(service.dispatcher, facts.name, paragraphs, found)
 
 
 def choose(dispatcher: Dispatcher, source: str, target: str, texts: Sequence[str]) -> list[Choice]:

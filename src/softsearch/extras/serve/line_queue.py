@@ -13,6 +13,7 @@ from softsearch.errors import SoftsearchError, printable
 from softsearch.extras.serve.models import EncodedLine, Group, Model
 from softsearch.extras.serve.settings import Settings
 from softsearch.extras.serve.workers import Failure
+from softsearch.runtime.tag_places import SentenceTags, Tags
 
 _MAX_TRIES = 2  # for lines whose worker dies
 _log = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ class Request:
         future: "asyncio.Future[list[Any]]",
         now: float,
         encoded: Sequence[EncodedLine] | None = None,
+        tags: Tags = (),
     ) -> None:
         self.future, self.missing, self.arrived = future, len(texts), now
         self.results: list[Any] = [None] * len(texts)
@@ -56,7 +58,8 @@ class Request:
         for index, text in enumerate(texts):
             other = None if others is None else others[index]
             line = group.model.encode(group, text, other, index + 1) if encoded is None else encoded[index]
-            self.lines.append(Line(group.for_line(line), self, index, text, other, now, *line))
+            own = tags[index] if tags else None
+            self.lines.append(Line(group.for_line(line), self, index, text, other, now, *line, tags=own))
 
     def fail(self, error: SoftsearchError) -> None:
         """Ends the request with an error, unless it has already ended."""
@@ -84,6 +87,7 @@ class Line:
     source: Any  # source and target are encoded
     target: Any
     tokens: int  # EOS included
+    tags: SentenceTags | None = None  # those whose places to return instead of alignments
     begun: bool = field(default=False, init=False)  # whether a worker has received it
     tries: int = field(default=0, init=False)  # number of workers that died with it
     number: int = field(default=0, init=False)  # number in the queue

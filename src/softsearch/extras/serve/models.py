@@ -13,7 +13,8 @@ from softsearch.runtime.heads import check_head, heads_of
 from softsearch.runtime.line_encoder import LineEncoder, open_tokenizers
 from softsearch.runtime.manifest import SINGLE
 from softsearch.runtime.options import Strategy, check_options, default_batch_tokens, make_search, needs_alignments
-from softsearch.runtime.translation import Part
+from softsearch.runtime.paragraphs import SplitText, join_paragraphs
+from softsearch.runtime.translation import Part, Translation
 from softsearch.text.languages import languages_of
 
 GLOSSARIES: dict[str, Glossary] = {}  # in worker processes: the server's glossaries by name
@@ -130,6 +131,13 @@ def encode_lines(
         line._replace(source=[_with_wanted(part, control, number, deadline) for part in line.source])
         for number, line in enumerate(lines, 1)
     ]
+
+
+def join_texts(
+    encoder: LineEncoder, texts: Sequence[SplitText], translations: Sequence[Translation]
+) -> list[list[str]]:
+    """The n best translations of each text, joined from those of its sentences."""
+    return [[each.text for each in found.n_best] for found in join_paragraphs(texts, translations)]
 
 
 def _with_wanted(part: Part, control: Control, number: int, deadline: float) -> Part:

@@ -16,6 +16,7 @@ from softsearch.extras.serve import libretranslate, schema
 from softsearch.extras.serve.access import Served, Service
 from softsearch.extras.serve.languages import name_of
 from softsearch.extras.serve.models import ModelFacts
+from softsearch.extras.serve.texts import split
 from softsearch.extras.serve.web.site import site_json
 from softsearch.runtime.paragraphs import SplitText, join_paragraphs, refuse_with
 from softsearch.runtime.translation import Translation
@@ -72,7 +73,7 @@ async def translate(
     if body.paragraphs:
         refuse_with("paragraphs", prefix=prefixes, alignments=body.alignments, head=body.head)
         service.check_total("text", texts)
-        paragraphs = await _unless_gone(request, service.dispatcher.split(facts.name, texts))
+        paragraphs = await _unless_gone(request, split(service.dispatcher, facts.name, texts))
         texts = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
     service.check_texts(text=texts, prefix=prefixes)
     options = service.check_options(body, texts) | service.control(body)

@@ -11,6 +11,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import zip_longest
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +22,7 @@ from softsearch.extras.serve.settings import is_shortage
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.glossary import Glossary
 from softsearch.runtime.options import Strategy
+from softsearch.runtime.tag_places import SentenceTags, with_places
 
 if TYPE_CHECKING:  # only worker processes import ONNX Runtime
     from softsearch.runtime.translator import Translator
@@ -40,6 +42,7 @@ class Job(NamedTuple):
     search: Strategy | None  # None: pairs are scored
     sources: list[Any]  # parts of lines, token ids of pairs, or arguments of preparations
     targets: list[list[int]] | None  # token ids of prefixes, or of translations to score
+    tags: Sequence[SentenceTags | None] = ()  # those of each line whose places to return, instead of alignments
     confidence: bool = False  # translations come with it
     prepare: Callable[..., Any] | None = None  # called instead, with a `LineEncoder` and the arguments
     trace: bool = False  # return a search trace
@@ -239,7 +242,8 @@ def _answer(translator: "Translator", job: Job) -> list[Any]:
     answers: list[Any] = []
     for index, source in enumerate(job.sources):
         targets = None if job.targets is None else [job.targets[index]]
-        answers += _answer(translator, job._replace(sources=[source], targets=targets))
+        own = job._replace(sources=[source], targets=targets, tags=job.tags[index : index + 1])
+        answers += _answer(translator, own)
     return answers
 
 
@@ -249,6 +253,7 @@ def _run(translator: "Translator", job: Job) -> Sequence[Any]:
     if job.search is not None:
         samples = 0 if job.confidence else None
         more: dict[str, Any] = {"trace": job.trace, "samples": samples, "head": job.head}
-        return translator.translate_parts(job.sources, job.search, job.targets, **more)
+        found = translator.translate_parts(job.sources, job.search, job.targets, **more)
+        return [each if tags is None else with_places(each, tags) for each, tags in zip_longest(found, job.tags)]
     assert job.targets is not None
     return translator.score_ids(job.sources, job.targets)
