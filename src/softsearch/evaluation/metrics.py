@@ -25,7 +25,7 @@ from softsearch.evaluation.schema import MetricFacts, SystemReport
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.units import tokenizer_for
 from softsearch.ranges import AtLeastOne, Count
-from softsearch.text.form_check import folded
+from softsearch.text.reading import as_read
 from softsearch.text.vocabulary import LANGUAGE_TAG
 
 _TAG = re.compile(rf"^{LANGUAGE_TAG.pattern}\s*")
@@ -232,7 +232,7 @@ class ExactMatch(Metric):
 
     def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> ArrayLike:
         """Returns 1 for each equal translation, and the count 1."""
-        return [(folded(h) == folded(r), 1) for h, r in zip(hypotheses, references, strict=True)]
+        return [(as_read(h).text == as_read(r).text, 1) for h, r in zip(hypotheses, references, strict=True)]
 
     def score(self, sums: NDArray[np.float64]) -> float:
         """Returns the share."""

@@ -56,7 +56,7 @@ def is_blank(text: str) -> bool:
 def read_lines(path: Path) -> Iterator[str]:
     """Yields the lines of a UTF-8 file (plain, gzip, xz, bzip2 or Zstandard, under any name) without line ends.
 
-    A byte order mark at the start and the CR of a CRLF are removed; a lone CR becomes a space.
+    Byte order marks and the CR of a CRLF are removed; a lone CR becomes a space.
 
     Raises:
         CorpusError: the file is missing, empty, damaged or not UTF-8, or a line is longer than 1 MiB.
@@ -181,20 +181,21 @@ def _raw_lines(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def decode_line(raw: bytes, name: str, number: int) -> str:
-    """Decodes a line without its newline; a byte order mark on line 1 and the CR of a CRLF are removed.
+    """Decodes a line without its newline; byte order marks and the CR of a CRLF are removed.
+
+    Marks stand at the start of any line of joined files, and are no characters for a vocabulary.
 
     Raises:
         LineError: it is too long or not UTF-8.
     """
-    start = len(BOM_UTF8) if number == 1 and raw.startswith(BOM_UTF8) else 0
-    body = raw[start:].removesuffix(b"\r")
-    if len(body) > MAX_LINE_BYTES:
+    body = raw.removesuffix(b"\r")
+    if len(body.removeprefix(BOM_UTF8)) > MAX_LINE_BYTES:
         message = f"{name}:{number} is longer than {MAX_LINE_BYTES} bytes; expected one sentence per line, split it"
         raise OverLongLineError(message)
     try:
-        return body.decode("utf-8")
+        return body.decode("utf-8").replace("\ufeff", "")
     except UnicodeDecodeError as error:
-        where = f"{name}:{number}:{start + error.start + 1}"
+        where = f"{name}:{number}:{error.start + 1}"
         message = f"{where} is not UTF-8: byte 0x{body[error.start]:02x} ({error.reason}); convert the file to UTF-8"
         raise LineError(message) from error
 

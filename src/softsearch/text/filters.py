@@ -267,7 +267,7 @@ def _decode(raw: bytes, path: Path, number: int) -> _Line:
         text = decode_line(raw, str(path), number)
     except LineError as error:
         return _Line("", error=error)
-    cleaned = raw.endswith(b"\r") or (number == 1 and raw.startswith(BOM_UTF8))
+    cleaned = raw.endswith(b"\r") or BOM_UTF8 in raw
     return _Line(text.replace("\r", " "), cleaned=cleaned, lone_cr="\r" in text)
 
 
