@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -78,8 +79,23 @@ def commands(page: str, title: str = "") -> list[str]:
 
 def requests(page: str) -> list[tuple[list[str], list[str]]]:
     """The requests of a page to a server on port 8000, as arguments, and the texts in the comments behind them."""
-    lines = re.findall(r"^(curl .*') *(?:# (.*))?$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
-    return [(shlex.split(command), json.loads(f"[{texts}]")) for command, texts in lines]
+    lines = re.findall(r"^curl .*localhost:8000.*$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
+    parts = [re.sub(r"(?<=') +# ", "\0", line).partition("\0") for line in lines]
+    return [(shlex.split(command), json.loads(f"[{texts}]")) for command, _, texts in parts]
+
+
+def fields(page: str) -> list[dict[str, Any]]:
+    """The fields of requests that a page names with a value, in its sentences and in comments of its commands."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    found = re.findall(r'(?:`|# )("[a-z_]+": [^`\n]+?)(?:`|$)', text, re.MULTILINE)
+    return [json.loads(f"{{{field}}}") for field in found]
+
+
+def paths(page: str) -> list[tuple[str, str]]:
+    """The methods and paths that a page's tables describe; without a method it is GET."""
+    rows = re.findall(r"^\| (`(?:GET|POST) /.*?) \|", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
+    found = [pair for row in rows for pair in re.findall(r"`(?:(GET|POST) )?(/[\w/.]*)`", row)]
+    return [(method or "GET", path) for method, path in found]
 
 
 def ask(server: str, command: list[str]) -> str:

@@ -1,7 +1,9 @@
 """Every command of the README and of docs/ runs as it is typed."""
 
+import json
 import shlex
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from softsearch.app.config.composition import composed
 from softsearch.commands import named
 from tests.integration.commands import made_once
-from tests.integration.documented import ELSEWHERE, PAGES, ask, carry_out, commands, prepare, requests
+from tests.integration.documented import ELSEWHERE, PAGES, ask, carry_out, commands, fields, paths, prepare, requests
 from tests.serving import BUNDLE, serving
 
 BY_DAY = {"docs/tutorial.md"}  # train, evaluate, export and translate
@@ -47,11 +49,27 @@ def test_the_commands_of_a_page_run(page: str, workplace: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
-def test_the_requests_of_the_pages_are_answered() -> None:
+def test_the_requests_of_the_pages_are_answered(tmp_path: Path) -> None:
     """Here by any model; test_demo.py compares the answers."""
-    with serving(f"demo={BUNDLE}") as served:
-        for command, _ in (request for page in ("docs/server.md", "docs/tutorial.md") for request in requests(page)):
+    (tmp_path / "legal.tsv").write_text("court\tgericht\n")
+    with serving(f"demo={BUNDLE}", "--glossary", f"legal={tmp_path / 'legal.tsv'}") as served:
+        for command, _ in (request for page in PAGES for request in requests(page)):
             assert ask(served.url, command)
+        named = [field for page in PAGES for field in fields(page)]
+        assert {"confidence", "trace", "glossary"} <= {name for field in named for name in field}
+        for field in named:
+            body = json.dumps({"text": "ten"} | field)
+            assert json.loads(ask(served.url, ["curl", "localhost:8000/translate", "--json", body])).keys() >= {"model"}
+        described = paths("docs/server.md")
+        assert {("POST", "/translate"), ("GET", "/models"), ("GET", "/languages")} <= {*described}
+        for method, path in described:
+            reply = ["-o", str(tmp_path / "answer"), "-w", "%{http_code}"]  # a POST lacks its fields
+            code = subprocess.run(
+                ["curl", "-sSX", method, *reply, f"{served.url}{path}"], capture_output=True, check=True, text=True
+            )
+            assert code.stdout in {"GET": ("200",), "POST": ("400", "422")}[method], path
+            if method == "POST":
+                assert json.loads((tmp_path / "answer").read_text()).keys() == {"error"}
 
 
 def test_parts_of_a_file_give_its_translation(workplace: Path) -> None:
