@@ -4,27 +4,19 @@ import argparse
 import os
 import re
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from softsearch.errors import ConfigError
 from softsearch.ranges import AtLeastOne, NotNegative, fits, in_words
-from softsearch.runtime.options import (
-    KINDS,
-    LENGTHS,
-    OTHER_NAMES,
-    Length,
-    installed_searches,
-    read_length,
-    strategy_class,
-)
+from softsearch.runtime.options import KINDS, LENGTHS, Length, installed_searches, read_length, strategy_class
 from softsearch.runtime.providers import PROVIDERS
 from softsearch.search.ensemble import AVERAGES
 from softsearch.search.exact import ExactSearch
 from softsearch.search.options import LengthPenalty, Lengths, OutputOptions, SearchOptions, kind_of, option
 from softsearch.search.sampling import Sampling
+from softsearch.suggestions import CHOICES, did_you_mean
 
 
 def number(hint: Any) -> Callable[[str], Any]:
@@ -220,10 +212,16 @@ class Parser(argparse.ArgumentParser):
         typed = takewhile("--".__ne__, unknown)
         flags = [word.partition("=")[0] for word in typed if word.startswith("-")]
         if flags:
-            other = flag_of(OTHER_NAMES.get(flags[0].strip("-").replace("-", "_"), ""))
-            near = [other] if other in self.option_names() else get_close_matches(flags[0], self.option_names(), n=1)
-            self.error(f"there is no option {flags[0]}; " + (f"did you mean {near[0]}?" if near else "see --help"))
+            self.error(f"there is no option {flags[0]}; {did_you_mean(flags[0], self.option_names()) or 'see --help'}")
         return parsed, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            if advice := did_you_mean(str(value), action.choices or (), CHOICES):
+                error.message += f"; {advice}"
+            raise
 
     def option_names(self) -> list[str]:
         """Returns the options, with one and with two dashes."""

@@ -16,8 +16,8 @@ from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.overwriting import refuse_overwriting
 from softsearch.process import end_on_signals, missing_package, raise_on_signals
 from softsearch.runtime.arguments import Parser
-from softsearch.runtime.options import nearest
 from softsearch.runtime.parsed_options import with_flags
+from softsearch.suggestions import COMMANDS, did_you_mean
 
 _STALE = (
     ". The installed softsearch does not list the commands of its extras, such as serve; install it again "
@@ -95,7 +95,8 @@ def _help(words: Sequence[str]) -> None:
     parser.add_argument("command", metavar="COMMAND", help="and its options")
     typed = parser.parse_args(words[:1]).command
     stale = "" if any(command.run.startswith("softsearch.extras") for command in every) else _STALE
-    parser.error(f"there is no command {typed!r}{nearest(typed, [command.name for command in every])}{stale}")
+    advice = did_you_mean(typed, {command.name for command in every}, COMMANDS)
+    parser.error(f"there is no command {typed!r}; {f'{advice} ' * bool(advice)}softsearch --help lists all{stale}")
 
 
 def _listed(title: str, every: Sequence[Command], *takes: str) -> str:

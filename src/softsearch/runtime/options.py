@@ -7,7 +7,6 @@ option here, ``max_length="10 + 2 * source"``, and that tokens are ``banned`` by
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields, replace
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +19,7 @@ from softsearch.search.interface import PrefixStrategy
 from softsearch.search.options import expect, option
 from softsearch.search.rerank import Rerank, RescoringModel
 from softsearch.search.sampling import Sampling
+from softsearch.suggestions import CHOICES, OPTIONS, did_you_mean, similar
 from softsearch.text.corpus import read_lines
 from softsearch.text.vocabulary import SPECIALS
 
@@ -36,30 +36,6 @@ ENTRY_POINTS = "softsearch.searches"  # installed packages add to STRATEGIES: na
 LENGTHS = {"max_length": "maximum target tokens", "min_length": "minimum target tokens"}
 _ROW_TOKENS = 2560  # in a batch, counting a sentence once per hypothesis
 _LENGTH = re.compile(r"(?:(\d{1,6})(?:\s*\+\s*(?=\d)|$))?(?:(\d{1,3}(?:\.\d+)?)\s*\*\s*source)?", re.ASCII)
-OTHER_NAMES = {  # in other toolkits, also without underscores or with dashes
-    **dict.fromkeys(("num_beams", "beam_size", "beams", "beam_width"), "beam"),
-    **dict.fromkeys(("num_return_sequences", "nbest", "num_hypotheses"), "n_best"),
-    **dict.fromkeys(("max_new_tokens", "max_len", "max_decoding_length", "max_output_length"), "max_length"),
-    **dict.fromkeys(("min_new_tokens", "min_len", "min_decoding_length"), "min_length"),
-    **dict.fromkeys(("lenpen", "alpha", "beam_alpha"), "length_penalty"),
-    **dict.fromkeys(("no_repeat_ngram_size", "block_ngram_repeat"), "no_repeat_ngram"),
-    **dict.fromkeys(("sampling_temperature",), "temperature"),
-    **dict.fromkeys(("sampling_topk", "topk"), "top_k"),
-    **dict.fromkeys(("sampling_topp", "topp", "nucleus"), "top_p"),
-    **dict.fromkeys(("num_beam_groups", "beam_groups"), "groups"),
-    **dict.fromkeys(("diversity_penalty",), "diversity"),
-    **dict.fromkeys(("device", "gpu", "cuda", "use_gpu", "gpus"), "provider"),
-    **dict.fromkeys(("replace_unk", "replace_unknowns", "unk_replace"), "replace_unknown"),
-    **dict.fromkeys(("batch_size", "max_batch_size", "max_tokens"), "batch_tokens"),
-    **dict.fromkeys(("num_threads", "inter_threads", "intra_threads", "workers", "jobs"), "threads"),
-    **dict.fromkeys(("file", "text", "in"), "input"),
-    **dict.fromkeys(("out", "output_file"), "output"),
-    **dict.fromkeys(("language_model",), "lm"),
-    **dict.fromkeys(("attention", "report_align", "return_attention"), "alignments"),
-    **dict.fromkeys(("bad_words", "suppress_sequences", "ban"), "banned"),
-    **dict.fromkeys(("do_sample", "strategy"), "search"),
-    **dict.fromkeys(("target_prefix",), "prefix"),
-}
 
 
 def option_of(parameter: str) -> str:
@@ -85,7 +61,7 @@ def strategy_class(kind: str) -> type[Strategy]:
         return STRATEGIES[kind]
     if (point := installed_searches().get(kind)) is None:
         kinds = (*STRATEGIES, *installed_searches())
-        raise ConfigError(f"search is {kind!r}, expected one of {', '.join(kinds)}{nearest(kind, KINDS)}")
+        raise ConfigError(f"search is {kind!r}{nearest(kind, kinds, CHOICES)}")
     try:
         strategy: type[Strategy] = point.load()
     except Exception as error:  # third-party code may raise anything
@@ -150,7 +126,7 @@ def check_options(kind: str, given: Collection[str], spell: Callable[[str], str]
     """
     if kind not in KINDS and kind not in installed_searches():
         kinds = (*KINDS, *installed_searches())
-        raise ConfigError(f"{spell('search')} is {kind!r}, expected one of {', '.join(kinds)}{nearest(kind, KINDS)}")
+        raise ConfigError(f"{spell('search')} is {kind!r}{nearest(kind, kinds, CHOICES)}")
     own = option_names(kind)
     for name in (name for name in given if name not in own):
         if not (others := kinds_with(name)):
@@ -205,7 +181,7 @@ def banned_tokens(tokenizer: "SentencePieceTokenizer", names: Sequence[str]) -> 
     for name in names:
         matches = {ids[form] for form in (name, f"\u2581{name}") if form in ids}
         if not matches:
-            near = get_close_matches(f"\u2581{name}", ids, n=1, cutoff=0.4)
+            near = similar(f"\u2581{name}", ids)
             advice = f"did you mean {near[0]!r}?" if near else "choose a piece as --alignments writes them"
             raise ConfigError(f"banned {name}: the target vocabulary has no such token; {advice}")
         tokens.extend(sorted(matches))
@@ -236,9 +212,10 @@ def refuse_misplaced(given: Collection[str]) -> None:
         ConfigError: an option is misplaced.
     """
     for name in given:
-        if (meant := OTHER_NAMES.get(name, name)) in ("provider", "threads", "batch_tokens", "rescore"):
+        meanings = (name, *OPTIONS.get(name, ()))
+        if meant := next((own for own in ("provider", "threads", "batch_tokens", "rescore") if own in meanings), None):
             raise ConfigError(f"{name} is not an option of translate; it is Translator(..., {meant}=...)")
-        if meant == "prefix":
+        if "prefix" in meanings:
             raise ConfigError(f"{name} is not an option here; write prefixes=[...], one for each line")
 
 
@@ -296,11 +273,9 @@ def read_search(facts: Mapping[str, Any], vocab_size: int = 2**20) -> tuple[str,
     return kind, defaults | given
 
 
-def nearest(name: str, names: Collection[str]) -> str:
-    """The suggestion that ends a message: the most similar name, or all of them."""
-    other = OTHER_NAMES.get(name.lower(), "")
-    near = [other] if other in names else get_close_matches(name, names, n=1)
-    return f"; did you mean {near[0]!r}?" if near else f"; expected one of {', '.join(names)}"
+def nearest(name: str, names: Collection[str], others: Mapping[str, list[str]] = OPTIONS) -> str:
+    """The suggestion that ends a message: what the name may mean, or all names."""
+    return "; " + (did_you_mean(name, names, others) or f"expected one of {', '.join(names)}")
 
 
 def choose_search(

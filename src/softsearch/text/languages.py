@@ -3,10 +3,10 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import lru_cache
 
 from softsearch.errors import ConfigError
+from softsearch.suggestions import LANGUAGES, similar
 from softsearch.text.corpus import is_blank
 from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.text.vocabulary import LANGUAGE_TAG, SOURCE_TAG, language_tag, source_tag
@@ -96,7 +96,9 @@ def languages_of(tokenizer: SentencePieceTokenizer) -> Languages:
 
 def suggestion(code: str, codes: Collection[str]) -> str:
     """The end of a message about a code that is not among ``codes``: similar ones, or the first ones."""
-    near = sorted({*get_close_matches(code, codes, n=4), *(other for other in codes if other[:2] == code[:2])})
+    named = {one for each in LANGUAGES.get(code.lower(), ()) for one in each.split()} or {code[:2]}
+    same = (other for other in codes if named & {other[:2], re.split("[-_]", other)[0]})
+    near = sorted({*similar(code, codes, 4), *same})
     return f"did you mean {' or '.join(near[:4])}?" if near else f"expected one of {_some(codes)}"
 
 

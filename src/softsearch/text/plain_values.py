@@ -6,13 +6,13 @@ The limits are needed because a few bytes can represent any number of values.
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from softsearch.files import open_file
 from softsearch.ranges import fits, in_words
+from softsearch.suggestions import did_you_mean
 
 MAX_NESTING = 64
 _MAX_BYTES = 1 << 28
@@ -99,8 +99,7 @@ def _section(kind: Any, values: dict[str, Any], path: str, check: Callable[[str,
     hints = get_type_hints(kind, include_extras=True)
     prefix = f"{path}." if path else ""
     for key in (key for key in values if key not in hints):
-        near = get_close_matches(key, hints, n=1)
-        advice = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(hints)}"
+        advice = did_you_mean(key, hints) or f"expected one of {', '.join(hints)}"
         raise ValueError(f"{prefix}{key[:40]} is unknown; {advice}")
     for each in fields(kind):
         if each.name not in values and each.default is each.default_factory is MISSING:

@@ -345,5 +345,5 @@ def test_its_vocabulary_stays(exported: tuple[Both, Translator], vocabulary: str
 
 def test_a_language_that_the_model_lacks_cannot_be_kept(both: Both, tmp_path: Path) -> None:
     code = both.codes[0]
-    with pytest.raises(ConfigError, match=f"did you mean '{code}'"):
+    with pytest.raises(ConfigError, match=f"did you mean .*{code}"):
         both.vocabulary.cut([f"{code}x"], ())

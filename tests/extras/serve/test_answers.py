@@ -24,7 +24,7 @@ BAD = {  # the body of POST /translate: the status, what the answer says
     '{"text": 5}': (422, "text is 5, expected a valid string"),
     '{"text": []}': (422, "text: List should have at least 1 item"),
     '{"text": ["four", 5]}': (422, "text[1] is 5, expected a valid string"),
-    '{"text": "four", "beem": 3}': (422, "beem is not a field of this request; did you mean beam?"),
+    '{"text": "four", "beem": 3}': (422, "beem is not a field of this request; did you mean 'beam'?"),
     '{"text": "four", "rescore": "/etc/passwd"}': (422, "rescore is not a field"),
     '{"text": "four", "banned": ["@/etc/passwd"]}': (422, "banned is not a field"),
     '{"text": "four", "max_nodes": 1000000}': (422, "max_nodes is not a field"),

@@ -83,6 +83,6 @@ def test_a_bundle_recommends_it() -> None:
 def test_what_is_not_there_is_refused_and_ours_stay() -> None:
     with pytest.raises(ConfigError, match="search broken is no_such_module:Cut, which cannot be imported"):
         strategy_class("broken")
-    with pytest.raises(ConfigError, match=r"search is 'bream', expected one of .*, cut, broken; did you mean 'beam'"):
+    with pytest.raises(ConfigError, match=r"search is 'bream'; did you mean 'beam'"):
         strategy_class("bream")
     assert strategy_class("beam").__module__ == "softsearch.search.beam"

@@ -180,7 +180,7 @@ def test_no_lines_give_no_translations(translator: Translator) -> None:
         ({"beam": "5"}, "beam is '5', expected a whole number"),
         ({"length_penalty": True}, "length_penalty is True, expected a number"),
         ({"beams": 5}, "beams is not a search option; did you mean 'beam'"),
-        ({"search": "greedi"}, "search is 'greedi', expected one of .*; did you mean 'greedy'"),
+        ({"search": "greedi"}, "search is 'greedi'; did you mean 'greedy'"),
         ({"search": "greedy", "beam": 5}, "beam is an option of search beam, exact or rerank, not of search greedy"),
         ({"search": "rerank"}, "search rerank needs rescore with at least one bundle"),
         ({"search": BeamSearch(), "beam": 5}, "search is a strategy with its own options; leave out beam"),

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, cast, get_type_hints
 
@@ -23,6 +22,7 @@ from softsearch.app.config.validation import expected_section, flatten, is_secti
 from softsearch.commands import CORE
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.process import explained
+from softsearch.suggestions import CHOICES, similar
 
 _PLUGINS = {
     "joblib": "pip install 'softsearch[sweep]'",
@@ -209,10 +209,6 @@ class CommandLine:
         )
 
     def _choice_meant(self, group: str, name: str, options: Sequence[str]) -> str:
-        from softsearch.app.config.aliases import choices_meant, either  # only a mistake needs them
-
-        if meant := choices_meant(name, options):
-            return meant[0] if " " in meant[0] else f"did you mean {either(meant)}?"
         if group == "data" and "/" in name:
             return f"data is the kind of corpus; for files write data=parallel data.train={name}"
         if others := [
@@ -221,7 +217,7 @@ class CommandLine:
             if other != "noise" and (CONFIGS / other / f"{name}.yaml").is_file()
         ]:
             return f"write {' or '.join(others)}"
-        return nearest(name, options)
+        return nearest(name, options, CHOICES)
 
     def _groups(self) -> list[str]:
         """Returns the command's config groups, those of whole runs first; a recipe comes with its model."""
@@ -232,7 +228,7 @@ class CommandLine:
         name, _, value = flag.partition("=")
         after = [x for x in self.words[self.words.index(flag) + 1 :][:1] if not x.startswith("-") and "=" not in x]
         key, keys = name.lstrip("-").replace("-", "_"), self._keys()
-        if meant := get_close_matches(name, _FLAGS, 1, 0.7):
+        if meant := similar(name, _FLAGS):
             return f"there is no option {name}; did you mean {meant[0]}?"
         advice = f"write {key}={value or ''.join(after) or 'VALUE'}" if key in keys else nearest(key, keys)
         return f"there is no option {name}, because options are written as key=value; {advice}"
@@ -265,4 +261,4 @@ class CommandLine:
         with suppress(HydraException):
             config = composed(self.command, *path, *(w for w in self.words if w.partition("=")[0] in groups))
         keys = (key for key, _ in flatten(OmegaConf.to_container(config)) if not f"{key}.".startswith("hydra."))
-        return [*dict.fromkeys([*keys, *groups])]
+        return [*dict.fromkeys([*keys, *groups, "hydra.run.dir"])]

@@ -4,7 +4,6 @@ Before anything is built, every node is bound to the signature of the class or f
 options of a command to their dataclass. Annotations define what is allowed: types, and :mod:`softsearch.ranges`.
 """
 
-import difflib
 import inspect
 import logging
 import sys
@@ -22,6 +21,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from softsearch.app.config.options import Part, Parts, Section, library_hints
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.ranges import fits, in_words
+from softsearch.suggestions import OPTIONS, did_you_mean
 
 log = logging.getLogger(__name__)
 _MARKS = ("_target_", "_partial_")  # keys of a node that are not arguments
@@ -177,21 +177,11 @@ def construct(node: Any, path: str, **extra: Any) -> Any:
         raise ConfigError(f"{path}: {name} refuses its options: {str(error).strip()}; change them") from error
 
 
-def nearest(word: str, names: Iterable[str]) -> str:
-    """Suggests the name most similar to ``word``, or else the first parts of all names; for the end of a message.
-
-    ``lr`` means the only name that ends with ``.lr``; other toolkits' names are in :mod:`.aliases`.
-    """
-    from softsearch.app.config.aliases import key_meant  # only a mistake needs it
-
+def nearest(word: str, names: Iterable[str], others: Mapping[str, list[str]] = OPTIONS) -> str:
+    """Suggests what a word may mean, or else lists the first parts of all names; for the end of a message."""
     names = sorted(names)
-    close = [name for name in names if name.endswith(f".{word}")]
-    if len(close) != 1:
-        if "=" in (meant := key_meant(word, names) or ""):
-            return f"write {meant}"
-        close = [meant] if meant else difflib.get_close_matches(word, names, n=1, cutoff=0.5)
     tops = dict.fromkeys(name.partition(".")[0] for name in names)
-    return f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(tops) or 'none'}"
+    return did_you_mean(word, names, others) or f"there are: {', '.join(tops) or 'none'}"
 
 
 def target_of(node: Mapping[str, Any], path: str) -> Callable[..., Any]:

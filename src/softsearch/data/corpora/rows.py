@@ -1,7 +1,6 @@
 """Rows of tables: TSV, CSV, JSON Lines, Parquet and TMX files as pairs of cells, streamed."""
 
 import csv
-import difflib
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -12,6 +11,7 @@ from typing import Any, Literal
 
 from softsearch.data.corpora.tmx import MAX_LANGUAGES, language_code, read_units
 from softsearch.errors import ConfigError, CorpusError
+from softsearch.suggestions import similar
 from softsearch.text.corpus import MAX_LINE_BYTES, PACKED, other_kind, read_lines
 
 Column = str | int
@@ -119,7 +119,7 @@ def _index(path: Path, cells: list[str], column: Column) -> int:
 def _existing(where: str, names: Collection[str], column: str) -> str:
     """Returns ``column`` if it is one of the names; otherwise raises an error with similar names."""
     if column not in names:
-        listed = difflib.get_close_matches(column, [*names][:_MAX_COMPARED], n=_MAX_LISTED)
+        listed = similar(column, [*names][:_MAX_COMPARED], _MAX_LISTED)
         is_near = bool(listed)
         listed = [*dict.fromkeys([*listed, *islice(names, _MAX_LISTED)])][:_MAX_LISTED]
         rest = f" and {len(names) - len(listed):,} more" if len(names) > len(listed) else ""

@@ -1,7 +1,6 @@
 """Verdicts on exercises: runs a reader's function and ours on the same inputs, and describes differences."""
 
 import copy
-import difflib
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -10,6 +9,7 @@ import numpy as np
 
 from softsearch.errors import InputError
 from softsearch.extras.course.exercise import Exercise
+from softsearch.suggestions import did_you_mean
 
 _SHOWN = 160  # largest number of characters of a value in a message
 
@@ -66,8 +66,7 @@ def find(name: str) -> Exercise:
     """
     exercises = every_exercise()
     if name not in exercises:
-        near = difflib.get_close_matches(str(name), exercises, n=1)
-        advice = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(exercises)}"
+        advice = did_you_mean(str(name), exercises) or f"there are {', '.join(exercises)}"
         raise InputError(f"the course has no exercise {name!r}; {advice}")
     return exercises[name]
 

@@ -15,7 +15,7 @@ from softsearch.extras.importing import m2m, marian, marian_mt
 from softsearch.extras.importing.config_json import CONFIG, Config, refuse_other_kind
 from softsearch.extras.importing.imported import Imported
 from softsearch.extras.importing.options import FAMILIES
-from softsearch.runtime.options import nearest
+from softsearch.text.languages import suggestion
 
 _HUGGING_FACE = ("marian", "m2m_100")  # values of model_type
 
@@ -34,7 +34,7 @@ def import_model(options: argparse.Namespace) -> None:
     for key in ("src_lang", "tgt_lang"):
         if known and (code := getattr(options, key)) is not None and code not in known:
             raise ConfigError(
-                f"--{key.replace('_', '-')} is {code!r}, not a language of the model{nearest(code, known)}"
+                f"--{key.replace('_', '-')} is {code!r}, not a language of the model; {suggestion(code, known)}"
             )
     given = {key: value for key in ("src_lang", "tgt_lang") if (value := getattr(options, key)) is not None}
     parameters = replace(imported, **given).write(options.out)

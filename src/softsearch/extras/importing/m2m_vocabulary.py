@@ -23,8 +23,8 @@ from softsearch.errors import CheckpointError, ConfigError
 from softsearch.extras.importing.config_json import Config, read_object
 from softsearch.extras.importing.hugging_face_tokenizer import from_tokenizer_json
 from softsearch.extras.importing.imported import read_bytes
-from softsearch.runtime.options import nearest
 from softsearch.text.corpus import read_lines
+from softsearch.text.languages import suggestion
 from softsearch.text.vocabulary import language_tag, source_tag
 
 _PIECES, _TOKENIZER = "sentencepiece.bpe.model", "tokenizer.json"
@@ -118,7 +118,7 @@ class LanguageVocabulary:
         for code in languages:
             if code not in self.languages:
                 raise ConfigError(
-                    f"--languages has {code!r}, which the model does not have{nearest(code, self.languages)}"
+                    f"--languages has {code!r}, which the model does not have; {suggestion(code, self.languages)}"
                 )
         spelled = self._of_scripts(languages)
         kept = spelled if not text else self._of_text(text) | {piece for piece in spelled if len(piece) == 1}

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from fastapi import Request
@@ -13,6 +12,7 @@ from starlette.exceptions import HTTPException
 
 from softsearch.errors import SoftsearchError, printable
 from softsearch.extras.serve.schema import LIBRE, REQUESTS, TAGS, LibreRequest, TranslateRequest
+from softsearch.suggestions import did_you_mean
 
 _SHOWN = 40  # largest number of a client's characters in a message
 
@@ -48,8 +48,7 @@ async def _invalid(request: Request, error: Any) -> JSONResponse:
     names = [part for part in place if part not in TAGS]
     field = "".join(f"[{part}]" if isinstance(part, int) else f".{printable(part[:_SHOWN])}" for part in names)[1:]
     if kind == "extra_forbidden":
-        near = get_close_matches(field, model.model_fields, n=1)
-        advice = f"did you mean {near[0]}?" if near else f"expected some of {', '.join(model.model_fields)}"
+        advice = did_you_mean(field, model.model_fields) or f"expected some of {', '.join(model.model_fields)}"
         return error_response(422, f"{field} is not a field of this request; {advice}")
     if kind == "missing":
         return error_response(422, f"{field or 'the body'} is missing; add it")
