@@ -1,51 +1,60 @@
 """Rows of tables: TSV, CSV, JSON Lines, Parquet and TMX files as pairs of cells, streamed."""
 
-import csv
 import json
+import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import reduce
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from softsearch.data.corpora.separated import Column, read_cells
 from softsearch.data.corpora.tmx import MAX_LANGUAGES, language_code, read_units
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.suggestions import similar
 from softsearch.text.corpus import MAX_LINE_BYTES, PACKED, other_kind, read_lines
 
-Column = str | int
 Pair = tuple[str, str]
 _Reader = Callable[[Path, tuple[Column, Column], Counter[str]], Iterator[tuple[str, Pair]]]
 _PARQUET_ROWS = 1024  # rows read at a time
+_SEPARATED = {".tsv": "\t", ".csv": ","}  # the usual separators
 _MAX_LISTED, _MAX_COMPARED = 5, 10_000  # column names in a message, and names compared to find similar ones
+
+_log = logging.getLogger(__name__)
 
 
 def read_rows(
-    path: Path, name: str, columns: tuple[Column, Column], left_out: Counter[str] | None = None
+    path: Path,
+    name: str,
+    columns: tuple[Column, Column],
+    left_out: Counter[str] | None = None,
+    separator: str | None = None,
 ) -> Iterator[Pair]:
     """Yields the source and target cells of each row; the suffix of ``name`` gives the kind of table.
 
-    Rows left out are counted in ``left_out`` by reason.
+    Rows left out are counted in ``left_out`` by reason. ``separator`` is that of CSV and TSV if it is not to be found
+    (:func:`~softsearch.data.corpora.separated.read_cells`).
 
     Raises:
         ConfigError: the kind of table is not supported, a column does not exist, or a library is missing.
         CorpusError: the file is damaged; the message names the row or the line.
     """
     kind = _kind_of(name)
-    if kind not in _READERS:
+    if not is_table(name):
         raise ConfigError(
-            f"{name} has no table suffix, expected one of {', '.join(_READERS)} (except .parquet also with "
-            f"{', '.join(PACKED)}); rename it, or use data=parallel for two files of lines"
+            f"{name} has no table suffix, expected one of {', '.join((*_SEPARATED, *_READERS))} (except .parquet also "
+            f"with {', '.join(PACKED)}); rename it, or use data=parallel for two files of lines"
         )
-    if kind not in (".tsv", ".csv") and any(isinstance(column, int) for column in columns):
+    if kind not in _SEPARATED and any(isinstance(column, int) for column in columns):
         raise ConfigError(f"data.src and data.tgt are {columns}, but {name} has named columns; give their names")
-    yield from _checked(_READERS[kind](path, columns, Counter() if left_out is None else left_out))
+    read = _separated(_SEPARATED[kind], separator) if kind in _SEPARATED else _READERS[kind]
+    yield from _checked(read(path, columns, Counter() if left_out is None else left_out))
 
 
 def is_table(name: str | Path) -> bool:
     """Returns whether a name has the suffix of a table."""
-    return _kind_of(name) in _READERS
+    return _kind_of(name) in (*_SEPARATED, *_READERS)
 
 
 def _kind_of(name: str | Path) -> str:
@@ -75,35 +84,26 @@ def _checked(rows: Iterable[tuple[str, Pair]]) -> Iterator[Pair]:
         yield cells
 
 
-def _separated(delimiter: str) -> "_Reader":
-    """Makes a reader of TSV, where a quotation mark is an ordinary character, or of CSV, where it encloses cells."""
+def _separated(usual: str, separator: str | None) -> "_Reader":
+    """Makes a reader of TSV or CSV."""
 
     def read(path: Path, columns: tuple[Column, Column], left_out: Counter[str]) -> Iterator[tuple[str, Pair]]:
-        quoting: Literal[0, 3] = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
-        csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))  # for the whole process; 131,072 by default
-        reader = csv.reader(
-            (f"{line}\n" for line in read_lines(path)), delimiter=delimiter, quoting=quoting, strict=True
-        )
         indices: list[int] = []
         width = 0
-        try:
-            for cells in reader:
-                if not any(map(str.strip, cells)):
-                    left_out["blank lines"] += 1
+        for number, cells in read_cells(path, usual, columns, separator):
+            if not any(map(str.strip, cells)):
+                left_out["blank lines"] += 1
+                continue
+            if not width:
+                width = len(cells)
+                indices = [_index(path, cells, column) for column in columns]
+                if not all(isinstance(column, int) for column in columns):
                     continue
-                if not width:
-                    width = len(cells)
-                    indices = [_index(path, cells, column) for column in columns]
-                    if not all(isinstance(column, int) for column in columns):
-                        continue
-                if len(cells) != width:
-                    raise CorpusError(
-                        f"{path}:{reader.line_num} has {len(cells)} cells, expected {width}, as in the first row; fix "
-                        "the row"
-                    )
-                yield f"{path}:{reader.line_num}", (cells[indices[0]], cells[indices[1]])
-        except csv.Error as error:
-            raise CorpusError(f"{path}:{reader.line_num} is not a row of a table ({error}); fix the row") from error
+            if len(cells) != width:
+                raise CorpusError(
+                    f"{path}:{number} has {len(cells)} cells, expected {width}, as in the first row; fix the row"
+                )
+            yield f"{path}:{number}", (cells[indices[0]], cells[indices[1]])
 
     return read
 
@@ -118,6 +118,8 @@ def _index(path: Path, cells: list[str], column: Column) -> int:
 
 def _existing(where: str, names: Collection[str], column: str) -> str:
     """Returns ``column`` if it is one of the names; otherwise raises an error with similar names."""
+    if not names:
+        raise ConfigError(f"{where} has nothing by name, expected {column!r:.60}; check that it is the right file")
     if column not in names:
         listed = similar(column, [*names][:_MAX_COMPARED], _MAX_LISTED)
         is_near = bool(listed)
@@ -213,31 +215,42 @@ def _names_in(path: Path, fields: list[Any], column: str) -> list[str]:
 def _tmx(path: Path, columns: tuple[Column, Column], left_out: Counter[str]) -> Iterator[tuple[str, Pair]]:
     """Reads each translation unit as a row, and its languages as columns; ``en`` also matches ``en-US``."""
     found: dict[str, str] = {}
-    is_empty = True
+    taken = [Counter[str]() for _ in columns]
     for unit in read_units(path):
+        where = f"{path}, unit {unit.number}"
         if len(found) < MAX_LANGUAGES:
             found |= dict.fromkeys(unit.texts, "")
-        src, tgt = (_text_in(unit.texts, str(column)) for column in columns)
-        if src is not None and tgt is not None:
-            is_empty = False
-            yield f"{path}, unit {unit.number}", (src, tgt)
+        codes = [_language_in(where, unit.texts, str(column)) for column in columns]
+        if all(codes):
+            for counts, code in zip(taken, codes, strict=True):
+                counts[code] += 1
+            yield where, (unit.texts[codes[0]], unit.texts[codes[1]])
         else:
-            missing = [str(column) for column, text in zip(columns, (src, tgt), strict=True) if text is None]
+            missing = [str(column) for column, code in zip(columns, codes, strict=True) if not code]
             left_out[f"units without {' and '.join(missing)}"] += 1
-    for column in columns if is_empty else ():
-        if _text_in(found, str(column)) is None:
+    for column, counts in zip(columns, taken, strict=True):
+        if not counts and not _languages(found, str(column)):
             _existing(str(path), found, str(column))
+        if len(counts) > 1:
+            variants = ", ".join(f"{count:,} in {code:.20}" for code, count in counts.most_common(_MAX_LISTED))
+            _log.warning("%s: %s stands for several languages: %s; name one of them", path, column, variants)
 
 
-def _text_in(texts: Mapping[str, str], language: str) -> str | None:
+def _languages(texts: Iterable[str], language: str) -> list[str]:
+    """Returns the code itself if there is a text in it, or else all its variants."""
     code = language_code(language)
-    return next((text for own, text in texts.items() if own == code or own.startswith(f"{code}-")), None)
+    return [code] if code in texts else [own for own in texts if own.startswith(f"{code}-")]
 
 
-_READERS: dict[str, _Reader] = {
-    ".tsv": _separated("\t"),
-    ".csv": _separated(","),
-    ".jsonl": _json_lines,
-    ".parquet": _parquet,
-    ".tmx": _tmx,
-}
+def _language_in(where: str, texts: Mapping[str, str], language: str) -> str:
+    """Returns the code of a unit's text in a language, or ""; refuses different texts in its variants."""
+    codes = _languages(texts, language)
+    if len({texts[code] for code in codes}) > 1:
+        raise ConfigError(
+            f"{where} has different texts in {' and '.join(f'{code:.20}' for code in codes[:_MAX_LISTED])}, and data "
+            f"names {language!r:.20}; set data.src or data.tgt to one of them"
+        )
+    return codes[0] if codes else ""
+
+
+_READERS: dict[str, _Reader] = {".jsonl": _json_lines, ".parquet": _parquet, ".tmx": _tmx}

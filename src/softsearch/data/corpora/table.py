@@ -13,12 +13,13 @@ import pooch
 
 from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, digest_of, refuse_unread, require_file
 from softsearch.data.corpora.held_out import HeldOut, Whole, divide
-from softsearch.data.corpora.rows import Column, Pair, read_rows
+from softsearch.data.corpora.rows import Pair, read_rows
+from softsearch.data.corpora.separated import Column
 from softsearch.data.preparation.cache_folder import made_folder
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.text.filters import NO_FILTERS, Filters
 
-_FORMAT = 2
+_FORMAT = 3
 _SECONDS = 30  # timeout of a download
 _SHA256 = re.compile("[0-9a-f]{64}")
 _LINE_BREAK = re.compile("\r\n?|\n")
@@ -38,6 +39,7 @@ class Table(ParallelSource):
         src: the source column: its name (``translation.en`` for a nested one; in TMX the language), or its number from
             1 in TSV and CSV without a header.
         tgt: the target column, like ``src``.
+        separator: the character between cells of TSV and CSV, or ``tab``; by default it is found.
         sha256: digests by split; they are also checked for local files.
         src_lang: the source language; by default the last part of the column's name.
         tgt_lang: the target language, like ``src_lang``.
@@ -52,6 +54,7 @@ class Table(ParallelSource):
     test: str | Path | HeldOut | None = None
     src: Column
     tgt: Column
+    separator: str | None = None
     sha256: Mapping[str, str | None] = field(default_factory=dict)
     text_form: TextForm = "plain"
     filters: Filters = NO_FILTERS
@@ -60,6 +63,8 @@ class Table(ParallelSource):
         """Checks the options and fills in the languages."""
         if isinstance(self.src, int) != isinstance(self.tgt, int):
             raise ConfigError(f"data.src and data.tgt are {self.src} and {self.tgt}, expected two names or two numbers")
+        if self.separator is not None and len(self._separator or "") != 1:
+            raise ConfigError(f"data.separator is {self.separator!r:.60}, expected one character, or tab; change it")
         for split, path in self._given_splits().items():
             digest = self.sha256.get(split)
             if digest is None and _is_address(path):
@@ -87,8 +92,13 @@ class Table(ParallelSource):
 
     def _lines(self, split: str, path: str | Path, cache_dir: Path) -> FilePair:
         table, name = self._local(split, path, cache_dir), urlparse(str(path)).path
-        identity = (_FORMAT, digest_of(table), self.src, self.tgt, Path(path).suffixes)
-        return files_of_rows(partial(read_rows, table, name, (self.src, self.tgt)), str(table), identity, cache_dir)
+        identity = (_FORMAT, digest_of(table), self.src, self.tgt, self.separator, Path(path).suffixes)
+        rows = partial(read_rows, table, name, (self.src, self.tgt), separator=self._separator)
+        return files_of_rows(rows, str(table), identity, cache_dir)
+
+    @property
+    def _separator(self) -> str | None:
+        return "\t" if self.separator in ("tab", "\\t") else self.separator
 
     def _local(self, split: str, path: str | Path, cache_dir: Path) -> Path:
         """Returns the file of a split, checked, and downloaded if it is not in the cache."""

@@ -17,6 +17,11 @@ _MAX_TOKEN = 2 << 20  # bytes in a tag, a comment or an instruction, which the p
 _MAX_UNIT = 64 << 20  # characters
 _MAX_DEPTH = 1000
 _CODES = ("bpt", "ept", "it", "ph", "ut")
+# Elements of HTML that may begin inside a word; the others, and what is no element, stand between words.
+_IN_WORDS = re.compile(
+    r"(?i)</?(a|abbr|b|bdi|bdo|big|code|del|em|font|i|ins|kbd|mark|s|small|span|strike|strong|sub|sup|tt|u|var)\b[^<>]*>|"
+    r"[biu]?"  # nothing, or the name alone
+)
 _DECLARED = re.compile(rb"""\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]+)["']""")
 _ASCII = bytes(range(0x20, 0x7F))
 _UNUSABLE_ENCODINGS = ("idna", "punycode", "raw_unicode_escape", "undefined", "unicode_escape")
@@ -69,10 +74,12 @@ class _Collector:
         self._path = path
         self._tags: list[str] = []
         self._codes = 0  # open elements inside a segment that are codes or inside codes
+        self._code: list[str] = []  # text of the outermost code
         self._unit: dict[str, str] | None = None
         self._language = ""
         self._text: list[str] | None = None  # text of the open segment
-        self._gap = False  # a placeholder has ended the text so far
+        self._gap = False  # a code that stands between words has ended the text so far
+        self._joint = False  # one that may stand inside a word has
         self._number = self._size = 0
         self._quiet = 0  # bytes since the parser last found something
         self._found = False
@@ -115,7 +122,7 @@ class _Collector:
         elif tag == "tuv":
             self._language = next((code for key, code in attributes.items() if _local(key) == "lang"), "")
         elif tag == "seg" and parent == "tuv" and self._unit is not None:
-            self._text, self._gap = [], False
+            self._text, self._gap, self._joint = [], False, False
 
     def _end(self, name: str) -> None:
         self._found = True
@@ -123,7 +130,10 @@ class _Collector:
         self._tags.pop()
         if self._codes:
             self._codes -= 1
-            self._gap |= tag == "ph" and not self._codes
+            if not self._codes:
+                code = "".join(self._code).strip()
+                is_joint = tag in ("bpt", "ept", "it") and _IN_WORDS.fullmatch(code) and (code or tag != "it")
+                self._joint, self._gap, self._code = True, self._gap or not is_joint, []
         elif tag == "seg" and self._text is not None and self._unit is not None:
             self._unit.setdefault(language_code(self._language), "".join(self._text))
             self._text = None
@@ -138,10 +148,15 @@ class _Collector:
         self._size += len(data)
         if self._size > _MAX_UNIT:
             raise CorpusError(f"{self._path} has {_MAX_UNIT} bytes without the end of a unit; is it a TMX?")
-        if self._text is not None and not self._codes:
-            if self._gap and self._text and _is_between_words(self._text[-1][-1], data[0]):
-                self._text.append(" ")
-            self._gap = False
+        if self._text is not None and self._codes:
+            self._code.append(data)
+        elif self._text is not None:
+            if self._joint and self._text:
+                before, after = self._text[-1][-1], data[0]
+                is_new_word = self._gap or (before.islower() and after.isupper())
+                if is_new_word and _is_between_words(before, after):
+                    self._text.append(" ")
+            self._gap = self._joint = False
             self._text.append(data)
 
     def _skip(self, *_: str) -> None:

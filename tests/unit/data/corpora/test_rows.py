@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from softsearch.data.corpora.rows import Column, read_rows
+from softsearch.data.corpora.rows import read_rows
+from softsearch.data.corpora.separated import Column
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.text.corpus import MAX_LINE_BYTES
 
@@ -108,6 +109,17 @@ PLACEHOLDERS = [
     ("日本<ph/>語", "日本語"),
     ("한국<ph/>어", "한국 어"),
     ("a<ph>x<sub>y</sub></ph>b", "a b"),
+    ("Save<it pos='begin'>&lt;br/&gt;</it>Cancel", "Save Cancel"),
+    ("save<it pos='begin'/>cancel", "save cancel"),
+    (
+        "<bpt i='1'>&lt;p&gt;</bpt>save<ept i='1'>&lt;/p&gt;</ept><bpt i='2'>&lt;p&gt;</bpt>cancel<ept i='2'/>",
+        "save cancel",
+    ),
+    ("Save<bpt i='1'>&lt;b&gt;</bpt>Cancel<ept i='1'>&lt;/b&gt;</ept>.", "Save Cancel."),
+    ("save<bpt i='1'>{1}</bpt>cancel<ept i='1'>{2}</ept>", "save cancel"),
+    ("un<bpt i='1'>&lt;b class='x'&gt;</bpt>able<ept i='1'>&lt;/b&gt;</ept>s", "unables"),
+    ("H<bpt i='1'>&lt;sub&gt;</bpt>2<ept i='1'>&lt;/sub&gt;</ept>O", "H2O"),
+    ("日<it pos='begin'>&lt;br/&gt;</it>本", "日本"),
 ]
 
 
@@ -117,14 +129,81 @@ def test_a_placeholder_between_words_is_a_space(tmp_path: Path, segment: str, te
     assert rows(tmp_path / "x.tmx") == [("a", text)]
 
 
-def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
-    units = [{"en": "a", "de": "b"}, {"en": "a"}, {"fr": "c"}, {"en": "c", "de": "d"}, {"de": "b"}, {"en": ""}]
+def units(path: Path, *units: dict[str, str]) -> Path:
     body = "".join(
         f"<tu>{''.join(f'<tuv xml:lang={code!r}><seg>{text}</seg></tuv>' for code, text in unit.items())}</tu>"
         for unit in units
     )
+    path.write_text(f"<tmx><header><note/></header><body>{body}</body></tmx>")
+    return path
+
+
+def test_variants_of_a_language_are_not_taken_for_each_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = units(tmp_path / "x.tmx", {"en": "a", "zh-TW": "b", "zh-CN": "c"})
+    with pytest.raises(ConfigError, match=r"unit 1 has different texts in zh-tw and zh-cn, and data names 'zh'"):
+        rows(path, "en", "zh")
+    assert rows(path, "en", "zh_CN") == [("a", "c")]
+    path = units(path, {"en-US": "a", "en-GB": "a", "zh": "b", "zh-CN": "c"}, {"en-GB": "d", "zh-TW": "e"})
+    assert rows(path, "en", "zh") == [("a", "b"), ("d", "e")]
+    assert "zh stands for several languages: 1 in zh, 1 in zh-tw" in caplog.text
+
+
+SPREADSHEETS = {  # name, text, columns, rows
+    "semicolons": ("x.csv", "\ufeffen;de\r\na man;ein Mann\r\n", ("en", "de"), [("a man", "ein Mann")]),
+    "commas inside": ("x.csv", "en;de\na, b;c, d\ne;f\n", ("en", "de"), [("a, b", "c, d"), ("e", "f")]),
+    "numbers": ("x.csv", 'a, b;c\n"e;f";g\nh;"i, j, k"\n', (1, 2), [("a, b", "c"), ("e;f", "g"), ("h", "i, j, k")]),
+    "tabs": ("x.csv", "en\tde\na, b\tc\n", ("en", "de"), [("a, b", "c")]),
+    "bars": ("x.csv", "en|de\na|b\n", ("en", "de"), [("a", "b")]),
+    "declared": ("x.csv", "sep=;\n1;2,5;3\n4;5;6\n", (1, 2), [("1", "2,5"), ("4", "5")]),
+    "commas with semicolons inside": ("x.csv", "en,de\na;b,c\nd;e,f\n", ("en", "de"), [("a;b", "c"), ("d;e", "f")]),
+    "semicolons in TSV": ("x.tsv", "en;de\na;b\n", ("en", "de"), [("a", "b")]),
+    "quotes in TSV": ("x.tsv", 'en\tde\n"say ""a"""\t"b, c"\nd\te\n', ("en", "de"), [('say "a"', "b, c"), ("d", "e")]),
+    "commas in TSV": (
+        "x.tsv",
+        'a\tb\n"Smith, John"\t"Schmidt, J."\n',
+        (1, 2),
+        [("a", "b"), ("Smith, John", "Schmidt, J.")],
+    ),
+    "a tab inside a cell of TSV": (
+        "x.tsv",
+        'a\t"b ""c"""\n"d, ""e""\tf"\tg\n',
+        (1, 2),
+        [("a", 'b "c"'), ('d, "e"\tf', "g")],
+    ),
+    "speech in TSV": ("x.tsv", '"Hello, you"\t"Hallo"\n"a\tb"\n', (1, 2), [('"Hello, you"', '"Hallo"'), ('"a', 'b"')]),
+    "speech with commas in TSV": ("x.tsv", '"Hello, you"\tHallo, du\n', (1, 2), [('"Hello, you"', "Hallo, du")]),
+}
+
+
+@pytest.mark.parametrize("case", SPREADSHEETS)
+def test_tables_as_spreadsheets_save_them(tmp_path: Path, case: str) -> None:
+    name, text, columns, expected = SPREADSHEETS[case]
+    (tmp_path / name).write_text(text, encoding="utf-8", newline="")
+    assert rows(tmp_path / name, *columns) == expected
+
+
+def test_a_separator_that_is_unclear_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("a;b|c\n1;2|3\n")
+    with pytest.raises(ConfigError, match=r"may have any of ';', '\|' between cells; set data\.separator"):
+        rows(path, 1, 2)
+    assert list(read_rows(path, "x.csv", (1, 2), separator="|")) == [("a;b", "c"), ("1;2", "3")]
+    with pytest.raises(ConfigError, match="has no column 'fr', found 'a;b', 'c'"):
+        list(read_rows(path, "x.csv", ("fr", "c"), separator="|"))
+
+
+def test_a_table_without_anything_by_name(tmp_path: Path) -> None:
+    (tmp_path / "x.tmx").write_text("<tmx><body/></tmx>")
+    (tmp_path / "x.jsonl").write_text("{}\n")
+    for name in ("x.tmx", "x.jsonl"):
+        with pytest.raises(ConfigError, match="has nothing by name, expected 'en'; check that it is the right file"):
+            rows(tmp_path / name)
+
+
+def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
+    some = [{"en": "a", "de": "b"}, {"en": "a"}, {"fr": "c"}, {"en": "c", "de": "d"}, {"de": "b"}, {"en": ""}]
+    units(tmp_path / "x.tmx", *some)
     left_out = Counter[str]()
-    (tmp_path / "x.tmx").write_text(f"<tmx><header><note/></header><body>{body}</body></tmx>")
     assert list(read_rows(tmp_path / "x.tmx", "x.tmx", ("en", "de"), left_out)) == [("a", "b"), ("c", "d")]
     assert left_out == {"units without de": 2, "units without en and de": 1, "units without en": 1}
 
