@@ -4,7 +4,19 @@ import re
 from importlib import import_module
 from typing import Any
 
-PACKAGES = ("models", "search", "data", "text", "training", "evaluation", "export", "report", "runtime", "testing")
+PACKAGES = (
+    "models",
+    "search",
+    "data",
+    "text",
+    "training",
+    "evaluation",
+    "export",
+    "report",
+    "runtime",
+    "testing",
+    "lab",
+)
 _INNER_NAME = re.compile(rf"softsearch\.({'|'.join(PACKAGES)})\.\w+(?:\.\w+)*\.(\w+)")
 
 

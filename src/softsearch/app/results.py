@@ -119,23 +119,27 @@ def show_tables(tables: Sequence[Table], file: Path | None, in_file: Sequence[Ta
         echo(f"table: {file}")
 
 
-def show_report(report: Report, folder: Path, table: Path | None = None) -> None:
-    """Prints the tables and warnings of an evaluation, and the paths of its files; writes the tables to ``table``.
-
-    The file begins with a table for papers, with a row for each system.
-    """
-    console = plain_console()
-    main, tables = next(iter(report.metrics.values())), [_scores(report)]
+def report_tables(report: Report) -> list[Table]:
+    """Returns the tables of an evaluation: scores, means of seeds, searches and comparisons."""
     # Checkpoints are in the folder checkpoints of their run.
     trained = [
         ScoredRun(s.name, Path(s.origin).parent.parent, s.search, {n: each.value for n, each in s.scores.items()})
         for s in report.systems
     ]
     seeds = seed_table(trained, report.metrics, report.test_set)
-    tables += [] if seeds is None else [seeds]
-    tables += [_curve(system, main) for system in report.systems if system.search_curve]
-    tables += [_comparisons(report)] if report.comparisons else []
-    show_tables(tables, table, [_paper(report)])
+    main = next(iter(report.metrics.values()))
+    curves = [_curve(system, main) for system in report.systems if system.search_curve]
+    tables = [_scores(report), seeds, *curves, _comparisons(report) if report.comparisons else None]
+    return [table for table in tables if table is not None]
+
+
+def show_report(report: Report, folder: Path, table: Path | None = None) -> None:
+    """Prints the tables and warnings of an evaluation, and the paths of its files; writes the tables to ``table``.
+
+    The file begins with a table for papers, with a row for each system.
+    """
+    console = plain_console()
+    show_tables(report_tables(report), table, [_paper(report)])
     for name, score in report.systems[0].scores.items():
         echo(f"{name}: {score.signature}")
     for warning in report.warnings:

@@ -68,10 +68,10 @@ def run(command: Command, options: Sequence[str] | None = None) -> None:
 
     def job(config: DictConfig) -> None:
         sys.argv = argv  # Lightning starts its other processes with these words
-        _prepare_process()  # again, because a launcher may have started this process
+        prepare_process()  # again, because a launcher may have started this process
         try:
             drop_options_of_replaced(config, line.words)
-            checked = _read_options(config, line)
+            checked = checked_options(config, line)
             refuse_overwriting(_given(checked), command.writes)
             function = resolve_name(command.run)
             raise_on_signals()
@@ -91,7 +91,7 @@ def run(command: Command, options: Sequence[str] | None = None) -> None:
 
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises its errors instead of printing them
     end_on_signals()
-    _prepare_process()
+    prepare_process()
     search_package(command)
     try:
         line = replace(line, words=with_data_choice(command.name, as_meant(command.name, line.words), notes))
@@ -216,7 +216,8 @@ def _gpus(accelerator: str) -> int:
     return 0 if accelerator == "cpu" else torch.cuda.device_count()
 
 
-def _prepare_process() -> None:
+def prepare_process() -> None:
+    """Prepares a process for commands: its CPU, resolvers, warnings and log."""
     tune_cpu()
     search_own_configs()
     register_resolvers()
@@ -225,8 +226,8 @@ def _prepare_process() -> None:
         warnings.filterwarnings("ignore", message=message)
 
 
-def _read_options(config: DictConfig, line: CommandLine) -> Any:
-    """Reads the command's options, checked as far as possible without importing the lab.
+def checked_options(config: DictConfig, line: CommandLine) -> Any:
+    """Returns the command's options, checked as far as possible without importing the lab.
 
     Raises:
         ConfigError: there is no such choice or key, or a value is missing, of the wrong type or out of range.

@@ -1,0 +1,5 @@
+"""The commands of the lab as functions, for Python, notebooks and tests."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

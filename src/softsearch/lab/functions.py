@@ -1,0 +1,121 @@
+"""``train``, ``evaluate`` and ``export`` as functions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from softsearch.app.config.composition import quoted
+from softsearch.app.config.in_process import run_here
+from softsearch.app.results import report_tables
+from softsearch.evaluation.schema import REPORT, Comparison, Report, SystemReport, read_report
+from softsearch.files import MANIFEST
+from softsearch.lab.run import Run
+from softsearch.models.interface import Seq2Seq
+from softsearch.report.tables import markdown
+from softsearch.runtime.bundle import Bundle
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A report on systems.
+
+    Args:
+        folder: has ``report.html``, ``report.json`` and the translations.
+        report: the contents of ``report.json``.
+    """
+
+    folder: Path
+    report: Report
+
+    @property
+    def systems(self) -> Sequence[SystemReport]:
+        """The systems with their scores, intervals and translations."""
+        return self.report.systems
+
+    @property
+    def comparisons(self) -> Sequence[Comparison]:
+        """Differences between the systems, with p-values."""
+        return self.report.comparisons
+
+    def _repr_markdown_(self) -> str:
+        """Shows the tables in a notebook."""
+        return "\n".join(markdown(table) for table in report_tables(self.report))
+
+
+def train(*words: str, **options: Any) -> Run:
+    """Trains and tests a model in this process, as ``softsearch train`` does.
+
+    Args:
+        words: options as they are typed, such as ``"model=rnnsearch"`` or ``"data.train=[a.en,a.de]"``.
+        options: the same as keywords, such as ``model="rnnsearch"`` or ``**{"data.train": ["a.en", "a.de"]}``.
+
+    Raises:
+        SoftsearchError: an option is wrong, or the data cannot be read.
+        KeyboardInterrupt: after Ctrl-C, once a checkpoint has been saved; ``resume=folder`` continues.
+    """
+    return Run(_run("train", words, options))
+
+
+def evaluate(*systems: Run | Bundle | Path | str, **options: Any) -> Evaluation:
+    """Translates a test set with systems and scores them, as ``softsearch evaluate`` does.
+
+    Args:
+        systems: runs and bundles, or their folders.
+        options: options of the command, such as ``test=("x.en", "x.de")``, ``ensemble="log_probs"`` or
+            ``**{"search.beam": 10}``.
+
+    Raises:
+        SoftsearchError: a system or the text cannot be read, or an option is wrong.
+    """
+    paths = [_path(system) for system in systems]
+    bundles = [path for path in paths if (path / MANIFEST).is_file()]
+    runs = [path for path in paths if path not in bundles]
+    folder = _run("evaluate", (), {"ckpt": runs or None, "bundle": bundles or None} | options)
+    return Evaluation(folder, read_report(folder / REPORT))
+
+
+def export(run: Run | Path | str, out: Path | str, **options: Any) -> Bundle | Path:
+    """Exports a run, as ``softsearch export`` does.
+
+    Args:
+        run: the run, or its folder.
+        out: the new bundle's folder.
+        options: options of the command, such as ``precision="int8"`` or ``overwrite=True``.
+
+    Returns:
+        The bundle, or the path of an export in another ``format``.
+
+    Raises:
+        SoftsearchError: an option is wrong, ``out`` exists, or the export does not compute what the model does.
+    """
+    _run("export", (), {"ckpt": _path(run), "out": Path(out)} | options)
+    return Bundle.open(out) if options.get("format", "bundle") == "bundle" else Path(out)
+
+
+def load(run: Run | Path | str) -> Seq2Seq:
+    """Returns the model of a run's best checkpoint, in evaluation mode.
+
+    Raises:
+        CheckpointError: there is no checkpoint, or it is damaged.
+    """
+    return (run if isinstance(run, Run) else Run(Path(run))).model
+
+
+def _run(command: str, words: Sequence[str], options: Mapping[str, Any]) -> Path:
+    return run_here(command, [*words, *(f"{key}={_as_typed(value)}" for key, value in options.items())])
+
+
+def _as_typed(value: object) -> str:
+    """Returns a value as it is typed in a command."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, Mapping):
+        return f"{{{','.join(f'{key}: {_as_typed(inner)}' for key, inner in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(_as_typed, value))}]"
+    return str(value) if isinstance(value, int | float) else quoted(str(value))
+
+
+def _path(system: Run | Bundle | Path | str) -> Path:
+    return system.folder if isinstance(system, Run) else system.path if isinstance(system, Bundle) else Path(system)

@@ -1,0 +1,116 @@
+"""The lab's commands as functions: the same results, as objects, and exceptions instead of exits."""
+
+import os
+import re
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+from hydra.core.hydra_config import HydraConfig
+
+from softsearch import Bundle, ConfigError, Translator, lab
+from softsearch.models import Seq2Seq
+from tests.integration.commands import SMALL
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> lab.Run:
+    folder = tmp_path_factory.mktemp("lab") / "run"
+    return lab.train(*SMALL, run_dir=folder, cache_dir=folder.parent / "cache", seed=3)
+
+
+def test_a_training_returns_its_metrics_curves_and_translations(run: lab.Run) -> None:
+    steps, losses = run.curves()["train/loss"]
+    assert (steps[-1], len(losses)) == (8, len(steps))
+    assert run.metrics["test/loss"] > 0
+    lines = ["twenty-one", "  ", "two days ago"]
+    first, blank, other = run.translate(lines)
+    assert [[first], [blank], [other]] == [run.translate([line]) for line in lines]
+    assert blank == ""
+    assert "test/loss" in run._repr_markdown_()
+    assert not HydraConfig.initialized()
+
+
+def test_systems_are_compared(run: lab.Run, tmp_path: Path) -> None:
+    text = tmp_path / "x.en", tmp_path / "x.de"
+    text[0].write_text("two\nthree\n")
+    text[1].write_text("zwei\ndrei\n")
+    bundle = lab.export(run, tmp_path / "bundle")
+    assert isinstance(bundle, Bundle)
+    report = lab.evaluate(run, bundle, test=text, run_dir=tmp_path / "report", overlap=False)
+    (ours, exported), hypotheses = report.systems, run.translate(["two", "three"])
+    assert ours.hypotheses == hypotheses == exported.hypotheses
+    assert {c.metric for c in report.comparisons} >= {"bleu", "chrf"}
+    assert (report.folder / "report.html").is_file()
+    assert "| metric |" in report._repr_markdown_()
+    assert [t.text for t in Translator(bundle).translate(["two", "three"])] == hypotheses
+
+
+def test_the_model_can_be_looked_into(run: lab.Run) -> None:
+    model = lab.load(run.folder)
+    assert isinstance(model, Seq2Seq)
+    assert not model.training
+
+
+def test_a_mistake_is_an_exception(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="did you mean"):
+        lab.train(*SMALL, run_dir=tmp_path, modle="rnn")
+    with pytest.raises(ConfigError, match=r"optimizer\.lr"):
+        lab.train(*SMALL, run_dir=tmp_path, **{"optimizer.lr": "fast"})
+    assert not HydraConfig.initialized()
+
+
+@pytest.mark.parametrize("value", [None, True, 0.5, "", "a=b, c", ["a b.en", "c,d"], {"beam": [1, 2], "on": False}])
+def test_keywords_are_read_as_they_were_given(value: object) -> None:
+    from softsearch.app.config.composition import value_of
+    from softsearch.lab.functions import _as_typed
+
+    assert value_of(f"key={_as_typed(value)}") == value
+
+
+def test_the_page_is_typed_as_it_is_printed(
+    repo_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = re.findall(
+        r"```python\n(from softsearch import lab\n.*?)```", (repo_root / "docs/training.md").read_text(), re.S
+    )[0]
+    sizes = ", ".join(f'"{word}"' for word in SMALL if word.startswith(("model.", "tokenizer.", "trainer")))
+    code = code.replace('"trainer.max_steps=500"', sizes)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SOFTSEARCH_CACHE", str(tmp_path / "cache"))
+    spoken = ["zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht"]
+    for split in ("train", "val", "test"):
+        for side, words in (("en", ["two", "three", "four", "five", "six", "seven", "eight"]), ("de", spoken)):
+            pairs = [f"{one} {other} {third}" for one in words for other in words for third in words]
+            (tmp_path / f"{split}.{side}").write_text(
+                "".join(f"{line}\n" for line in pairs[:: 1 if split == "train" else 9])
+            )
+    exec(compile(code, "docs/training.md", "exec"), names := {})
+    assert isinstance(names["bundle"], Bundle)
+    assert isinstance(names["model"], Seq2Seq)
+    assert [point.name for point in names["report"].systems[0].search_curve] == ["greedy", "beam 5"]
+
+
+def test_ctrl_c_saves_and_the_run_goes_on(sigint: None, tmp_path: Path) -> None:
+    options = {"run_dir": tmp_path / "run", "cache_dir": tmp_path / "cache", "trainer.max_steps": 400, "test": False}
+    started = threading.Event()
+
+    def interrupt() -> None:
+        log = tmp_path / "run" / "metrics.csv"
+        while not started.is_set() and not (log.is_file() and log.read_text().count("\n") > 1):
+            started.wait(0.05)
+        if not started.is_set():
+            os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            lab.train(*SMALL, **options)
+    finally:
+        started.set()
+        thread.join()
+    assert (tmp_path / "run" / "checkpoints" / "last.ckpt").is_file()
+    resumed = lab.train(*SMALL, **options | {"trainer.max_steps": 12, "resume": "auto"})
+    assert resumed.curves()["train/loss"][0][-1] >= 4
