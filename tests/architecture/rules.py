@@ -16,7 +16,17 @@ ALLOWED_IMPORTS = {
     "text": {"lazy_loader", "numpy", "pyarrow", "regex", "sentencepiece"},  # pyarrow reads .zst, where it is installed
     "search": {"lazy_loader", "numpy"},
     "runtime": {"lazy_loader", "numpy", "onnxruntime", "sentencex"},
-    "extras/serve": {"babel", "fastapi", "h11", "prometheus_client", "pydantic", "numpy", "starlette", "uvicorn"},
+    "extras/serve": {
+        "babel",
+        "fastapi",
+        "h11",
+        "numpy",
+        "prometheus_client",
+        "pydantic",
+        "regex",
+        "starlette",
+        "uvicorn",
+    },
     "models": {"lazy_loader", "torch"},
 }
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef

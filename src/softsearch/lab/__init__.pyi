@@ -1,2 +1,6 @@
-from .functions import Evaluation as Evaluation, evaluate as evaluate, export as export, load as load, train as train
+from .functions import Evaluation as Evaluation
+from .functions import evaluate as evaluate
+from .functions import export as export
+from .functions import load as load
+from .functions import train as train
 from .run import Run as Run
