@@ -100,7 +100,7 @@ docs: $(STAMP) ## the documentation and the API reference as one site, site/inde
 	@$(PY) -m tests.api_pages
 	@$(VENV)/bin/zensical build --strict --clean
 	@$(PY) -m tests.install_source "$(SOFTSEARCH_SOURCE)"
-	@echo "site/index.html"
+	@echo "site/index.html; with its search: python -m http.server -d site, and http://localhost:8000"
 
 pictures: $(STAMP) ## the documentation's pictures, after make demo (needs Chromium)
 	@$(PY) -m tests.pictures
