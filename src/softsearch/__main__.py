@@ -11,10 +11,12 @@ from pathlib import Path
 from softsearch.app.start import start
 from softsearch.commands import find
 from softsearch.errors import SoftsearchError
+from softsearch.process import protect_children
 
 
 def main() -> int:
     """Runs the command of ``sys.argv`` and returns its exit code."""
+    protect_children()
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - closed by >&-; open as long as the process
     if sys.argv[1:2] == ["help"]:
         sys.argv[1:] = [*sys.argv[2:3], "--help", *sys.argv[3:]]

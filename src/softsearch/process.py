@@ -15,7 +15,6 @@ from softsearch.errors import SoftsearchError, printable
 SPIN_COUNT = 1500  # turns of libgomp's waiting loop; benchmarks/README.md has what it costs and saves
 KERNELS = 256  # of oneDNN, whose default is 1,024
 PYTORCH_KERNELS = 10  # in PyTorch's own cache, on top of oneDNN's; its default is 1,024
-SAFE_PATH = {"PYTHONSAFEPATH": "1"}  # python -m, and what it starts, imports nothing from the current folder
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # from glibc's malloc.h
 _OF_LAB, _TOO_NEW = {"lab", "sweep", "hf", "ctranslate2", "lora"}, (3, 14)
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -51,6 +50,11 @@ def end_silently() -> NoReturn:
     """Ends the process whose standard output nobody reads any more, as of ``train --help | head``."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # lest Python write to it once more at its end
     sys.exit(0)
+
+
+def protect_children() -> None:
+    """Makes every Python process that this one starts, however it does, import nothing from the current folder."""
+    os.environ["PYTHONSAFEPATH"] = "1"
 
 
 def end_on_signals() -> None:

@@ -1,6 +1,5 @@
 """The demo: trains, evaluates, exports and translates on the generated corpus, in 2 minutes."""
 
-import os
 import shlex
 import shutil
 import subprocess
@@ -13,7 +12,6 @@ from softsearch.app.console import plain_console, print_rows
 from softsearch.app.results import read_metrics
 from softsearch.data.corpora.spellout import Spellout
 from softsearch.evaluation.schema import three_digits
-from softsearch.process import SAFE_PATH
 
 RUN = Path("logs/demo")
 BUNDLE, SINGLE = Path("exports/demo"), Path("exports/demo-single")
@@ -79,7 +77,6 @@ def _run(*arguments: str, text: str | None = None) -> str:
         input=text,
         stdout=None if text is None else subprocess.PIPE,
         encoding="utf-8",
-        env=os.environ | SAFE_PATH,
         check=False,
     )
     if done.returncode:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from softsearch.commands import Command, named
-from softsearch.process import end_on_signals, missing_package
+from softsearch.process import end_on_signals, missing_package, protect_children
 
 
 def start(command: Command | str, options: Sequence[str] | None = None) -> None:
@@ -19,6 +19,7 @@ def start(command: Command | str, options: Sequence[str] | None = None) -> None:
         options: as typed; None for those of ``sys.argv``.
     """
     end_on_signals()
+    protect_children()
     command = cast(Command, named(command)) if isinstance(command, str) else command
     try:
         from softsearch.app.config.command import run

@@ -15,7 +15,6 @@ from softsearch.app import die_with_parent
 from softsearch.app.config.composition import quoted
 from softsearch.app.results import METRICS
 from softsearch.files import open_file
-from softsearch.process import SAFE_PATH
 
 log = logging.getLogger(__name__)
 TRAIN: Sequence[str] = ("-m", "softsearch", "train")
@@ -54,7 +53,7 @@ def training(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env=({} if threads is None else {"OMP_NUM_THREADS": str(threads)}) | os.environ | SAFE_PATH,
+            env=({} if threads is None else {"OMP_NUM_THREADS": str(threads)}) | os.environ,
             start_new_session=True,
         )
     try:
