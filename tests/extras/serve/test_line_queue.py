@@ -1,7 +1,8 @@
-"""Queue: every line comes out once, the oldest first, with lines of its group and of similar length."""
+"""Queue: every line comes out once, requests take turns, with lines of one group and of similar length."""
 
 import asyncio
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -50,7 +51,7 @@ def padded(lines: Sequence[Line]) -> int:
         max_size=40,
     )
 )
-def test_every_line_leaves_once_and_the_oldest_is_always_next(
+def test_every_line_leaves_once_and_the_one_whose_turn_it_is_is_next(
     steps: list[tuple[Group, list[int]] | int | None],
 ) -> None:
     queue, waiting = LineQueue(), []  # the model: lines in the order of their arrival
@@ -65,9 +66,10 @@ def test_every_line_leaves_once_and_the_oldest_is_always_next(
             waiting = [line for line in waiting if line not in own]
         elif waiting:
             batch, full = queue.plan(step)
-            assert waiting[0] in batch
+            first = min(waiting, key=lambda line: (line.turn, line.number))
+            assert first in batch
             assert len({id(line) for line in batch}) == len(batch)
-            assert all(line in waiting and line.group is waiting[0].group for line in batch)
+            assert all(line in waiting and line.group is first.group for line in batch)
             assert len(batch) == 1 or padded(batch) <= batch[0].group.batch_tokens
             mates = [line for line in waiting if line.group is batch[0].group]
             assert len(batch) <= -(-len(mates) // step)
@@ -76,11 +78,26 @@ def test_every_line_leaves_once_and_the_oldest_is_always_next(
             assert not [count for count in left if min(tokens_of(batch)) < count < max(tokens_of(batch))]
             if not full:
                 assert len(batch) == -(-len(mates) // step)
-            queue.remove(batch)
+            queue.begin(batch)
             waiting = [line for line in waiting if line not in batch]
         assert len(queue) == len(waiting)
         assert all(line in queue for line in waiting)
     assert not waiting
+
+
+def test_requests_take_turns_by_what_they_cost() -> None:
+    """Fault: one request has much work. Effect: others share the worker with it, and it with them."""
+    slow, queue, order = Group(Counted(), None, 1, pairs=False, prepare=len), LineQueue(), [0]
+    queue.push(request(slow, [10] * 24))
+    for _ in range(60):
+        (line,) = queue.plan(1).lines
+        queue.begin([line])
+        order.append(line.tokens)
+        if line.tokens == 2 or len(order) == 2:  # a client with little work at a time sends the next
+            queue.push(request(slow, [2]))
+    turns = [step for step, tokens in enumerate(order) if tokens == 10]
+    assert turns[:2] == [1, 10]
+    assert {after - before for before, after in pairwise(turns[1:])} == {6}  # each has half of the time
 
 
 def test_lines_of_similar_length_share_a_batch() -> None:

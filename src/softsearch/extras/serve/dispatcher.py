@@ -265,7 +265,7 @@ class Dispatcher:
         if len(self._queue) < worker.answered and not batch.full and patience > 0:
             self._timer = loop.call_later(patience, self._start_batches)
             return []
-        self._queue.remove(batch.lines)
+        self._queue.begin(batch.lines)
         return batch.lines
 
     def _start(self, worker: Worker, lines: list[Line]) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import math
 from bisect import bisect_left, insort
-from collections import OrderedDict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -91,6 +91,8 @@ class Line:
     begun: bool = field(default=False, init=False)  # whether a worker has received it
     tries: int = field(default=0, init=False)  # number of workers that died with it
     number: int = field(default=0, init=False)  # number in the queue
+    cost: float = field(default=0.0, init=False)  # in batches
+    turn: float = field(default=0.0, init=False)  # the cost at which a fair share would have paid for it
 
     def join(self, group: Group) -> None:
         """Adds the line to a group, whose model encodes it again; preparations and terms are not changed."""
@@ -111,12 +113,19 @@ class Batch(NamedTuple):
 
 
 class LineQueue:
-    """Lines in the order of their arrival, and by group in the order of their length."""
+    """Waiting lines in the order of their turns, and by group in the order of their length.
+
+    Requests take turns, so that one with much work does not hold up one with little (fair queueing): the next line is
+    the one that would be done first if all waiting requests were worked on at once, at equal speeds. No line waits
+    forever: its turn does not change, whatever arrives later.
+    """
 
     def __init__(self) -> None:
-        self._waiting: OrderedDict[Line, None] = OrderedDict()
+        self._waiting: set[Line] = set()
+        self._turns: list[tuple[float, int, Line]] = []  # turn, number, line
+        self._requests: Counter[Request] = Counter()  # waiting lines
         self._by_length: dict[Group, list[tuple[int, int, Line]]] = {}  # tokens, number, line
-        self._last = 0
+        self._last, self._now = 0, 0.0
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -125,33 +134,46 @@ class LineQueue:
         return line in self._waiting
 
     def push(self, lines: Iterable[Line]) -> None:
-        """Adds lines at the end."""
+        """Adds the lines of a request."""
+        turn = self._now
         for line in lines:
             self._last += 1
-            line.number = self._last
-            self._waiting[line] = None
+            # Any batch costs as much as another one; lines with terms have batches of their own.
+            line.number, line.cost = self._last, line.tokens / line.group.batch_tokens
+            line.turn = turn = turn + line.cost
+            self._waiting.add(line)
+            self._requests[line.request] += 1
+            insort(self._turns, (line.turn, line.number, line))
             insort(self._by_length.setdefault(line.group, []), (line.tokens, line.number, line))
 
     def remove(self, lines: Iterable[Line]) -> None:
         """Removes waiting lines."""
         for line in lines:
-            del self._waiting[line]
+            self._waiting.remove(line)
+            self._requests[line.request] -= 1
+            if not self._requests[line.request]:
+                del self._requests[line.request]
+            del self._turns[bisect_left(self._turns, (line.turn, line.number))]
             group = self._by_length[line.group]
             del group[bisect_left(group, (line.tokens, line.number))]
             if not group:
                 del self._by_length[line.group]
 
+    def begin(self, lines: Sequence[Line]) -> None:
+        """Removes lines that a worker begins."""
+        self._now += sum(line.cost for line in lines) / len(self._requests)
+        self.remove(lines)
+
     def plan(self, workers: int) -> Batch:
         """Returns the lines to translate next, without removing them; the queue must not be empty.
 
-        The oldest line is one of them, so that no line waits forever and groups take turns. Lines of similar length
-        are added within the group's ``batch_tokens``, first those that need less padding. If several workers are idle,
-        they share the group's lines.
+        The line whose turn it is is one of them. Lines of similar length are added within the group's
+        ``batch_tokens``, first those that need less padding. If several workers are idle, they share the group's lines.
         """
-        oldest = next(iter(self._waiting))
-        lines = self._by_length[oldest.group]
-        most, batch_tokens = math.ceil(len(lines) / workers), oldest.group.batch_tokens
-        low = bisect_left(lines, (oldest.tokens, oldest.number))
+        _, _, first = self._turns[0]
+        lines = self._by_length[first.group]
+        most, batch_tokens = math.ceil(len(lines) / workers), first.group.batch_tokens
+        low = bisect_left(lines, (first.tokens, first.number))
         high = low + 1
         full = False
         while high - low < most:
