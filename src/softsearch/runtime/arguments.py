@@ -159,7 +159,7 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
         ),
         "--keep-usual": (
             {"action": "store_true"},
-            "copy URLs, e-mail addresses, numbers with digits, `code`, {name}, %%s, %%(n)d and <0x0A> unchanged",
+            "copy addresses, file names, numbers, `code`, tags and placeholders such as {name} and %%1$s unchanged",
         ),
         "--shortlist": (_COUNT, "use only the N most frequent words and likely translations of the source's words"),
     },

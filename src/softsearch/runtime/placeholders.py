@@ -1,6 +1,5 @@
 """Copying of text that the vocabulary cannot write, in place of UNK in translations."""
 
-import re
 from collections.abc import Sequence
 from itertools import groupby
 
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from softsearch.runtime.system import BATCH_TOKENS, System
 from softsearch.search.forced_decoding import forced_alignments
 from softsearch.search.interface import Hypothesis
+from softsearch.search.terms import joins
 from softsearch.text.keep import Kept
 from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.text.vocabulary import UNK
@@ -60,16 +60,43 @@ def _by_attention(
     return chosen
 
 
+def set_apart(text: str, source: str, kept: Sequence[Kept]) -> str:
+    """Puts a space between a translation's copied text and a word beside it that it does not touch in the source.
+
+    A word inside a longer one is none of the copied text, so only edges that are no letters are compared.
+    """
+    for each in dict.fromkeys(one.text for one in kept):
+        places = [one for one in kept if one.text == each]
+        before = not joins(each[0]) and not any(joins_at(source, one.begin - 1) for one in places)
+        behind = not joins(each[-1]) and not any(joins_at(source, one.end) for one in places)
+        parts = text.split(each)
+        text = parts[0]
+        for part in parts[1:]:
+            text += (
+                " " * (before and joins_at(text, len(text) - 1)) + each + " " * (behind and joins_at(part, 0)) + part
+            )
+    return text
+
+
+def joins_at(text: str, at: int) -> bool:
+    """Tells whether a text has a letter or digit at an index that joins its neighbours to words."""
+    return 0 <= at < len(text) and joins(text[at])
+
+
 def _filled(tokenizer: SentencePieceTokenizer, source: str, tokens: Sequence[int], fillings: dict[int, Kept]) -> str:
-    """The text of tokens with the fillings, keyed by token index; spaces around them are as in the source."""
-    parts = []
+    """The text of tokens with the fillings, keyed by token index; they stand apart from words as in the source."""
+    text, touches = "", True
     for place, run in groupby(tokenizer.text_order(tokens), lambda at: at if at in fillings else None):
         if place is not None:
             kept = fillings[place]
-            before, after = source[: kept.begin][-1:], source[kept.end :][:1]
-            parts.append(" " * before.isspace() + kept.text + " " * after.isspace())
+            stands_apart = joins_at(text, len(text) - 1) and not joins_at(source, kept.begin - 1)
+            has_space = source[: kept.begin][-1:].isspace() and not text.endswith(" ")
+            text += " " * (stands_apart or has_space) + kept.text + " " * source[kept.end :][:1].isspace()
+            touches = joins_at(source, kept.end)
             continue
         ids = [tokens[at] for at in sorted(run)]  # in the model's order, as the tokenizer expects
-        space = " " * tokenizer.pieces(ids)[0].startswith("\u2581")  # dropped by decoding
-        parts.append(space + tokenizer.decode(ids))
-    return re.sub(" {2,}", " ", "".join(parts)).strip(" ")
+        part = tokenizer.decode(ids)
+        starts_word = tokenizer.pieces(ids)[0].startswith("\u2581")  # a space that decoding drops
+        has_space = (starts_word or (not touches and joins_at(part, 0))) and not text.endswith(" ")
+        text, touches = text + " " * has_space + part, True
+    return text.strip(" ")

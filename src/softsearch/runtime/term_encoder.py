@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from softsearch.errors import ConfigError
 from softsearch.runtime.glossary import Wanted
-from softsearch.runtime.placeholders import fill_placeholders
+from softsearch.runtime.placeholders import fill_placeholders, set_apart
 from softsearch.runtime.system import System
 from softsearch.runtime.translation import Part
 from softsearch.search.interface import Hypothesis
@@ -100,7 +100,12 @@ class TermEncoder:
         """The texts of translations, with the copied text, and the terms that each lacks."""
         missing = [each.missing_in(found.tokens) for each, found in zip(required, hypotheses, strict=True)]
         sources, src = [part.text for part in parts], [part.ids for part in parts]
-        return fill_placeholders(system, sources, src, [r.placeholders for r in required], hypotheses, texts), missing
+        filled = fill_placeholders(system, sources, src, [r.placeholders for r in required], hypotheses, texts)
+        apart = (
+            set_apart(text, part.text, part.wanted.kept) if part.wanted and part.wanted.kept else text
+            for text, part in zip(filled, parts, strict=True)
+        )
+        return list(apart), missing
 
     def _automaton(self, required: tuple[Term, ...]) -> Terms:
         return Terms(required, self._spelling)

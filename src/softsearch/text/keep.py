@@ -1,24 +1,18 @@
 """Text that translations copy unchanged: matches of patterns, and usual items such as addresses and numbers."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from time import monotonic
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import regex
 
 from softsearch.errors import ConfigError, InputError
+from softsearch.text.kept_forms import usual_spans
+from softsearch.text.simple_patterns import read_pattern
 
 MAX_PATTERN = 1000  # characters
 _SECONDS = 1.0  # for all matches in a line
-_USUAL = (
-    r"(?:https?|ftp)://[^\s<>\"]*[^\s<>\".,;:!?)\]']|www\.[^\s<>\"]*[^\s<>\".,;:!?)\]']",
-    r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
-    r"`[^`\n]+`",
-    r"<0x[0-9A-Fa-f]{2}>",
-    r"\{[\w.:!-]*\}",
-    r"%(?:\(\w+\))?[-#0+]*\d*(?:\.\d+)?[diouxXeEfgGcs]\b",
-    r"(?<!\w)[+\u2212-]?\d+(?:[.,:/-]\d+)*",
-)
 
 
 class Kept(NamedTuple):
@@ -34,48 +28,74 @@ class Keep:
 
     Args:
         patterns: regular expressions, as in the package regex.
-        usual: also addresses (URLs, e-mail), numbers with digits, code in backticks and placeholders: ``{name}``,
-            ``%s``, ``%(n)d``, ``<0x0A>``.
+        usual: also the forms of :mod:`softsearch.text.kept_forms`: addresses, numbers, placeholders and so on.
+        simple: patterns are from strangers: only those of :mod:`softsearch.text.simple_patterns` are allowed, and
+            nothing is compiled before the first text.
 
     Raises:
         ConfigError: a pattern is not a regular expression, or too long.
     """
 
-    def __init__(self, patterns: Sequence[str] = (), *, usual: bool = False) -> None:
+    def __init__(self, patterns: Sequence[str] = (), *, usual: bool = False, simple: bool = False) -> None:
         given: object = patterns
         if not isinstance(given, list | tuple) or not all(isinstance(each, str) for each in given):
             raise ConfigError(f"keep is {patterns!r:.80}, expected a list of regular expressions, as Keep([PATTERN])")
-        self._patterns = []
-        for pattern in (*patterns, *(_USUAL if usual else ())):
+        for pattern in patterns:
             if len(pattern) > MAX_PATTERN:
                 raise ConfigError(f"keep has a pattern of {len(pattern)} characters, expected at most {MAX_PATTERN}")
+        self._usual, self._named = usual, tuple(patterns)
+        self._patterns = tuple(map(read_pattern, patterns)) if simple else self._named
+        if not simple:
+            _ = self._compiled
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leaves compiled patterns out, so that another process compiles its own."""
+        return {name: value for name, value in vars(self).items() if name != "_compiled"}
+
+    @cached_property
+    def _compiled(self) -> "list[regex.Pattern[str]]":
+        compiled = []
+        for name, pattern in zip(self._named, self._patterns, strict=True):
             try:
-                self._patterns.append(regex.compile(pattern))
-            except (regex.error, RecursionError) as error:
+                compiled.append(regex.compile(pattern, cache_pattern=False))  # it would stay for good
+            except (regex.error, RecursionError, MemoryError) as error:
                 raise ConfigError(
-                    f"keep={pattern!r:.80} is not a regular expression: {error}; put a backslash before characters "
-                    "that are meant literally"
+                    f"keep={name!r:.80} is not a regular expression: {str(error) or 'too large'}; put a backslash "
+                    "before characters that are meant literally"
                 ) from error
+        return compiled
 
     def find(self, text: str) -> list[Kept]:
-        """The parts to copy, from left to right; if several begin at one place, the longest one.
+        """The parts to copy, from left to right; those that overlap or touch are one.
 
         Raises:
             InputError: the patterns take too long.
         """
-        spans: list[tuple[int, int]] = []
         deadline = monotonic() + _SECONDS
-        for pattern in self._patterns:
-            try:
-                matches = pattern.finditer(text, timeout=max(deadline - monotonic(), 0.001))
-                spans += [match.span() for match in matches if match.group().strip()]
-            except (TimeoutError, MemoryError) as error:
-                raise InputError(
-                    f"keep={pattern.pattern!r:.80} takes more than {_SECONDS:g} s for {len(text)} characters; "
-                    "write it without nested repetitions"
-                ) from error
-        found: list[Kept] = []
-        for begin, end in sorted(spans, key=lambda span: (span[0], -span[1])):
-            if not found or begin >= found[-1].end:
-                found.append(Kept(begin, end, text[begin:end]))
-        return found
+        spans, what = list[tuple[int, int]](), ""
+
+        def seconds_left() -> float:
+            return max(deadline - monotonic(), 0.001)
+
+        try:
+            for name, compiled in zip(self._named, self._compiled, strict=True):
+                what = f"keep={name!r:.80}"
+                for match in compiled.finditer(text, timeout=seconds_left()):
+                    spans += [match.span()] * bool(match[0].strip())
+                    if monotonic() > deadline:  # a timeout is one of a single match
+                        raise TimeoutError
+            if self._usual:
+                what = "keep_usual"
+                spans += usual_spans(text, seconds_left)
+        except (TimeoutError, MemoryError) as error:
+            raise InputError(
+                f"{what} takes more than {_SECONDS:g} s for {len(text)} characters; send shorter lines, or write "
+                "patterns without nested repetitions"
+            ) from error
+        found: list[tuple[int, int]] = []
+        for begin, end in sorted(spans):
+            if found and begin <= found[-1][1]:
+                found[-1] = found[-1][0], max(found[-1][1], end)
+            else:
+                found.append((begin, end))
+        return [Kept(begin, end, text[begin:end]) for begin, end in found]

@@ -8,7 +8,7 @@ import pytest
 
 from softsearch.errors import ConfigError
 from softsearch.runtime.cli import main
-from softsearch.runtime.placeholders import _filled
+from softsearch.runtime.placeholders import _filled, set_apart
 from softsearch.runtime.translator import Translator
 from softsearch.text.keep import Keep, Kept
 from softsearch.text.tokenizer import SentencePieceTokenizer
@@ -103,3 +103,25 @@ def test_text_is_put_where_unk_stands_whichever_way_the_model_writes(reverse: bo
         ids = [*tokenizer.encode("drei"), UNK, *tokenizer.encode("eins zwei")]
     text = _filled(tokenizer, "a {x} b", ids, {ids.index(UNK): Kept(2, 5, "{x}")})
     assert text == "eins zwei {x} drei"
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "expected"),
+    [
+        ("file {x} is", "datei{x}ist", "datei {x} ist"),
+        ("file ({x}) is", "datei ({x}) ist", "datei ({x}) ist"),
+        ("file{x}is", "datei{x}ist", "datei{x}ist"),
+        ("file {x}s", "datei{x}s", "datei {x}s"),
+        ("\u6253 {x} \u5f00", "\u6253{x}\u5f00", "\u6253{x}\u5f00"),
+    ],
+)
+def test_copied_text_stands_apart_as_in_the_source(source: str, text: str, expected: str) -> None:
+    at = source.index("{x}")
+    assert set_apart(text, source, [Kept(at, at + 3, "{x}")]) == expected
+
+
+def test_a_filling_stands_apart_and_keeps_its_spaces() -> None:
+    tokenizer = tokenizers()[1]
+    ids = [*tokenizer.encode("eins"), UNK, *tokenizer.encode("drei")]
+    text = _filled(tokenizer, "(a  b)", ids, {ids.index(UNK): Kept(1, 5, "a  b")})
+    assert text == "eins a  b drei"

@@ -1,5 +1,6 @@
 """Text to keep: what patterns find, and patterns that are refused."""
 
+import pickle
 import time
 from typing import Any
 
@@ -31,6 +32,13 @@ def test_the_usual_is_found(text: str, expected: list[str]) -> None:
 def test_patterns_are_regular_expressions_and_the_longest_counts() -> None:
     assert Keep([r"\bACME\b", r"ACME \w+"]).find("ACME Corp of ACME") == [Kept(0, 9, "ACME Corp"), Kept(13, 17, "ACME")]
     assert Keep([r"x*"]).find("abc") == []
+    assert Keep(["ACME [0-9]"], usual=True).find("ACME 55 x") == [Kept(0, 7, "ACME 55")]
+
+
+def test_another_process_compiles_its_own_patterns() -> None:
+    keep = Keep(["a+"], usual=True, simple=True)
+    assert "_compiled" not in vars(keep)
+    assert keep.find("aa 5") == pickle.loads(pickle.dumps(keep)).find("aa 5") == [Kept(0, 2, "aa"), Kept(3, 4, "5")]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +63,7 @@ def test_patterns_are_a_list_of_text(patterns: Any) -> None:
 def test_a_pattern_that_takes_for_ever_is_refused() -> None:
     began = time.monotonic()
     with pytest.raises(
-        InputError, match=r"takes more than 1 s for 302 characters; write it without nested repetitions"
+        InputError, match=r"takes more than 1 s for 302 characters; send shorter lines, or write patterns"
     ):
         Keep([r"(\w*)(\w*)(\w*)(\w*)\1\2\3\4-"]).find("a" * 300 + " -")
     assert time.monotonic() - began < 30

@@ -60,8 +60,14 @@ FIELDS: dict[str, tuple[str, Any]] = {  # by field name, or by schema and name i
         {"ten": "zehn"},
     ),
     "glossary_bonus": ("Terms are preferred by this many nats each, instead of required.", None),
-    "keep": ("Regular expressions; text that matches is copied into the translation.", [r"\bACME \w+"]),
-    "keep_usual": ("Copy URLs, e-mail addresses, numbers with digits, `code`, {name}, %s, %(n)d and <0x0A>.", False),
+    "keep": (
+        "Patterns: characters, ., [a-z], \\d \\w \\s \\b, groups, | and * + ? {2,5}; text that matches is copied.",
+        [r"\bACME \w+"],
+    ),
+    "keep_usual": (
+        "Copy addresses, file names, numbers, `code`, tags and placeholders such as {name}, %1$s and $name.",
+        False,
+    ),
     "q": ("A text, or a list of texts, with any number of sentences and lines.", "one two three"),
     "api_key": ("A key, if the server asks for one; a header `Authorization: Bearer KEY` is better.", None),
     "format": ('"html" keeps tags around the words to which they belong.', "text"),

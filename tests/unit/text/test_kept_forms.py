@@ -1,0 +1,100 @@
+"""Forms that are usually copied are found whole or not at all, and words around them stay text."""
+
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from softsearch.text.keep import Keep
+
+USUAL = Keep(usual=True)
+# Two spaces separate forms.
+FORMS = r"""
+%s  %1$s  %2$d  %@  %ld  %lld  %05.2f  100%%  %(name)s  %-10s  %+5d  %#x  %5$-10.3lf  %.*f  %*d  %'d  %zu  %I64d
+%1$@  %1$tY  %,d  %(user.name)s  %<a>05.2f  %1  %n  %L1  %PRODUCTNAME  50%d  %%  {0}  {}  {name}  {a[0]}
+{{name}}  {user.name}  {{ name }}  {n, number}  {0,number,integer}  {n, plural, one {# file} other {# files}}
+{0:.2f}  {x!r:>10}  {{{raw}}}  {g, select, male {{n, plural, one {He} other {They}}} other {They}}
+{{ x | date }}  {% if x %}  {{#if x}}  %{name}  #{name}  ${name}  ${a + b}  $name  $1  $t(key)  $HOME  $name$
+$user.name  $a->b  $(ls)  __count__  [[x]]  @anna  #tag  <x id="1"/>  <b>  </a>  <br />  <a href='x y' b=2>
+<![CDATA[bold]]>  <!-- note 5 -->  <0x0A>  &nbsp;  &#160;  \n  \u00e4  https://example.org/a_(b)
+https://example.org/a?b=c  www.example.org  example.org/a  someone@example.org  192.168.0.1
+mailto:a@example.org  /etc/passwd  ~/.ssh/id_1  report_v2.pdf  report-2.tar.gz  C:\new\file.txt  --size=5
+`rm -rf 5`  ```code```  v1.2.3  123e4567-e89b-12d3-a456-426614174000  12:30:05  2026-11-28  2026-11-28T10:30:00Z
+$1,234.56  12.5%  US$5  5€  1 234 567  1'234'567  1.5e-3  0x1F  −5  10-20  10–20  ١٢٫٥  ۱۲  1920x1080  20°C
++49 30 123456
+"""
+WHOLE = re.split("  +|\n", FORMS.strip())
+
+
+@pytest.mark.parametrize("form", WHOLE)
+@pytest.mark.parametrize("around", ["{}", "Open {} now", "„{}“, or ({}).", "打开 {} 文件", "{}: two {}!"])
+def test_a_form_is_copied_whole(form: str, around: str) -> None:
+    text = around.replace("{}", form)
+    assert [each.text for each in USUAL.find(text)] == [form] * around.count("{}")
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["%s", "%1$s", "%1", "%n", "$name", "{name}", "5", "example.org/a", "https://example.org/a", "report_v2.pdf"],
+)
+def test_words_of_scripts_without_spaces_stand_beside_it(form: str) -> None:
+    assert [each.text for each in USUAL.find(f"打开{form}文件。")] == [form]
+
+
+@pytest.mark.parametrize(
+    ("text", "copied"),
+    [
+        ("5 % of", ["5"]),
+        ("I am 100% sure, 100 % sure", ["100%", "100"]),
+        ("20%discount", []),
+        ("21st H2O A4 3D 5kg mp3 R2D2", []),
+        ("COVID-19, SN-2024-00123-A, 00:1B:44:11:3A:B7, 2001:db8::1, 1.2.3-rc1", []),
+        ("a 20-year-old in mid-2024, the 1990's, l'8 mai, size=5", ["20", "2024", "1990", "8", "5"]),
+        ("in 2024, 100 people; 1. 2)", ["2024", "100", "1", "2"]),
+        ("he said: stop.Then go, e.g. this and/or that, either /or", []),
+        ("{see the next page} and {a b}, [name], a < b and c > d", []),
+        ("{ unbalanced {name}", ["{name}"]),
+        ("{name}s, %ss, {0}{1}", ["{name}", "%ss", "{0}{1}"]),
+        ("one\\ntwo", ["\\n"]),
+        ("第3章 2024年5月", ["3", "2024", "5"]),
+        ("https://example.org/a, and https://example.org.", ["https://example.org/a", "https://example.org"]),
+    ],
+)
+def test_ordinary_text_stays_text(text: str, copied: list[str]) -> None:
+    assert [each.text for each in USUAL.find(text)] == copied
+
+
+NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,8}(\.[a-z]{1,5})?", fullmatch=True)
+PRINTF = st.builds(
+    "%{}{}{}{}{}{}".format,
+    st.sampled_from(["", "1$", "12$"]),
+    st.sampled_from(["", "-", "+", "0", "#", "-0"]),
+    st.sampled_from(["", "5", "10", "*"]),
+    st.sampled_from(["", ".2", ".10", ".*"]),
+    st.sampled_from(["", "h", "hh", "l", "ll", "z", "j"]),
+    st.sampled_from([*"diouxXeEfgGcsp"]),
+)
+BRACED = st.recursive(
+    st.builds("{{{}}}".format, NAMES),
+    lambda inner: st.builds(
+        "{{{}, {}, one {{{} file}} other {{# {}}}}}".format, NAMES, st.just("plural"), inner, inner
+    ),
+    max_leaves=5,
+)
+OTHERS = st.one_of(*(NAMES.map(form.format) for form in ("${}", "%({})s", "{{{{{}}}}}", "${{{}}}", "{{{{ {} }}}}")))
+
+
+@given(PRINTF | BRACED | OTHERS)
+def test_neighbours_are_copied_whole(form: str) -> None:
+    assert [each.text for each in USUAL.find(f"Copy {form} here")] == [form]
+
+
+@pytest.mark.parametrize(
+    "part", ["a.", "a-", "1.", "a'", "{a", "}{", "<!--", "http://a(", "<a b=", "%(", "1 ", "é", "v1."]
+)
+def test_a_long_line_takes_no_longer_than_its_length(part: str) -> None:
+    began = time.process_time()
+    USUAL.find(part * 2500)
+    assert time.process_time() - began < 1
