@@ -89,7 +89,8 @@ def _fits(name: str, target: str) -> bool:
 def merged(state: Mapping[str, Tensor], options: Mapping[str, Any] | None) -> dict[str, Tensor]:
     """Merges the adapters into the weights of an adapted model: W + (alpha / rank) B A; others are unchanged.
 
-    ``options`` are those of ``adapter``. Raises any error if they, or the weights, are of another kind.
+    ``options`` are those of ``adapter``. Shapes are compared before anything is computed: a file may hold anything.
+    Raises any error if they, the options or the weights are of another kind.
     """
     weights: dict[str, Tensor] = {}
     for name, weight in state.items():
@@ -97,8 +98,15 @@ def merged(state: Mapping[str, Tensor], options: Mapping[str, Any] | None) -> di
             continue
         layer, is_base, kind = name.partition(_BASE)
         if is_base and kind == "weight":
-            a, b = state[layer + _A].double(), state[layer + _B].double()
+            a, b = state[layer + _A], state[layer + _B]
             assert options is not None
-            weight = (weight.double() + float(options["alpha"]) / len(a) * (b @ a)).to(weight.dtype)
+            rank, alpha = int(options["rank"]), float(options["alpha"])
+            if len(weight.shape) != 2 or (*b.shape, *a.shape) != (weight.shape[0], rank, rank, weight.shape[1]):
+                raise ValueError(f"{layer}: {_shapes(b, a)} with rank {rank} do not update {_shapes(weight)}")
+            weight = (weight.double() + alpha / rank * (b.double() @ a.double())).to(weight.dtype)
         weights[f"{layer}.{kind}" if is_base else name] = weight
     return weights
+
+
+def _shapes(*weights: Tensor) -> str:
+    return " and ".join(str(tuple(weight.shape)) for weight in weights)

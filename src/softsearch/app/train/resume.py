@@ -18,7 +18,7 @@ from softsearch.data.existing_tokenizers import TokenizerMaker
 from softsearch.errors import CheckpointError, SoftsearchError, summarize
 from softsearch.training.checkpoints.checkpoint_contents import to_contents
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
-from softsearch.training.checkpoints.folder import load_resumable, newest_resumable
+from softsearch.training.checkpoints.folder import load_resumable, newest_resumable, set_damaged_aside
 from softsearch.training.checkpoints.training_state import state_mismatch
 from softsearch.training.lightning_internals import RESTORING_FILE
 from softsearch.training.module import TranslationModule
@@ -57,7 +57,8 @@ class Resumed(Fresh):
             yield
 
     def clear(self) -> None:
-        """Does nothing: the folder is kept."""
+        """Keeps the folder, but for damaged checkpoints in it."""
+        set_damaged_aside(self.options.run_dir / "checkpoints", self.checkpoint)
 
 
 def checkpoint_to_resume(resume: Path | Literal["auto"], run_dir: Path) -> Path | None:

@@ -22,7 +22,8 @@ class Throughput(Callback):
     def __init__(self) -> None:
         self.totals: dict[str, float] = {}
         # Counts of the first process in the whole run; "busy" is also in seconds.
-        self.counts: dict[str, float] = dict.fromkeys(("tokens", "padded", "steps", "seconds", "busy", "elapsed"), 0.0)
+        names = ("tokens", "padded", "steps", "seconds", "busy", "elapsed", "peak_mb")
+        self.counts: dict[str, float] = dict.fromkeys(names, 0.0)
         self.logged = dict(self.counts)  # the counts when metrics were last logged
         self.mark = self.last = 0.0  # when training started or continued, and when the last batch ended
         self.stepping = False
@@ -37,6 +38,7 @@ class Throughput(Callback):
         if not trainer.sanity_checking:
             self.counts["elapsed"] += self.mark - self.last
             self.last = self.mark
+            self._note_memory()
 
     def on_before_backward(self, trainer: lightning.Trainer, pl_module: Any, *_: Any) -> None:
         """Adds the time of the forward pass, which began when training_step was called."""
@@ -87,7 +89,7 @@ class Throughput(Callback):
             "train/tokens_per_second": tokens / seconds,
             "train/padding_efficiency": tokens / padded,
             "train/outside_share": 1 - self.counts["busy"] / seconds,
-            "train/peak_memory_mb": peak_memory_mb(),
+            "train/peak_memory_mb": self.counts["peak_mb"] or peak_memory_mb(),
             "train/seconds": seconds,
             "train/elapsed_seconds": self.counts["elapsed"],
             "train/steps": trainer.global_step,
@@ -97,15 +99,20 @@ class Throughput(Callback):
         """Returns speed, padding, memory and times of the whole run."""
         return self.totals
 
+    def _note_memory(self) -> None:
+        """Keeps the peak of all starts of the run: one that has no step left needs less."""
+        self.counts["peak_mb"] = max(self.counts["peak_mb"], peak_memory_mb())
+
     def _log(self, trainer: lightning.Trainer, pl_module: Any) -> None:
         tokens, padded, seconds = (self.counts[name] - self.logged[name] for name in ("tokens", "padded", "seconds"))
+        self._note_memory()
         self.logged = dict(self.counts)
         loss = float(trainer.strategy.reduce(pl_module.last_loss, reduce_op="mean"))  # over all processes
         shown = {"train/loss": loss, "tokens/s": tokens / seconds * trainer.world_size, "lr": pl_module.step_rate}
         pl_module.log_dict(shown, prog_bar=True, rank_zero_only=True)
         used = {
             "train/padding_efficiency": tokens / padded,
-            "train/peak_memory_mb": peak_memory_mb(),
+            "train/peak_memory_mb": self.counts["peak_mb"],
             "train/elapsed_seconds": self.counts["elapsed"],
         }
         pl_module.log_dict(used, rank_zero_only=True)

@@ -22,7 +22,7 @@ from softsearch.training.checkpoints.checkpoint_contents import (
     read_contents,
     to_contents,
 )
-from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO, load_checkpoint
+from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO, check_hash, load_checkpoint
 
 BEST, LAST = "best.ckpt", "last.ckpt"
 _STEP = re.compile(r"step-(\d+)\.ckpt")
@@ -62,15 +62,37 @@ def keep_steps(folder: Path, steps: Sequence[int]) -> None:
     The link needs no space, because saving replaces ``last.ckpt`` and never modifies it. Its step is the last of
     ``steps``.
     """
-    last, newest = folder / LAST, folder / f"step-{steps[-1]}.ckpt"
-    newest.unlink(missing_ok=True)
-    try:
-        os.link(last, newest)
-    except OSError:  # a file system without hard links
-        shutil.copyfile(last, newest)
+    _link(folder / LAST, folder / f"step-{steps[-1]}.ckpt")
     for step, path in step_checkpoints(folder).items():
         if step not in steps:
             path.unlink(missing_ok=True)
+
+
+def _link(path: Path, name: Path) -> None:
+    """Gives a file another name, or copies it on a file system without hard links."""
+    name.unlink(missing_ok=True)
+    try:
+        os.link(path, name)
+    except OSError:
+        shutil.copyfile(path, name)
+
+
+def set_damaged_aside(folder: Path, newest: Path) -> None:
+    """Renames damaged best and last checkpoints of a run that continues from ``newest``, which becomes the last one.
+
+    A run with steps left would replace them; one that has ended would keep them, and commands would read them.
+    """
+    folder, newest = folder.resolve(), newest.resolve()
+    for path in (folder / BEST, folder / LAST):
+        try:
+            if path.is_file() and path != newest:
+                check_hash(path)
+        except CheckpointError as error:
+            aside = path.with_name(f"damaged-{path.name}")
+            path.replace(aside)
+            log.warning("%s; renamed to %s", error, aside.name)
+    if newest.parent == folder and not (folder / LAST).exists():
+        _link(newest, folder / LAST)
 
 
 def load_resumable(path: Path) -> dict[str, Any]:
@@ -157,12 +179,13 @@ def average(paths: Sequence[Path], on_done: Callable[[int], object] = lambda _: 
                 f"{path} has other weights or tokenizers than {paths[0]}; average only checkpoints of one model"
             )
         for name, tensor in state.items():
-            total[name] = total[name] + tensor.double() if name in total else tensor.double()
+            if tensor.is_floating_point():
+                total[name] = total[name] + tensor.double() if name in total else tensor.double()
         if not mean or contents.step >= mean["global_step"]:
             mean = {key: checkpoint[key] for key in ("global_step", ORIGIN)} | {"state_dict": state}
         on_done(1)
     for name, tensor in mean["state_dict"].items():
-        if tensor.is_floating_point():  # the loss's buffer of word ids comes from the newest checkpoint
+        if name in total:  # the loss's buffer of word ids comes from the newest checkpoint
             mean["state_dict"][name] = (total[name] / len(paths)).to(tensor.dtype)
     return mean | {"averaged": len(paths)}
 

@@ -35,7 +35,7 @@ class MetricsFile(Logger):
         step = step or 0
         fits_below = self.rows is not None and step not in self.rows and set(metrics) <= set(self.columns)
         if self.rows is None:
-            self.rows = self._read_before(step)
+            self.rows = self._read_until(step)
         self.columns += [name for name in metrics if name not in self.columns]
         self.rows.setdefault(step, {"step": step}).update(metrics)
         if fits_below:
@@ -44,15 +44,18 @@ class MetricsFile(Logger):
         else:
             self._rewrite(self.rows)
 
-    def _read_before(self, step: int) -> dict[int, dict[str, Any]]:
-        """Returns the rows of earlier steps in the file, without a last line that a full disk has cut off."""
+    def _read_until(self, step: int) -> dict[int, dict[str, Any]]:
+        """Returns the rows up to this step, without a last line that a full disk has cut off.
+
+        That of the step itself has values that a finished run, resumed, does not log again.
+        """
         if not self.path.is_file():
             return {}
         with self.path.open(newline="") as file:
             reader = csv.DictReader(line for line in file if line.endswith("\n"))
             self.columns = list(reader.fieldnames or self.columns)
             rows = {int(row["step"]): {name: value for name, value in row.items() if value} for row in reader}
-        return {earlier: row for earlier, row in rows.items() if earlier < step}
+        return {before: row for before, row in rows.items() if before <= step}
 
     def _rewrite(self, rows: dict[int, dict[str, Any]]) -> None:
         """Replaces the file atomically, for a new column or further metrics of a step, as at validations."""

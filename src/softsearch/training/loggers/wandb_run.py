@@ -24,6 +24,7 @@ _MODES = {
     "offline": False,
     "dryrun": False,
 }  # mode -> whether it needs an account
+_TRUE = ("1", "true", "yes", "on")
 log = logging.getLogger(__name__)
 
 
@@ -79,13 +80,16 @@ class WandbRun(WandbLogger):
 
 
 def starts_run(*, offline: bool) -> bool:
-    """Tells whether W&B begins a run: not with ``WANDB_MODE=disabled``; ``WANDB_MODE=offline`` keeps it offline.
+    """Tells whether W&B begins a run.
+
+    It does not with ``WANDB_MODE=disabled``, nor with ``WANDB_DISABLED=true``, which other programs for training read;
+    ``WANDB_MODE=offline`` keeps it offline.
 
     Raises:
         ConfigError: the run needs an account, but nobody is logged in; or there is no such mode.
     """
     mode = os.environ.get("WANDB_MODE") or ("offline" if offline else "online")
-    if mode == "disabled":
+    if mode == "disabled" or os.environ.get("WANDB_DISABLED", "").lower() in _TRUE:
         return False
     if mode not in _MODES:
         raise ConfigError(f"WANDB_MODE is {mode!r}, expected online, offline or disabled; change or unset it")

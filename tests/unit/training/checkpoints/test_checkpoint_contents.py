@@ -81,13 +81,39 @@ def test_another_format_is_refused(tmp_path: Path, checkpoint: dict[str, Any]) -
         read_contents(tmp_path / "x.ckpt")
 
 
-@pytest.mark.parametrize("options", [None, {}, {"alpha": "many"}, {"alpha": 3}])
+@pytest.mark.parametrize("options", [None, {}, {"rank": 2, "alpha": "many"}, {"rank": 0, "alpha": 3}])
 def test_an_adapter_that_does_not_fit_is_named(options: Any, tmp_path: Path, checkpoint: dict[str, Any]) -> None:
     checkpoint["state_dict"] |= {
         "model.x.base_layer.weight": torch.ones(3, 4),
         "model.x.lora_A.default.weight": torch.ones(2, 4),
-        "model.x.lora_B.default.weight": torch.ones(3, 3),
+        "model.x.lora_B.default.weight": torch.ones(3, 2),
     }
     checkpoint["softsearch"]["config"]["adapter"] = options
     with pytest.raises(CheckpointError, match=r"x\.ckpt: its adapter does not fit its weights .*use another file"):
         to_contents(tmp_path / "x.ckpt", checkpoint)
+
+
+@pytest.mark.parametrize(
+    ("base", "a", "b"),
+    [
+        ((3, 4), (2, 4), (3, 3)),
+        ((3, 4), (2, 5), (3, 2)),
+        ((3, 4), (1, 100_000), (100_000, 1)),
+        ((1, 1), (2, 100_000), (100_000, 2)),  # addition would repeat it
+        ((100_000, 1), (2, 100_000), (100_000, 2)),
+        ((3, 4), (100_000, 4), (3, 100_000)),  # another rank than the config's
+        ((4,), (2, 4), (4, 2)),
+        ((3, 4, 1), (2, 4), (3, 2)),
+        ((3, 4), (2,), (3, 2)),
+    ],
+)
+def test_shapes_of_an_adapter_are_compared_before_they_are_multiplied(
+    base: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...], tmp_path: Path, checkpoint: dict[str, Any]
+) -> None:
+    """Fault: a small file whose product takes gigabytes. Effect: an error that names the shapes."""
+    shapes = {"base_layer": base, "lora_A.default": a, "lora_B.default": b}
+    checkpoint["state_dict"] |= {f"model.x.{name}.weight": torch.ones(shape) for name, shape in shapes.items()}
+    checkpoint["softsearch"]["config"]["adapter"] = {"rank": 2, "alpha": 3}
+    with pytest.raises(CheckpointError) as refused:
+        to_contents(tmp_path / "x.ckpt", checkpoint)
+    assert f"model.x: {b} and {a} with rank 2 do not update {base}" in str(refused.value)

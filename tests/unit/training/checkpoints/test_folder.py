@@ -15,6 +15,7 @@ from softsearch.training.checkpoints.folder import (
     keep_steps,
     load_resumable,
     newest_resumable,
+    set_damaged_aside,
     step_checkpoints,
 )
 from tests.unit.training.checkpoints.written import by_hand, save_unchecked
@@ -96,6 +97,28 @@ def test_a_missing_last_falls_back(folder: Path, caplog: pytest.LogCaptureFixtur
     (folder / "last.ckpt").unlink()
     assert newest_resumable(folder) == folder / "step-1200.ckpt"
     assert "last.ckpt does not exist" in caplog.text
+
+
+@pytest.mark.parametrize("names", [("last.ckpt",), ("best.ckpt",), ("best.ckpt", "last.ckpt"), ()])
+def test_damaged_ones_are_set_aside(folder: Path, names: tuple[str, ...], caplog: pytest.LogCaptureFixture) -> None:
+    """Otherwise a run that has ended would keep them, and all commands would read them."""
+    before = {name: (folder / name).read_bytes() for name in ("best.ckpt", "last.ckpt")}
+    for name in names:
+        spoil(folder / name, truncate)
+    newest = newest_resumable(folder)
+    assert newest is not None
+    caplog.clear()
+    set_damaged_aside(folder, newest)
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * len(names)
+    for name, content in before.items():
+        damaged = folder / f"damaged-{name}"
+        assert damaged.is_file() == (name in names)
+        if name not in names:
+            assert (folder / name).read_bytes() == content
+    assert (folder / "best.ckpt").is_file() == ("best.ckpt" not in names)
+    assert load_checkpoint(folder / "last.ckpt")["global_step"] == (1000 if "last.ckpt" in names else 1200)
+    set_damaged_aside(folder / "elsewhere", newest)
+    assert not (folder / "elsewhere").exists()
 
 
 def test_the_best_may_be_the_newest(folder: Path) -> None:

@@ -46,10 +46,20 @@ def test_a_resumed_run_keeps_earlier_rows_and_drops_later_ones(path: Path) -> No
     resumed.log_metrics({"loss": 99.0, "new": 2.0}, step=20)
     assert rows(path) == [
         {"step": "10", "loss": "10.0", "only/before": "1.0"},
-        {"step": "20", "loss": "99.0", "new": "2.0"},
+        {"step": "20", "loss": "99.0", "only/before": "1.0", "new": "2.0"},
     ]
     resumed.log_metrics({"loss": 98.0}, step=30)
     assert [row["step"] for row in rows(path)] == ["10", "20", "30"]
+
+
+def test_a_finished_run_that_is_resumed_keeps_its_last_row(path: Path) -> None:
+    """It logs only the scores of its test, again."""
+    logger = MetricsFile(path=path)
+    logger.log_metrics({"train/loss": 2.0, "val/bleu": 30.0}, step=20)
+    logger.log_metrics({"test/bleu": 29.0}, step=20)
+    before = path.read_bytes()
+    MetricsFile(path=path).log_metrics({"test/bleu": 29.0}, step=20)
+    assert path.read_bytes() == before
 
 
 def test_no_step_is_step_zero(path: Path) -> None:

@@ -62,6 +62,10 @@ def test_errors_pass_where_no_run_is_open() -> None:
     [
         ({"WANDB_MODE": "disabled"}, True, False),
         ({"WANDB_MODE": "disabled"}, False, False),
+        ({"WANDB_DISABLED": "true"}, True, False),
+        ({"WANDB_DISABLED": "1", "WANDB_MODE": "online"}, False, False),
+        ({"WANDB_DISABLED": "false"}, True, True),
+        ({"WANDB_DISABLED": ""}, True, True),
         ({"WANDB_MODE": "offline"}, False, True),
         ({"WANDB_MODE": "dryrun"}, False, True),
         ({"WANDB_MODE": "online"}, True, True),
@@ -75,7 +79,7 @@ def test_errors_pass_where_no_run_is_open() -> None:
 def test_the_login_is_checked_before_a_run_begins(
     variables: dict[str, str], offline: bool, expected: bool | str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("WANDB_MODE", "WANDB_API_KEY"):
+    for name in ("WANDB_MODE", "WANDB_DISABLED", "WANDB_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     for name, value in {"NETRC": str(tmp_path / "netrc"), "HOME": str(tmp_path), **variables}.items():
         monkeypatch.setenv(name, value)
