@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import num2words
 from babel import Locale
@@ -30,7 +30,6 @@ from softsearch.text.corpus import write_lines
 
 Language = Literal["en", "de", "fr", "es"]
 RelativeUnit = Literal["minute", "hour", "day", "week", "year"]
-Option = TypeVar("Option")
 _FORMAT = 3  # raise it when the lines change
 _FIRST_DAY, _LAST_DAY = dt.date(1900, 1, 1).toordinal(), dt.date(2049, 12, 31).toordinal()
 _HOURS = [hour for hour in range(24) if hour % 12 != 1]
@@ -41,14 +40,18 @@ _CURRENCIES = ("JPY", "CHF", "SEK", "CAD")
 _ROLE = re.compile(r"_\w+")
 _UNITS = ("kilometer", "centimeter", "kilogram", "gram", "liter", "minute", "percent")
 _CURRENCIES_WITH_CENTS = ("USD", "EUR", "GBP")
+_UNITS_ALONE = (*_UNITS, "hour", "day", "week", "month", "year")
 _COUNTED = (*_CURRENCIES, *_CURRENCIES_WITH_CENTS, *_UNITS)
 # Neither library knows how dates and times are read aloud. Each word is followed by its role.
-_DATE = {
-    "en": "{weekday} {month} the_article {ordinal} {year}",
-    "de": "{weekday} der_article {ordinal} {month} {year}",
-    "fr": "{weekday} {cardinal} {month} {year}",
-    "es": "{weekday} {cardinal} de_of {month} de_of {year}",
+_DAY = {
+    "en": "{month} the_article {ordinal}",
+    "de": "der_article {ordinal} {month}",
+    "fr": "{cardinal} {month}",
+    "es": "{cardinal} de_of {month}",
 }
+_YEAR = {"en": "{year}", "de": "{year}", "fr": "{year}", "es": "de_of {year}"}
+_DATE = ("weekday", "day", "year")
+_PARTS_OF_DATES = (("day",), ("weekday", "day"), ("day", "year"), ("month", "year"))
 _TIME = {
     "en": "{day} at_at {hour} {minute} {period}",
     "de": "{day} um_at {hour} uhr_hour {minute} {period}",
@@ -68,6 +71,8 @@ class Spellout(ParallelSource):
     between the languages. Next to a split's text, ``SPLIT.links`` lists the source words of each target word.
 
     Args:
+        short_size: further pairs in ``train``, such as "march", "forty" and "march the third", for a model that is to
+            translate what people type first: single words, which are repeated, and parts of dates.
         val_size: pairs in ``val``; with the same seed, ``val`` and ``test`` stay the same when ``train_size`` changes.
 
     Raises:
@@ -77,6 +82,7 @@ class Spellout(ParallelSource):
     src_lang: Language = "en"
     tgt_lang: Language = "de"
     train_size: _Pairs = 20_000
+    short_size: Annotated[int, Range(0, 10_000_000)] = 0
     val_size: _Pairs = 1_000
     test_size: _Pairs = 1_000
     seed: Count = 1
@@ -100,21 +106,26 @@ class Spellout(ParallelSource):
         }
 
     def _write(self, folder: Path) -> None:
-        sentences = zip(*(_sentences(lang, self.seed) for lang in (self.src_lang, self.tgt_lang)), strict=True)
+        languages = (self.src_lang, self.tgt_lang)
+        sentences = zip(*(_sentences(lang, self.seed) for lang in languages), strict=True)
+        short = zip(*(_short(lang, self.seed) for lang in languages), strict=True)
         seen: set[tuple[int, str]] = set()
         for split, size in (("test", self.test_size), ("val", self.val_size), ("train", self.train_size)):
-            rows = zip(*islice(_new(sentences, seen, held_out=split != "train"), size), strict=True)
-            for ending, lines in zip((self.src_lang, self.tgt_lang, "links"), rows, strict=True):
+            pairs = [islice(_new(sentences, seen, words="once" if split == "train" else "none"), size)]
+            if split == "train":
+                pairs.append(islice(_new(short, seen, words="often"), self.short_size))
+            for ending, lines in zip((*languages, "links"), zip(*chain(*pairs), strict=True), strict=True):
                 write_lines(folder / f"{split}.{ending}", lines)
 
 
 def _new(
-    sentences: Iterator[tuple[str, ...]], seen: set[tuple[int, str]], *, held_out: bool
+    sentences: Iterator[tuple[str, ...]], seen: set[tuple[int, str]], *, words: Literal["none", "once", "often"]
 ) -> Iterator[tuple[str, ...]]:
-    """Yields pairs with neither side in ``seen``, and their links; ``held_out`` pairs have at least two words."""
+    """Yields pairs with neither side in ``seen``, and their links; ``words`` says how often single words may occur."""
     for sides in sentences:
         pair = [_ROLE.sub("", side) for side in sides]
-        if seen.isdisjoint(enumerate(pair)) and not (held_out and " " not in "".join(pair)):
+        is_word = " " not in "".join(pair)
+        if (is_word and words == "often") or (seen.isdisjoint(enumerate(pair)) and not (is_word and words == "none")):
             seen.update(enumerate(pair))
             yield *pair, _links(*map(_parts, sides))
 
@@ -133,24 +144,59 @@ def _parts(sentence: str) -> _Parts:
     return parts
 
 
+def _draws(seed: int) -> tuple[Callable[[int], int], Callable[[Sequence[Any]], Any], Callable[[], dt.date]]:
+    """Returns functions that draw a number below a limit, one of several options, and a day."""
+    rng = random.Random(seed)
+
+    def below(limit: int) -> int:
+        return int(rng.random() * limit)  # only random() is guaranteed to be the same in all versions of Python
+
+    def choice(options: Sequence[Any]) -> Any:
+        return options[below(len(options))]
+
+    def day() -> dt.date:
+        return dt.date.fromordinal(_FIRST_DAY + below(_LAST_DAY - _FIRST_DAY + 1))
+
+    return below, choice, day
+
+
+def _short(lang: Language, seed: int) -> Iterator[str]:
+    """Yields single words of each kind, and parts of dates, endlessly, like :func:`_sentences`."""
+    below, choice, day = _draws(seed)
+    speller = Speller(lang)
+
+    def unit() -> str:
+        if below(2):
+            return _word(speller.quantity(1 + below(2), choice(_UNITS_ALONE)), "unit")
+        return _word(speller.amount(1 + below(2), 1 + below(2), choice(_CURRENCIES_WITH_CENTS)), "unit", below(2))
+
+    kinds: list[Callable[[], str]] = [
+        *[lambda: speller.cardinal(below(100))] * 4,
+        *[lambda: speller.ordinal(1 + below(99))] * 3,
+        lambda: speller.weekday(day()),
+        *[lambda: speller.month(day())] * 2,
+        *[unit] * 3,
+        *[lambda: speller.date(day(), choice(_PARTS_OF_DATES))] * 3,
+    ]
+    while True:
+        yield choice(kinds)()
+
+
+def _word(text: str, role: str, place: int = 0) -> str:
+    """Returns the first word of a part of a sentence."""
+    return text.split()[_parts(text)[role][place][0]]
+
+
 def _sentences(lang: Language, seed: int) -> Iterator[str]:
     """Yields sentences endlessly, with the words' roles; the same seed gives the same meanings in all languages.
 
     No quantity is one, because "one" agrees with its noun, which num2words does not know.
     """
-    rng, speller = random.Random(seed), Speller(lang)
-
-    def below(limit: int) -> int:
-        return int(rng.random() * limit)  # only random() is guaranteed to be the same in all versions of Python
-
-    def choice(options: Sequence[Option]) -> Option:
-        return options[below(len(options))]
+    below, choice, day = _draws(seed)
+    speller = Speller(lang)
 
     def number() -> int:
         return 2 + below(choice(_NUMBER_LIMITS) - 2)
-
-    def day() -> dt.date:
-        return dt.date.fromordinal(_FIRST_DAY + below(_LAST_DAY - _FIRST_DAY + 1))
 
     def time() -> dt.time:
         return dt.time(choice(_HOURS), choice(_MINUTES))
@@ -210,7 +256,7 @@ class Speller:
 
     def quantity(self, number: int, name: str) -> str:
         """Writes a number of a unit or a currency, such as twelve kilometers or twelve swiss francs."""
-        if name in _UNITS:
+        if name in _UNITS_ALONE:
             return self._counted(format_unit(number, name, "long", format="0", locale=self._locale), "unit")
         money = format_currency(number, name, "0", format_type="name", currency_digits=False, locale=self._locale)
         return self._counted(money, "unit")
@@ -233,15 +279,17 @@ class Speller:
         """Writes a date's month."""
         return _with_role(_plain(format_date(day, "MMMM", locale=self._locale)), "month")
 
-    def date(self, day: dt.date) -> str:
-        """Writes a date, such as monday march the twenty-first nineteen eighty-four."""
-        return _DATE[self.lang].format(
-            weekday=self.weekday(day),
-            month=self.month(day),
-            ordinal=self.ordinal(day.day, "day"),
-            cardinal=self.cardinal(day.day, "day"),
-            year=_with_role(_spell(self.lang, "year", day.year), "year"),
-        )
+    def date(self, day: dt.date, parts: Sequence[str] = _DATE) -> str:
+        """Writes a date, such as monday march the twenty-first nineteen eighty-four, or some of its parts."""
+        month = self.month(day)
+        ordinal, cardinal = self.ordinal(day.day, "day"), self.cardinal(day.day, "day")
+        texts = {
+            "weekday": self.weekday(day),
+            "month": month,
+            "day": _DAY[self.lang].format(month=month, ordinal=ordinal, cardinal=cardinal),
+            "year": _YEAR[self.lang].format(year=_with_role(_spell(self.lang, "year", day.year), "year")),
+        }
+        return " ".join(texts[part] for part in parts)
 
     def at_time(self, day: str, time: dt.time) -> str:
         """Joins a day and a time on the twelve-hour clock, such as monday at seven forty-five in the evening."""
