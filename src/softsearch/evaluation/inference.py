@@ -3,8 +3,10 @@
 In the backend, a StepFunction, only the k best candidates per row leave the device.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from time import monotonic
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -152,11 +154,21 @@ class _Step(nn.Module):
 
 
 def evaluate(
-    model: Seq2Seq, tokenizers: Tokenizers, search: SearchStrategy, text: HeldOutText, metrics: Mapping[str, Metric]
+    model: Seq2Seq,
+    tokenizers: Tokenizers,
+    search: SearchStrategy,
+    text: HeldOutText,
+    metrics: Mapping[str, Metric],
+    *,
+    seconds: float = math.inf,
 ) -> tuple[list[str], Scores]:
-    """Translates ``text``; returns the translations and their scores for ``metrics.json``."""
+    """Translates ``text``; returns the translations and their scores for ``metrics.json``.
+
+    Raises:
+        TimeoutError: the translation takes more than ``seconds``, a batch included, on one of the processes.
+    """
     src, tgt = text.encode(tokenizers)
-    hypotheses = translate_sources(model, tokenizers[1], search, src)
+    hypotheses = translate_sources(model, tokenizers[1], search, src, seconds=seconds)
     with evaluating(model):
         loss = mean_nll(score_pairs(TorchStepFunction(model), src, tgt, batch_tokens=BATCH_TOKENS))
     bound = for_text(metrics, text.text_form, text.tgt_lang)
@@ -171,20 +183,35 @@ def translate_sources(
     src: Sequence[Sequence[int]],
     *,
     joined: bool = True,
+    seconds: float = math.inf,
 ) -> list[str]:
     """Translates sources, distributed over the processes; returns all translations in order, on every process.
 
     ``joined`` is passed to :meth:`SentencePieceTokenizer.decode`.
+
+    Raises:
+        TimeoutError: on all processes, if one of them takes more than ``seconds``.
     """
+    end = monotonic() + seconds
+
+    def check_time(_: int) -> None:
+        if monotonic() > end:
+            raise TimeoutError
+
     distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
     rank, world_size = (torch.distributed.get_rank(), torch.distributed.get_world_size()) if distributed else (0, 1)
-    with evaluating(model):
-        n_best_lists = translate_ids(TorchStepFunction(model), search, src[rank::world_size], batch_tokens=BATCH_TOKENS)
-    own = [tgt_tokenizer.decode(n_best[0].tokens, joined=joined) for n_best in n_best_lists]
-    if not distributed:
-        return own
-    shares: list[Any] = [None] * world_size
-    torch.distributed.all_gather_object(shares, own)
+    own: list[str] | None = None
+    with evaluating(model), suppress(TimeoutError):
+        n_best_lists = translate_ids(
+            TorchStepFunction(model), search, src[rank::world_size], batch_tokens=BATCH_TOKENS, on_done=check_time
+        )
+        own = [tgt_tokenizer.decode(n_best[0].tokens, joined=joined) for n_best in n_best_lists]
+    shares: list[Any] = [own]
+    if distributed:
+        shares = [None] * world_size
+        torch.distributed.all_gather_object(shares, own)
+    if None in shares:
+        raise TimeoutError(f"the translation of {len(src)} sentences takes more than {seconds:.0f} seconds")
     translations = [""] * len(src)
     for start, texts in enumerate(shares):
         translations[start::world_size] = texts

@@ -200,7 +200,7 @@ BEFORE_THE_DATA = [
     (2, "train trainer.accumulate_grad_batches=0", "trainer.accumulate_grad_batches is 0 (int), expected a whole "),
     (2, "train trainer.log_every_n_steps=0", "trainer.log_every_n_steps is 0 (int), expected a whole number of at le"),
     (2, "train trainer.gradient_clip_val=-1", "trainer.gradient_clip_val is -1 (int), expected a number of at least 0"),
-    (2, "train trainer.max_time=abc", "trainer: Trainer refuses its options: `Timer(duration='abc')`"),
+    (2, "train trainer.max_time=abc", "trainer.max_time is 'abc', expected a time of more than nothing, such as 5m"),
     *((2, "train trainer=gpu", "trainer.accelerator is 'gpu', but PyTorch finds no GPU; set trainer=cpu")
       for _ in [0] if not GPU),
     (2, "train trainer.devices=0", "trainer: Trainer refuses its options: `Trainer(devices=0)`"),

@@ -198,7 +198,8 @@ def share(part: float, steps: object) -> int:
     if not isinstance(steps, int) or steps < 0:
         raise ConfigError(
             f"trainer.max_steps is {steps!r}, but the schedule or the validations are shares of it; expected a "
-            "whole number: set trainer.max_steps=N, or scheduler=constant and scheduler.warmup_steps=N"
+            "whole number: set trainer.max_steps=N (more than the time allows if there is a trainer.max_time, which "
+            "the schedule then follows), or scheduler=constant and scheduler.warmup_steps=N"
         )
     return max(1, round(part * steps))
 

@@ -1,5 +1,6 @@
 """The trainer and its processes: devices, checks at the start, the shared folder, and lost processes."""
 
+import copy
 import logging
 import os
 import re
@@ -16,12 +17,14 @@ from hydra.types import RunMode
 from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.pytorch.accelerators import CUDAAccelerator, MPSAccelerator
 from lightning.pytorch.callbacks import Callback
+from omegaconf import OmegaConf
 from torch.distributed import DistError
 
 from softsearch.app.config.command import fast_bfloat16
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import build
 from softsearch.errors import ConfigError, SoftsearchError, summarize
+from softsearch.training.callbacks.time_limit import TimeLimit, parse_duration
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
 from softsearch.training.lightning_internals import cluster_environment
 
@@ -43,11 +46,11 @@ def build_trainer(options: Train, callbacks: list[Callback]) -> lightning.Traine
             f"trainer.accelerator is {accelerator!r}, but PyTorch finds no GPU; set trainer=cpu (softsearch "
             "doctor prints the devices)"
         )
+    node, limits = copy.deepcopy(options.trainer), []
+    if (max_time := OmegaConf.to_container(node, resolve=True).get("max_time")) is not None:  # type: ignore[union-attr]
+        limits, node.max_time = [TimeLimit(parse_duration(max_time))], None
     trainer: lightning.Trainer = build(
-        options.trainer,
-        callbacks=[OneFolder(options.run_dir), *callbacks],
-        logger=False,
-        plugins=[AtomicCheckpointIO()],
+        node, callbacks=[OneFolder(options.run_dir), *limits, *callbacks], logger=False, plugins=[AtomicCheckpointIO()]
     )
     if trainer.world_size > 1 and HydraConfig.get().mode == RunMode.MULTIRUN:
         raise ConfigError(

@@ -262,10 +262,15 @@ def check_limits(config: Mapping[str, Any]) -> None:
             f"trainer.overfit_batches={trainer['overfit_batches']} does not work with our batches; set debug=overfit "
             "batching.batches=N, which trains on the same N batches again and again"
         )
-    if steps == 0:
-        raise ConfigError("trainer.max_steps is 0, so nothing is trained; set trainer.max_steps=N, at least 1")
+    for key in ("max_steps", "max_epochs", "limit_train_batches"):
+        if (limit := trainer.get(key)) is not None and limit == 0:
+            raise ConfigError(
+                f"trainer.{key} is {limit}, so nothing is trained; set trainer.{key}=N, at least 1 (softsearch "
+                "evaluate tests a trained model)"
+            )
     if steps == -1 and (config["scheduler"] or {}).get("total_steps") == -1:
         raise ConfigError(
             "trainer.max_steps is -1, but the schedule of the learning rate ends at the last step; set "
-            "trainer.max_steps=N, or use scheduler=inverse_sqrt, plateau or constant, which have no end"
+            "trainer.max_steps=N (more than the time allows if there is a trainer.max_time, which the schedule then "
+            "follows), or use scheduler=inverse_sqrt, plateau or constant, which have no end"
         )

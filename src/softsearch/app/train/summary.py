@@ -1,7 +1,9 @@
 """Reports of a training: the log at its start, the test at its end, and what the terminal shows then."""
 
 import logging
+import math
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,9 @@ from softsearch.evaluation.inference import evaluate
 from softsearch.evaluation.test_set import HeldOutText, read_split
 from softsearch.models.interface import Seq2Seq
 from softsearch.search.interface import SearchStrategy
+from softsearch.training.callbacks.time_limit import time_limit_of
 from softsearch.training.checkpoints.folder import BEST, LAST
+from softsearch.training.loggers.tables_and_images import log_test
 
 log = logging.getLogger(__name__)
 _ORDER = ("embeddings", "encoder", "attention", "decoder", "output")
@@ -47,6 +51,8 @@ def log_start(options: Train, trainer: lightning.Trainer, model: Seq2Seq) -> Non
     batching, together = options.batching, trainer.accumulate_grad_batches * trainer.world_size
     batch = f"{batching.tokens:,} tokens" + (f" or {batching.sentences:,} sentences" if batching.sentences else "")
     steps = f"{trainer.max_steps:,} steps" if trainer.max_steps > 0 else f"{trainer.max_epochs} epochs"
+    if (limit := time_limit_of(trainer)) is not None:
+        steps += f" or {timedelta(seconds=limit.limit)}, which the schedule follows"
     log.info("%s %s%s, precision %s", processes, name, threads, trainer.precision)
     log.info(
         "steps of %s%s, at most %s; run folder %s",
@@ -69,16 +75,26 @@ def final_test(
 ) -> Callable[[], None]:
     """Tests a model on all processes, and writes scores and translations to the run's folder.
 
-    Returns a function that prints them at the end, after W&B has printed its summary.
+    After ``trainer.max_time``, it is left out if it takes long. Returns a function that prints scores and the paths of
+    files at the end, after W&B has printed its summary.
     """
     options, trainer = parts.options, parts.trainer
     if not options.test:
         return lambda: None
     split, text = test_text(data, options.test)
-    hypotheses, scores = evaluate(model, data.tokenizers, search, text, parts.metrics)
-    for logger in trainer.loggers:
-        logger.log_metrics(scores.prefixed(split).values, trainer.global_step)
-        logger.finalize("success")
+    limit = time_limit_of(trainer)
+    seconds = math.inf if limit is None else limit.test_seconds
+    try:
+        hypotheses, scores = evaluate(model, data.tokenizers, search, text, parts.metrics, seconds=seconds)
+    except TimeoutError:
+        log.warning(
+            "trainer.max_time has passed, and the test was not done after %d more seconds, so it was left out; its "
+            "translations may be long because the model has not learned to end them. To test it: softsearch evaluate "
+            "ckpt=%s",
+            *(seconds, options.run_dir),
+        )
+        return lambda: None
+    log_test(trainer.loggers, scores.prefixed(split).values, trainer.global_step)
     counted = {"model/parameters": float(sum(w.numel() for w in model.weights()))}
     for callback in parts.callbacks:
         if hasattr(callback, "summary"):

@@ -8,6 +8,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import lightning
+from lightning.pytorch.callbacks import LambdaCallback
 from lightning.pytorch.loggers import Logger
 from omegaconf import DictConfig, OmegaConf
 
@@ -52,7 +53,8 @@ def train(config: DictConfig) -> None:
         parts.rehearse_export(model, data)
     adapt(parts.options, model)
     with _run(parts, start, data) as trainer:
-        log_start(parts.options, trainer, model)
+        # When all processes have started, because each then has its share of the threads.
+        trainer.callbacks.append(LambdaCallback(on_fit_start=lambda *_: log_start(parts.options, trainer, model)))  # type: ignore[attr-defined]
         with start.fitting(module, parts):
             trainer.fit(module, datamodule=data, ckpt_path=start.checkpoint)
         model = (_best_model(parts) or model).to(trainer.strategy.root_device)

@@ -3,7 +3,7 @@
 import html
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from softsearch.evaluation.schema import Heatmap
 
 Image = NDArray[np.uint8]  # [height, width, 3]
+_NOT_COMPARED = ("run_dir", "cache_dir", "resume", "overwrite", "test", "logger", "callbacks", "git")
 
 
 def shows_images(loggers: Iterable[Logger]) -> bool:
@@ -27,6 +28,17 @@ def log_config(loggers: Iterable[Logger]) -> None:
         if isinstance(logger, TensorBoardLogger):
             text = json.dumps(logger.hparams, indent=2, default=str)
             logger.experiment.add_text("config", f"```json\n{text}\n```", 0)
+
+
+def log_test(loggers: Iterable[Logger], scores: Mapping[str, float], step: int) -> None:
+    """Logs the final scores of a run; in TensorBoard with its options, for the tab HPARAMS (W&B has them already)."""
+    for logger in loggers:
+        if isinstance(logger, TensorBoardLogger):
+            options = {key: value for key, value in logger.hparams.items() if key not in _NOT_COMPARED}
+            logger.log_hyperparams(options, metrics=dict(scores), step=step)
+        else:
+            logger.log_metrics(dict(scores), step)
+        logger.finalize("success")
 
 
 def log_table(

@@ -12,7 +12,18 @@ from softsearch.errors import ConfigError
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["trainer.max_steps=0"], r"trainer.max_steps is 0, .*set trainer.max_steps=N, at least 1"),
+        *(
+            (
+                [f"{key}={zero}"],
+                rf"{key.lstrip('+')} is {zero}, so nothing is trained; set {key.lstrip('+')}=N, at least 1",
+            )
+            for key, zero in (
+                ("trainer.max_steps", "0"),
+                ("trainer.max_epochs", "0"),
+                ("+trainer.limit_train_batches", "0"),
+                ("+trainer.limit_train_batches", "0.0"),
+            )
+        ),
         (
             ["trainer.max_steps=-1", "scheduler.warmup_steps=9"],
             r"trainer.max_steps is -1, .*set trainer.max_steps=N, or use scheduler=inverse_sqrt",
