@@ -27,7 +27,10 @@ TRANSLATIONS = (
     "eins zwei drei",
     "zehn",
 )
-SHORT = {"monday": "montag", "may": "mai", "one": "eins", "twenty-one": "einundzwanzig", "twelve": "zwölf"}
+SHORT = {
+    "monday": "montag", "may": "mai", "march": "märz", "one": "eins", "twenty-one": "einundzwanzig", "twelve": "zwölf",
+    "forty": "vierzig", "eighty": "achtzig", "tenth": "zehnte", "dollars": "dollar",
+}  # fmt: skip
 
 
 @pytest.mark.nightly

@@ -1,5 +1,7 @@
 """A PyTorch model behind the search, against a loop without batches, beams and NumPy; scores of its translations."""
 
+from contextlib import nullcontext
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -210,6 +212,16 @@ def test_translations_keep_the_order_of_the_lines(training_model: Seq2Seq, token
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("seconds", [-1.0, 100.0])
+def test_a_translation_may_have_a_limit_of_time(
+    seconds: float, training_model: Seq2Seq, tokenizer: SentencePieceTokenizer
+) -> None:
+    limited = partial(translate_sources, training_model, tokenizer, Greedy(), [[5, 6]] * 3)
+    with nullcontext() if seconds > 0 else pytest.raises(TimeoutError, match="of 3 sentences takes more than"):
+        assert limited(seconds=seconds) == limited()
+    assert training_model.training
+
+
 def test_the_loss_is_the_mean_over_target_tokens(training_model: Seq2Seq, tokenizer: SentencePieceTokenizer) -> None:
     total, tokens = 0.0, 0
     training_model.eval()

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -99,6 +100,29 @@ def test_single_words_are_in_the_training_data_alone(tmp_path: Path) -> None:
     words = {split: {src for src, tgt in pairs if " " not in src + tgt} for split, pairs in splits.items()}
     assert not words["test"] | words["val"]
     assert len(words["train"]) == 99 + 7 + 12  # numbers, weekdays, months
+
+
+@pytest.mark.parametrize(("src_lang", "tgt_lang"), [("en", "de"), ("es", "fr")])
+def test_short_pairs_are_single_words_of_each_kind_and_parts_of_dates(
+    tmp_path: Path, src_lang: Language, tgt_lang: Language
+) -> None:
+    source = Spellout(src_lang=src_lang, tgt_lang=tgt_lang, **SMALL)
+    plainly, splits = lines(source, tmp_path), lines(replace(source, short_size=1500), tmp_path)
+    short = splits["train"][300:]
+    assert splits == {**plainly, "train": [*plainly["train"], *short]}
+    counts = Counter(pair for pair in short if " " not in "".join(pair))
+    assert 800 < counts.total() < len(short) == 1500
+    assert not {*short} & {*splits["test"], *splits["val"]}
+    if src_lang == "en":
+        expected = {"march": "märz", "forty": "vierzig", "zero": "null", "monday": "montag", "tenth": "zehnte"}
+        expected |= {"kilometers": "kilometer", "days": "tage", "dollars": "dollar", "cents": "cent", "year": "jahr"}
+        assert {*expected.items()} <= {*counts}
+        assert counts["march", "märz"] > 5
+        assert any(src.startswith("march the ") for src, _ in short)
+    translations: dict[str, set[str]] = {}
+    for src, tgt in counts:
+        translations.setdefault(src, set()).add(tgt)
+    assert [src for src, tgts in translations.items() if len(tgts) > 1] == []
 
 
 @pytest.mark.parametrize(("pair", "linked_share"), [("en-de", 1.0), ("fr-es", 0.95)])
