@@ -22,8 +22,9 @@ from softsearch.runtime.progress import show_progress
 from softsearch.runtime.resume import ResumeState, resume_outputs
 from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import BLOCK_LINES, Translator
-from softsearch.text.corpus import MAX_LINE_BYTES, decode_line, other_kind, refuse_unusual_lines
+from softsearch.text.corpus import MAX_LINE_BYTES, decode_line, refuse_unusual_lines
 from softsearch.text.features import Features, read_features
+from softsearch.text.file_kinds import other_kind
 from softsearch.text.joint_sources import join_sources
 
 _BLOCK_BYTES = 4 * MAX_LINE_BYTES

@@ -20,6 +20,7 @@ from typing import IO, Any, Literal, NamedTuple
 
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.files import open_file
+from softsearch.text.file_kinds import has_segments, other_kind, refuse_document, segments
 
 MAX_LINE_BYTES = 1 << 20
 _CHUNK_PAIRS, _CHUNK_BYTES = 4096, 4 << 20  # whichever comes first
@@ -55,6 +56,8 @@ def is_blank(text: str) -> bool:
 
 def read_lines(path: Path) -> Iterator[str]:
     """Yields the lines of a UTF-8 file (plain, gzip, xz, bzip2 or Zstandard, under any name) without line ends.
+
+    Of test sets of WMT and IWSLT in SGML or XML these are the segments.
 
     Byte order marks and the CR of a CRLF are removed; a lone CR becomes a space.
 
@@ -99,8 +102,10 @@ def _aligned(src: Path, tgt: Path) -> Iterator[tuple[bytes, bytes]]:
 def _read(path: Path) -> Iterator[bytes]:
     """Yields lines without the newline."""
     with open_text(path) as stream:
-        lines = _raw_lines(stream)
-        refuse_unusual_lines(stream.peek(_HEAD), str(path))
+        head = stream.peek(_HEAD)
+        refuse_unusual_lines(head, str(path))
+        refuse_document(head, path)
+        lines = segments(_raw_lines(stream), path) if has_segments(head) else _raw_lines(stream)
         first = next(lines, None)
         if first is None:
             raise CorpusError(f"{path} is empty; expected one sentence per line")
@@ -125,22 +130,6 @@ _OPENERS: Mapping[bytes, Callable[[Any], Any]] = {  # by the first bytes
     rb"BZh[1-9]1AY&SY": bz2.open,
     rb"\x28\xb5\x2f\xfd": _open_zstandard,
 }
-
-_OTHER_KINDS = {  # by the first bytes: kind of file, and how to get the text
-    rb"version https://git-lfs": "a Git LFS pointer, not the file itself; run git lfs pull where it was cloned, or "
-    "download the file",
-    rb"PK(\x03\x04|\x05\x06)": "a zip archive; unpack it (unzip FILE) and name a file in it, or save an Office "
-    "document as text or CSV",
-    rb"(?s).{257}ustar": "a tar archive; unpack it (tar -xf FILE) and name a file in it",
-    rb"7z\xbc\xaf\x27\x1c|Rar!\x1a\x07": "an archive (7z or RAR); unpack it and name a file in it",
-    rb"%PDF-": "a PDF; save its text as a file of lines",
-    rb"PAR1": "a Parquet file; use data=table and a name that ends with .parquet",
-}
-
-
-def other_kind(head: bytes) -> str:
-    """Returns what a file is by its first 512 bytes, with advice, if it is not text or a table itself; else ""."""
-    return next((what for magic, what in _OTHER_KINDS.items() if re.match(magic, head)), "")
 
 
 @contextmanager

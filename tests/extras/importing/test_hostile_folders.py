@@ -13,7 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from softsearch.errors import SoftsearchError
+from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.extras.importing import IMPORT
 from softsearch.extras.importing.command import import_model, read
 from softsearch.extras.importing.weights import PICKLE, SAFETENSORS
@@ -255,3 +255,20 @@ def test_what_is_good_is_written_once(
     assert "tgt_lang: fr" in Path("run/config.yaml").read_text()
     with pytest.raises(SoftsearchError, match="--out run exists"):
         imported(str(good), "--out", "run")
+
+
+PROGRAMS = {
+    "fairseq": {"args": None, "model": {}, "extra_state": {}, "optimizer_history": []},
+    "JoeyNMT": {"steps": 1, "model_state": {}, "best_ckpt_score": 1.0},
+    "OpenNMT-py": {"model": {}, "generator": {}, "vocab": {}, "opt": {}},
+    "PyTorch": {"state": {}},
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("zipped", [True, False])
+def test_checkpoints_of_other_programs_are_named(tmp_path: Path, program: str, zipped: bool) -> None:
+    path = tmp_path / "checkpoint_best.pt"
+    torch.save(PROGRAMS[program], path, _use_new_zipfile_serialization=zipped)
+    with pytest.raises(ConfigError, match=rf"a checkpoint of {program}, which cannot be imported; train a model"):
+        imported(str(path), "--out", "run")

@@ -13,7 +13,8 @@ from softsearch.data.corpora.separated import Column, read_cells
 from softsearch.data.corpora.tmx import MAX_LANGUAGES, language_code, read_units
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.suggestions import similar
-from softsearch.text.corpus import MAX_LINE_BYTES, PACKED, other_kind, read_lines
+from softsearch.text.corpus import MAX_LINE_BYTES, PACKED, read_lines
+from softsearch.text.file_kinds import other_kind
 
 Pair = tuple[str, str]
 _Reader = Callable[[Path, tuple[Column, Column], Counter[str]], Iterator[tuple[str, Pair]]]
@@ -42,6 +43,7 @@ def read_rows(
     """
     kind = _kind_of(name)
     if not is_table(name):
+        next(read_lines(path))  # which refuses spreadsheets and documents by their kind
         raise ConfigError(
             f"{name} has no table suffix, expected one of {', '.join((*_SEPARATED, *_READERS))} (except .parquet also "
             f"with {', '.join(PACKED)}); rename it, or use data=parallel for two files of lines"

@@ -15,6 +15,7 @@ from softsearch.extras.importing import m2m, marian, marian_mt
 from softsearch.extras.importing.config_json import CONFIG, Config, refuse_other_kind
 from softsearch.extras.importing.imported import Imported
 from softsearch.extras.importing.options import FAMILIES
+from softsearch.extras.importing.other_programs import refuse_checkpoint
 from softsearch.text.languages import suggestion
 
 _HUGGING_FACE = ("marian", "m2m_100")  # values of model_type
@@ -61,6 +62,7 @@ def read(source: Path, languages: Sequence[str] = (), text: Sequence[Path] = ())
             )
         raise ConfigError(f"{source} does not exist; expected {FAMILIES}")
     if source.is_file():
+        refuse_checkpoint(source)
         refuse_other_kind(source, zip_is_fine=source.suffix == ".npz")
     if (imported := _read_hugging_face(source, languages, text)) is not None:
         return imported

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.files import open_file
 from softsearch.ranges import Range, Rate, fits, in_words
-from softsearch.text.corpus import other_kind
+from softsearch.text.file_kinds import other_kind
 from softsearch.text.plain_values import read_json
 
 CONFIG = "config.json"
@@ -84,7 +84,7 @@ def refuse_other_kind(path: Path, *, zip_is_fine: bool = False) -> None:
     """
     with suppress(OSError), open_file(path) as file:  # an unreadable file is reported where it is read
         head = file.read(512)
-        if (found := other_kind(head)) and not (zip_is_fine and head.startswith(b"PK")):
+        if (found := other_kind(head)) and not (zip_is_fine and head.startswith((b"PK", b"\x80\2"))):
             raise CheckpointError(f"{path} is {found}")
 
 
