@@ -183,7 +183,7 @@ def _loaded(point: "EntryPoint") -> Command:
     package = point.dist.name if point.dist else "a package"
     try:
         command = point.load()
-    except Exception as error:  # of somebody's package
+    except (Exception, SystemExit) as error:  # of somebody's package
         raise ConfigError(
             f"{point.name} of {package} cannot be loaded ({summarize(error)}); install {package} again"
         ) from error

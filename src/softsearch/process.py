@@ -1,13 +1,17 @@
 """A command's process: its end by a signal or an error, packages that it lacks, tuning of its CPU."""
 
 import ctypes
+import json
 import os
 import platform
 import signal
 import sys
 from contextlib import suppress
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from softsearch.commands import Command
 from softsearch.errors import SoftsearchError, printable
@@ -29,10 +33,25 @@ def missing_package(command: Command, error: ModuleNotFoundError) -> str:
 
 
 def how_to_install(extras: str) -> str:
-    """Returns the line to type, or what the extras need first: Python 3.14 and later install nothing of the lab's."""
+    """Returns the line to type, or what the extras need first: Python 3.14 and later install nothing of the lab's.
+
+    The extras come from where softsearch was installed from: a clone, a wheel, a repository, or an index.
+    """
+    from importlib.metadata import PackageNotFoundError, distribution  # slow to import
+
     if _OF_LAB & {*extras.split(",")} and sys.version_info >= _TOO_NEW:
         return f"softsearch[{extras}] needs Python 3.11, 3.12 or 3.13, this is {platform.python_version()}"
-    return f"pip install 'softsearch[{extras}]'"
+    try:
+        origin = json.loads(distribution("softsearch").read_text("direct_url.json") or "{}")  # of PEP 610
+    except PackageNotFoundError:  # found through PYTHONPATH
+        origin = {}
+    url, vcs = origin.get("url", ""), origin.get("vcs_info")
+    if "dir_info" not in origin:
+        source = f" @ {vcs['vcs']}+{url}@{vcs['commit_id']}" if vcs else f" @ {url}" * bool(url)
+        return f"pip install 'softsearch[{extras}]{source}'"
+    folder = Path(url2pathname(urlsplit(url).path))
+    editable = "-e " * bool(origin["dir_info"].get("editable"))
+    return f"pip install {editable}'{'.' if folder == Path.cwd() else folder}[{extras}]'"
 
 
 def explained(error: OSError) -> SoftsearchError:

@@ -16,6 +16,7 @@ from softsearch.app.doctor import doctor, plugins
 from softsearch.app.new import add_options, new
 from softsearch.commands import CORE, ENTRY_POINTS, Command, every_command, find
 from softsearch.errors import ConfigError
+from softsearch.process import how_to_install
 from softsearch.runtime import cli
 from softsearch.runtime.arguments import Parser
 from softsearch.runtime.completion import completion
@@ -48,7 +49,9 @@ def installed(site: Path, package: str, entries: str) -> None:
 @pytest.fixture
 def greeting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "greeting.py").write_text(FLAGS)
-    installed(tmp_path, "greeting", "greet = greeting:GREET\ntrain = greeting:GREET\nbroken = greeting:MISSING")
+    (tmp_path / "quitting.py").write_text("raise SystemExit(0)\n")
+    points = ("greet = greeting:GREET", "train = greeting:GREET", "broken = greeting:MISSING", "quits = quitting:GREET")
+    installed(tmp_path, "greeting", "\n".join(points))
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "greeting", raising=False)
     return tmp_path
@@ -105,7 +108,7 @@ def test_a_package_adds_a_command_with_flags(greeting: Path, capsys: pytest.Capt
         cli.main(["greet", "world", "--lod"])
     assert "there is no option --lod; did you mean --loud?" in capsys.readouterr().err
     assert cli.main(["greet", "nobody"]) == 1
-    expected = "softsearch: error: greet needs no_such_package, which is not installed: pip install 'softsearch[hf]'\n"
+    expected = "softsearch: error: greet needs no_such_package, which is not installed: " + how_to_install("hf") + "\n"
     assert capsys.readouterr().err == expected
     with pytest.raises(SystemExit, match="2"):
         cli.main(["gret"])
@@ -119,6 +122,7 @@ def test_lists_have_the_commands_of_packages(greeting: Path, capsys: pytest.Capt
     said = capsys.readouterr().out
     assert "  greet       greets\n" in said
     assert "  broken      broken of greeting cannot be loaded (AttributeError: " in said
+    assert "  quits       quits of greeting cannot be loaded (SystemExit: 0); install greeting again\n" in said
     plugins()
     assert "greeting 1.0" in capsys.readouterr().out
     completion()
@@ -182,6 +186,14 @@ print(json.dumps(answers))
         make("command", "words")
     with pytest.raises(ConfigError, match="softsearch already has a command demo"):
         make("command", "demo")
+
+
+@pytest.mark.parametrize("name", ["torch", "hydra", "hydra_core", "regex", "wandb", "softsearch", "tests", "signal"])
+def test_a_new_package_replaces_none(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=f"'{name}' (is an installed package|cannot be the name of a package)"):
+        make("model", name)
+    assert not [*tmp_path.iterdir()]
 
 
 def test_a_command_is_started_by_what_it_takes(greeting: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,11 +3,12 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from softsearch.errors import ConfigError
-from softsearch.process import KERNELS, PYTORCH_KERNELS, SPIN_COUNT, fail, tune_cpu
+from softsearch.process import KERNELS, PYTORCH_KERNELS, SPIN_COUNT, fail, how_to_install, tune_cpu
 from tests.programs import run_python
 
 
@@ -81,3 +82,30 @@ def test_a_reader_may_leave(command: str) -> None:
     )
     os.close(writer)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("origin", "line"),
+    [
+        (None, "pip install 'softsearch[serve]'"),
+        ('{"url": "file:///opt/a%20clone", "dir_info": {"editable": true}}', "pip install -e '/opt/a clone[serve]'"),
+        ('{"url": "file:///opt/clone", "dir_info": {}}', "pip install '/opt/clone[serve]'"),
+        ('{"url": "file:///opt/x.whl", "archive_info": {}}', "pip install 'softsearch[serve] @ file:///opt/x.whl'"),
+        (
+            '{"url": "https://host/x.git", "vcs_info": {"vcs": "git", "commit_id": "ab12"}}',
+            "pip install 'softsearch[serve] @ git+https://host/x.git@ab12'",
+        ),
+    ],
+)
+def test_extras_come_from_where_softsearch_came_from(
+    origin: str | None, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (info := tmp_path / "softsearch-1.0.dist-info").mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: softsearch\nVersion: 1.0\n")
+    if origin is not None:
+        (info / "direct_url.json").write_text(origin)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert how_to_install("serve") == line
+    if "clone" in line:
+        monkeypatch.setattr(Path, "cwd", lambda: Path(line.partition("'")[2].partition("[")[0]))
+        assert "'.[serve]'" in how_to_install("serve")

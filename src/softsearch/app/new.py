@@ -4,6 +4,7 @@ import argparse
 import keyword
 import re
 import sys
+from importlib.metadata import distributions, packages_distributions
 from pathlib import Path
 
 from softsearch.app.config.composition import CONFIGS
@@ -46,11 +47,15 @@ def new(options: argparse.Namespace) -> None:
         ConfigError: the name cannot be used, or a file exists.
     """
     name, folder = options.name, Path(options.name)
-    taken = name in ("softsearch", "tests", *sys.stdlib_module_names, *keyword.kwlist)
-    if taken or not re.fullmatch("[a-z][a-z0-9_]*", name):
+    if not re.fullmatch("[a-z][a-z0-9_]*", name) or name in (*sys.stdlib_module_names, *keyword.kwlist):
         raise ConfigError(
             f"{name!r} cannot be the name of a package; expected lower-case letters, digits and _, and not a name of a "
             "Python module, as in softsearch new model my_attention"
+        )
+    project = folder / "pyproject.toml"
+    if not project.exists() and name in _installed_names():
+        raise ConfigError(
+            f"{name!r} is an installed package, which yours would replace; choose another name, such as my_{name}"
         )
     camel = "".join(word.capitalize() for word in name.split("_"))
     installed = CONFIGS.with_name("template")
@@ -62,7 +67,7 @@ def new(options: argparse.Namespace) -> None:
         .replace(_CLASS, camel)
         for file in (*_COMMON, *_PARTS[options.part])
     }
-    project, is_command = folder / "pyproject.toml", options.part == "command"
+    is_command = options.part == "command"
     begun, *entry = texts[project].partition(_ENTRY)
     if project.exists():
         begun = project.read_text(encoding="utf-8")
@@ -83,3 +88,11 @@ def new(options: argparse.Namespace) -> None:
     use = f"{name} --help" if is_command else f"train {options.part}={name}"
     commands = (f"cd {name}", "pip install -e '.[test]'", "pytest", f"softsearch {use}")
     echo("\n  ".join(("next:", *commands)))
+
+
+def _installed_names() -> set[str]:
+    """Returns the names of installed modules and distributions, and those that softsearch may need, as identifiers."""
+    installed = [*distributions()]
+    needed = [name for each in installed if each.name == "softsearch" for name in each.requires or ()]
+    names = [*packages_distributions(), *(each.name for each in installed), *needed]
+    return {re.sub("[-.]+", "_", re.split(r"[^.\w-]", name)[0]).lower() for name in names} | {"softsearch", "tests"}

@@ -14,7 +14,7 @@ import softsearch
 from softsearch.commands import Command, every_command, find
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.overwriting import refuse_overwriting
-from softsearch.process import end_on_signals, missing_package, raise_on_signals
+from softsearch.process import end_on_signals, how_to_install, missing_package, raise_on_signals
 from softsearch.runtime.arguments import Parser
 from softsearch.runtime.parsed_options import with_flags
 from softsearch.suggestions import COMMANDS, did_you_mean
@@ -86,7 +86,7 @@ def _help(words: Sequence[str]) -> None:
     parser = Parser(
         prog="softsearch",
         description="Train, evaluate and deploy translation models.\n"
-        + _listed("commands with key=value options (pip install 'softsearch[lab]')", every, "key=value")
+        + _listed(f"commands with key=value options ({how_to_install('lab')})", every, "key=value")
         + _listed("commands with flags", every, "flags", "nothing")
         + "\nsoftsearch COMMAND --help explains the options of a command.",
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from softsearch.errors import ConfigError
+from softsearch.process import how_to_install
 from softsearch.runtime.translation import Translation, join_confidences
 from softsearch.text.corpus import is_blank
 
@@ -110,7 +111,7 @@ class Splitter:
         try:
             from sentencex import segment
         except ModuleNotFoundError as error:
-            raise ConfigError("paragraphs need sentencex; run: pip install 'softsearch[paragraphs]'") from error
+            raise ConfigError(f"paragraphs need sentencex: {how_to_install('paragraphs')}") from error
         self._segment: Callable[[str, str], list[str]] = segment
         self._language = _rules(src_lang)
         code = _CODE.fullmatch(tgt_lang)

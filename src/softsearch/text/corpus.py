@@ -20,6 +20,7 @@ from typing import IO, Any, Literal, NamedTuple
 
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.files import open_file
+from softsearch.process import how_to_install
 from softsearch.text.file_kinds import has_segments, other_kind, refuse_document, segments
 
 MAX_LINE_BYTES = 1 << 20
@@ -118,8 +119,7 @@ def _open_zstandard(file: IO[bytes]) -> IO[bytes]:
         import pyarrow as pa
     except ImportError as error:
         raise ConfigError(
-            f"{file.name} is compressed by Zstandard, which needs pyarrow; run: pip install 'softsearch[table]', or "
-            "decompress it"
+            f"{file.name} is compressed by Zstandard, which needs pyarrow: {how_to_install('table')}; or decompress it"
         ) from error
     return io.BufferedReader(pa.CompressedInputStream(file, "zstd"))
 

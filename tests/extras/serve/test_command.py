@@ -14,6 +14,7 @@ import pytest
 
 from softsearch.extras.serve import running
 from softsearch.extras.serve.pool import Pool
+from softsearch.process import how_to_install
 from softsearch.runtime import cli
 from tests.programs import run_python
 from tests.serving import BUNDLE
@@ -116,4 +117,4 @@ def test_without_the_extra_the_error_names_it() -> None:
     done = run_python("-c", BLOCKED, "serve", str(BUNDLE))
     assert done.returncode == 1
     (said,) = done.stderr.splitlines()
-    assert said == "softsearch: error: serve needs uvicorn, which is not installed: pip install 'softsearch[serve]'"
+    assert said == f"softsearch: error: serve needs uvicorn, which is not installed: {how_to_install('serve')}"

@@ -16,6 +16,7 @@ from softsearch.app.doctor import doctor
 from softsearch.commands import CORE
 from softsearch.data.preparation.cache_folder import make_folder
 from softsearch.errors import ConfigError
+from softsearch.process import how_to_install
 from softsearch.runtime.cli import parser_of
 from softsearch.text.tokenizer import SentencePieceTokenizer
 
@@ -135,9 +136,9 @@ def test_the_doctor_says_what_is_missing_for_what(
     )
     doctor()
     said = capsys.readouterr().out
-    assert "lab         lacks onnxruntime, torch: pip install 'softsearch[lab]'  (train, " in said
-    assert "serve       lacks onnxruntime: pip install 'softsearch[cpu]'  (serve)" in said
-    assert "sweep       lacks optuna: pip install 'softsearch[sweep]'  (sweep, " in said
+    assert f"lab         lacks onnxruntime, torch: {how_to_install('lab')}  (train, " in said
+    assert f"serve       lacks onnxruntime: {how_to_install('cpu')}  (serve)" in said
+    assert f"sweep       lacks optuna: {how_to_install('sweep')}  (sweep, " in said
     monkeypatch.setattr("sys.version_info", (3, 14, 0))  # where pip installs nothing of the lab
     doctor()
     assert "torch: softsearch[lab] needs Python 3.11, 3.12 or 3.13, this is " in capsys.readouterr().out

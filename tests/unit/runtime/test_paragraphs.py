@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softsearch.errors import ConfigError, InputError
+from softsearch.process import how_to_install
 from softsearch.runtime.cli import main
 from softsearch.runtime.paragraphs import Splitter, _rules
 from softsearch.runtime.streaming import Files, translate_stream
@@ -156,7 +157,7 @@ def test_the_command_says_what_is_missing_or_does_not_fit(
     assert "--paragraphs and --alignments cannot be combined" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "sentencex", None)
     assert main([*command, "--output", str(tmp_path / "none")]) != 0
-    assert "run: pip install 'softsearch[paragraphs]'" in capsys.readouterr().err
+    assert f"paragraphs need sentencex: {how_to_install('paragraphs')}" in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
 
 

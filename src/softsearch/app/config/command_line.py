@@ -21,14 +21,10 @@ from softsearch.app.config.shorthands import hydras_parser, names_of_jobs, shell
 from softsearch.app.config.validation import expected_section, flatten, is_section, nearest
 from softsearch.commands import CORE
 from softsearch.errors import ConfigError, SoftsearchError
-from softsearch.process import explained
+from softsearch.process import explained, how_to_install
 from softsearch.suggestions import CHOICES, similar
 
-_PLUGINS = {
-    "joblib": "pip install 'softsearch[sweep]'",
-    "submitit_slurm": "pip install 'softsearch[sweep]'",
-    "ray": "pip install hydra-ray-launcher",  # its pins conflict with ours
-}
+_EXTRAS = {"joblib": "sweep", "submitit_slurm": "sweep"}  # launcher -> pip extra; the pins of ray conflict with ours
 _NESTED = ("hydra/launcher", *(p.relative_to(CONFIGS).as_posix() for p in CONFIGS.glob("*/*") if p.is_dir()))
 _FLAGS = ("--help", "--multirun", "--config-dir", "--cfg", "--resolve")  # the ones that users type
 _ONE_CHOICE = {
@@ -152,7 +148,8 @@ class CommandLine:
             group = max(groups, key=len, default=missing.rpartition("/")[0])
             name = missing.removeprefix(f"{group}/")
             if group == "hydra/launcher":
-                return f"launcher={name} needs a plugin that is not installed: {_PLUGINS.get(name, 'see its manual')}"
+                advice = how_to_install(_EXTRAS[name]) if name in _EXTRAS else f"pip install hydra-{name}-launcher"
+                return f"launcher={name} needs a plugin that is not installed: {advice}"
             return f"there is no {group}={name}; {self._choice_meant(group, name, error.options or ())}"
         return " ".join(line.strip() for line in message.splitlines() if line.strip())
 

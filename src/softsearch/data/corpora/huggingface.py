@@ -13,6 +13,7 @@ from softsearch.data.corpora.held_out import HeldOut, Whole, divide
 from softsearch.data.corpora.rows import Pair, read_mappings
 from softsearch.data.corpora.table import files_of_rows
 from softsearch.errors import ConfigError, CorpusError, SoftsearchError
+from softsearch.process import how_to_install
 from softsearch.text.corpus import open_text
 from softsearch.text.filters import NO_FILTERS, Filters
 from softsearch.text.plain_values import nested_values, read_json
@@ -116,7 +117,7 @@ class HuggingFace(ParallelSource):
         try:
             from datasets import load_dataset_builder, load_from_disk
         except ImportError as error:
-            raise ConfigError("data=huggingface needs datasets; run: pip install 'softsearch[hf]'") from error
+            raise ConfigError(f"data=huggingface needs datasets: {how_to_install('hf')}") from error
         try:
             rows: Any
             root = None if self.root is None else Path(self.root).resolve()

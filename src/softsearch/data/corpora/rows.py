@@ -12,6 +12,7 @@ from typing import Any
 from softsearch.data.corpora.separated import Column, read_cells
 from softsearch.data.corpora.tmx import MAX_LANGUAGES, language_code, read_units
 from softsearch.errors import ConfigError, CorpusError
+from softsearch.process import how_to_install
 from softsearch.suggestions import similar
 from softsearch.text.corpus import MAX_LINE_BYTES, PACKED, read_lines
 from softsearch.text.file_kinds import other_kind
@@ -175,7 +176,7 @@ def _parquet(path: Path, columns: tuple[Column, Column], left_out: Counter[str])
         import pyarrow as pa
         from pyarrow import compute, parquet
     except ImportError as error:
-        raise ConfigError(f"{path} needs pyarrow; run: pip install 'softsearch[table]'") from error
+        raise ConfigError(f"{path} needs pyarrow: {how_to_install('table')}") from error
     number = 0
     try:
         with path.open("rb") as file:

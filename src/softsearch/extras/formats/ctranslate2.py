@@ -17,6 +17,7 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.models.multi_head import SelfAttention
 from softsearch.models.output_layers import linear_layer
 from softsearch.models.transformer import TransformerDecoder, TransformerEncoder
+from softsearch.process import how_to_install
 from softsearch.search.forced_decoding import score_pairs
 from softsearch.search.interface import Sentences, StepFunction
 from softsearch.text.tokenizer import Tokenizers
@@ -93,7 +94,7 @@ def _spec(model: Seq2Seq) -> Any:
         from ctranslate2.specs import TransformerDecoderSpec, TransformerEncoderSpec, TransformerSpec
         from ctranslate2.specs.common_spec import Activation
     except ImportError as error:
-        raise ConfigError("format=ctranslate2 needs CTranslate2: pip install 'softsearch[ctranslate2]'") from error
+        raise ConfigError(f"format=ctranslate2 needs CTranslate2: {how_to_install('ctranslate2')}") from error
     ((pre_norm, norm_eps),), num_heads, sides = norms, heads.pop(), []
     aligned = {"alignment_layer": decoder.alignment_layer, "alignment_heads": heads_of_alignments(decoder)}
     for kind, stack, options in ((TransformerEncoderSpec, encoder, {}), (TransformerDecoderSpec, decoder, aligned)):
