@@ -34,10 +34,12 @@ class TermSearch:
     """Searches again for sentences whose translations lack terms.
 
     Only translations that contain all terms may end, except for terms with a bonus: a hypothesis ranks higher by the
-    bonus, in nats, once it contains the term, and by a part of it while writing the term. Log probabilities and scores
-    are the model's. The beam has at least four hypotheses for each step of writing the missing terms. If that finds
-    nothing, or would take too long, a hasty search has four for each term, and always keeps those that have written
-    most: it finds a translation unless the terms do not fit into the length limit.
+    bonus, in nats, once it contains the term, and by a part of it while writing the term. Of its results, those with
+    more of the terms are ranked among the first translations in the same way. Log probabilities and scores are the
+    model's. Translations that end are better than those that are cut off. The beam has at least four hypotheses for
+    each step of writing the missing terms. If that finds nothing that ends, or would take too long, a hasty search has
+    four for each term, and always keeps those that have written most: it finds a translation unless the terms do not
+    fit into the length limit.
 
     Args:
         search: the search that found the first translations.
@@ -86,8 +88,10 @@ class TermSearch:
                 batch.enough, batch.hasty = beam.beam, hasty
                 batch.observer = self.observer
                 for number, found in zip(numbers, batch.search(step_fn, sources), strict=True):
-                    results[number] = _merged(found, lists[number], terms[number])[: beam.n_best] or results[number]
-                    left += [] if found else [number]
+                    if found:
+                        results[number] = _merged(found, results[number], terms[number], beam)[: beam.n_best]
+                    is_cut = terms[number].must.any() and results[number][0].truncated
+                    left += [number] if is_cut or not found else []
         return results
 
 
@@ -112,12 +116,23 @@ def _batches(sizes: Sequence[tuple[int, int]]) -> Iterator[tuple[int, list[int]]
         yield from ((size, numbers[begin : begin + most]) for begin in range(0, len(numbers), most))
 
 
-def _merged(found: list[Hypothesis], earlier: Sequence[Hypothesis], terms: Terms) -> list[Hypothesis]:
-    """The translations found, and the earlier ones that contain all terms too, best first."""
-    if not terms.must.all():  # ranked with their bonus
-        return found
-    every = [*found, *(each for each in earlier if not terms.missing_in(each.tokens).any())]
-    return sorted({each.tokens: each for each in every}.values(), key=lambda each: (each.truncated, -each.score))
+def _merged(
+    found: list[Hypothesis], earlier: Sequence[Hypothesis], terms: Terms, options: BeamSearch
+) -> list[Hypothesis]:
+    """The translations found and the earlier ones, best first, bonus included; all have the required terms.
+
+    If terms are only preferred, those found must have more of them than the best earlier one.
+    """
+    if terms.must.any():
+        earlier = [each for each in earlier if not terms.missing_in(each.tokens)[terms.must].any()]
+    else:
+        found = [each for each in found if terms.bonus_of(each.tokens) > terms.bonus_of(earlier[0].tokens)]
+
+    def rank(each: Hypothesis) -> tuple[bool, float]:
+        bonus = terms.bonus_of(each.tokens)
+        return each.truncated, -each.score - (options.score(bonus, each.length) if bonus else 0.0)
+
+    return sorted({each.tokens: each for each in (*found, *earlier)}.values(), key=rank)
 
 
 def lacking(lists: Sequence[Sequence[Hypothesis]], terms: Sequence[Terms | None]) -> dict[int, Terms]:
@@ -125,7 +140,7 @@ def lacking(lists: Sequence[Sequence[Hypothesis]], terms: Sequence[Terms | None]
     return {
         number: each
         for number, (n_best, each) in enumerate(zip(lists, terms, strict=True))
-        if each is not None and any(each.missing_in(found.tokens).any() for found in n_best)
+        if each is not None and any(each.missing_in(found.tokens)[each.counts].any() for found in n_best)
     }
 
 
@@ -193,6 +208,9 @@ class _TermBatch(Batch):
         terms, places, counts = self.terms[sentence], self.places[sentence], self.counts[sentence]
         automaton, alive = terms.automaton, np.isfinite(self.log_probs[index])
         extra_rows, extra_tokens = [rows[alive[rows]]], [tokens[alive[rows]]]
+        if self._is_last(sentence):  # all may end, however improbable that is
+            extra_rows.append(np.flatnonzero(alive))
+            extra_tokens.append(np.full(alive.sum(), EOS))
         for row in np.flatnonzero(alive).tolist():
             writing = automaton.advancing(int(places[row]), counts[row])
             if writing.size > _WRITING:
@@ -236,8 +254,14 @@ class _TermBatch(Batch):
             if self.hasty:  # most written first, or better hypotheses that have just begun displace it
                 ranks[same[share_of_one[same].argmax()]] = -1 - amount
         share = self.group_size // max(1, len(present))
-        order = order[~is_end[order] | (ranks[order] < max(share, self.enough))]
+        complete = ~missing[:, terms.must if terms.must.any() else slice(None)].any(axis=1)
+        is_kept = ~is_end | (ranks < max(share, self.enough)) | (complete & self._is_last(sentence))
+        order = order[is_kept[order]]
         return order[np.argsort(np.where(ranks < 0, ranks, ranks >= share)[order], kind="stable")], is_end, bonus
+
+    def _is_last(self, sentence: int) -> bool:
+        """Tells whether a sentence is at its length limit and has no translation yet."""
+        return bool(self.length >= self.constraints.limits[sentence]) and not self.ended[sentence]
 
     def _truncate(self, survivors: Choice, at_limit: NDArray[np.bool_]) -> None:
         log_probs = survivors.log_probs.copy()

@@ -71,6 +71,7 @@ class Terms:
         self.required, self._spelling = tuple(required), spelling
         self.must = np.array([term.bonus is None for term in required])  # the others are preferred only
         self.bonus = np.array([term.bonus or 0.0 for term in required])
+        self.counts = self.must | (self.bonus > 0)  # a bonus of 0 prefers nothing
         self.needed = np.array([term.times for term in required]) + self._contained()
 
     @cached_property

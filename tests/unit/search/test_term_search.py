@@ -163,6 +163,44 @@ def test_a_bonus_of_nothing_changes_nothing_and_a_large_one_meets_the_terms() ->
     assert all(n_best[0].score == pytest.approx(n_best[0].log_prob / n_best[0].length) for n_best in soft)
 
 
+@settings(max_examples=25)
+@given(
+    seed=st.integers(0, 10_000),
+    eos_bias=st.sampled_from([-2.0, -1.0, 0.0, 1.5]),
+    beam=st.integers(1, 4),
+    bonus=st.sampled_from([0.0, 0.5, 2.0, 8.0]),
+    term=TERMS,
+)
+def test_a_bonus_adds_terms_or_leaves_the_plain_translation(
+    seed: int, eos_bias: float, beam: int, bonus: float, term: str
+) -> None:
+    model, search = TableModel(seed, eos_bias), BeamSearch(beam=beam, max_length_factor=0.5, max_length_offset=4)
+    terms = Terms([Term((term,), bonus=bonus)], SPELLING)
+
+    def rank(found: Hypothesis) -> tuple[bool, float]:
+        more = times(terms.required[0], text_of(found.tokens)) > 0
+        return not found.truncated, found.score + bonus * more / found.length
+
+    plain = search(model, SOURCES)
+    for (before, *_), (found, *_) in zip(
+        plain, search_with_terms(search, model, SOURCES, [terms] * len(SOURCES)), strict=True
+    ):
+        assert found.tokens == before.tokens or holds(terms, found.tokens)
+        assert rank(found) >= rank(before)
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 10_000), beam=st.integers(1, 4), term=TERMS)
+def test_a_translation_with_the_terms_that_ends_is_found_if_there_is_one(seed: int, beam: int, term: str) -> None:
+    model, search = TableModel(seed, -2.0), BeamSearch(beam=beam, max_length_factor=0.5, max_length_offset=4)
+    terms = Terms([Term((term,))], SPELLING)
+    plain = search(model, SOURCES)
+    lists = search_with_terms(search, model, SOURCES, [terms] * len(SOURCES))
+    for src, (before, *_), (found, *_) in zip(SOURCES, plain, lists, strict=True):
+        if not holds(terms, before.tokens):
+            assert found.truncated == brute_force(model, src, search, terms)[0].truncated
+
+
 def test_sentences_without_terms_and_greedy_search() -> None:
     model = TableModel(1)
     terms = [None, Terms([Term(("ab ab",))], SPELLING), None, None]
