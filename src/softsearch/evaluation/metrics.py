@@ -4,7 +4,6 @@ A metric is a class in the config group ``metric``. Statistics are summed over s
 of single sentences, bootstrap intervals and paired tests all follow from two methods.
 """
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from math import inf, isfinite
@@ -26,9 +25,8 @@ from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.units import tokenizer_for
 from softsearch.ranges import AtLeastOne, Count
 from softsearch.text.reading import as_read
-from softsearch.text.vocabulary import LANGUAGE_TAG
+from softsearch.text.vocabulary import LANGUAGE_TAG, without_tags
 
-_TAG = re.compile(rf"^{LANGUAGE_TAG.pattern}\s*")
 Table = NDArray[np.float64]
 
 
@@ -80,14 +78,14 @@ class Metric(ABC):
         return self.score(self.table(hypotheses, references, sources).sum(axis=0))
 
     def table(self, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] = ()) -> Table:
-        """Returns the checked statistics; the tag of the target language is removed from sources.
+        """Returns the checked statistics; the tags of languages are removed from sources.
 
         Raises:
             ConfigError: a user's class does not return a row of finite numbers per sentence.
         """
         if len(hypotheses) != len(references):
             raise ValueError(f"{len(hypotheses)} hypotheses and {len(references)} references, expected equal numbers")
-        extra = [[_TAG.sub("", source) for source in sources]] if self.needs_sources else []
+        extra = [[without_tags(source)[0] for source in sources]] if self.needs_sources else []
         rows = np.asarray(self.statistics(list(hypotheses), list(references), *extra), dtype=np.float64)
         if rows.ndim != 2 or len(rows) != len(references) or not np.isfinite(rows).all():
             raise ConfigError(

@@ -139,7 +139,8 @@ def _of_units(
 
 def _units(tokenizer: SentencePieceTokenizer, sentence: Sentence, units: Units) -> tuple[list[str], list[int]]:
     """Returns the units in the order of the text, and the indices of their first pieces."""
-    pieces = tokenizer.pieces(sentence.written)
+    written = sentence.written
+    pieces = tokenizer.pieces(written) if sentence.text is None else tokenizer.read_pieces(sentence.text, written)
     if units == "pieces":
         return pieces, list(range(len(pieces)))
     if tokenizer.has_words and sentence.text is not None:

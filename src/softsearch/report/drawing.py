@@ -18,7 +18,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from softsearch.runtime.heatmap import END, END_LABEL
+from softsearch.runtime.heatmap import label
 
 _FAMILY = "DejaVu Sans"  # comes with matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew
 
@@ -67,10 +67,11 @@ def draw_heatmap(
     axes.tick_params(which="both", length=0, labelsize=size)
     axes.tick_params(axis="x", top=True, labeltop=True, bottom=False, labelbottom=False, rotation=90)
     for axis, words in ((axes.xaxis, src), (axes.yaxis, tgt)):
-        axis.set_ticks(range(len(words)), [END_LABEL if word == END else drawable(word) for word in words])
+        labels = [label(word) for word in words]
+        axis.set_ticks(range(len(words)), [drawable(shown) for shown, _ in labels])
         axis.set_ticks(np.arange(len(words) + 1) - 0.5, minor=True)
-        for word, label in zip(words, axis.get_ticklabels(), strict=True):
-            label.set_fontstyle("italic" if word == END else "normal")
+        for (_, is_text), tick in zip(labels, axis.get_ticklabels(), strict=True):
+            tick.set_fontstyle("normal" if is_text else "italic")
     axes.grid(which="minor", color=GROUND)  # between the cells
     axes.spines[:].set_visible(False)
     axes.set_title(title, fontsize=size + 1)

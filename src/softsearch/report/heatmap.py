@@ -13,7 +13,7 @@ from PIL import Image
 
 from softsearch.evaluation.schema import Heatmap
 from softsearch.report.drawing import AMBER, GROUND, SOFT, draw_heatmap, drawable, pixels, style
-from softsearch.runtime.heatmap import NO_TEXT, Attention
+from softsearch.runtime.heatmap import NO_TEXT, Attention, label
 
 _CELL = 12  # pixels per weight
 _WIDTH, _HEIGHT, _LETTER, _LINE = 0.32, 0.26, 0.083, 0.16  # inches of a cell, a letter, and a line in a PNG
@@ -85,7 +85,7 @@ def png(heatmaps: Sequence[Attention]) -> tuple[bytes, str]:
 def _figure(heatmap: Attention) -> Figure:
     """Draws a heatmap with its caption; cells and words have the same size in all figures."""
     caption, src, tgt, weights = heatmap
-    left, top = (_MARGIN + _LETTER * max(map(len, words)) for words in (tgt, src))
+    left, top = (_MARGIN + _LETTER * max(len(label(word)[0]) for word in words) for words in (tgt, src))
     longest = _LETTER * max(map(len, caption.split()))  # words are never broken
     width = max(left + _WIDTH * len(src), _LEAST_WIDTH, _MARGIN + longest) + _MARGIN
     lines = wrap(drawable(caption), int((width - 2 * _MARGIN) / _LETTER))

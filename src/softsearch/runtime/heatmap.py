@@ -15,7 +15,7 @@ from softsearch.errors import ConfigError, InputError
 from softsearch.runtime.output import open_output
 from softsearch.runtime.translation import Translation
 from softsearch.text.tokenizer import Tokenizers
-from softsearch.text.vocabulary import EOS, SPECIALS
+from softsearch.text.vocabulary import EOS, LANGUAGE_TAG, SOURCE_TAG, SPECIALS
 from softsearch.text.word_links import join_pieces, word_starts, word_weights
 
 MAX_DRAWN = 20  # sentences in a file
@@ -146,7 +146,18 @@ def clean(text: str) -> str:
     return _NOT_TEXT.sub("\ufffd", text)
 
 
-def _label(word: str) -> str:
+def label(word: str) -> tuple[str, bool]:
+    """What a heatmap shows for a word or a token, and whether that is text: ``into de`` for the tag ``<2de>``."""
     if word == END:
-        return f'<span class="end">{END_LABEL}</span>'
+        return END_LABEL, False
+    for pattern, before in ((LANGUAGE_TAG, "into"), (SOURCE_TAG, "from")):
+        if tag := pattern.fullmatch(word):
+            return f"{before} {tag[1]}", False
+    return word, True
+
+
+def _label(word: str) -> str:
+    shown, is_text = label(word)
+    if not is_text:
+        return f'<span class="end">{text_of(shown)}</span>'
     return f'<span dir="auto" title="{text_of(word)}">{text_of(word)}</span>'

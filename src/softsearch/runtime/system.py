@@ -287,7 +287,7 @@ def trace_parts(
 
     def trace(part: tuple[str, Sequence[int]], prefix: Sequence[int], needed: "Terms | None") -> dict[str, Any]:
         text, ids = part
-        source = {"source": text, "src_pieces": src_tokenizer.pieces(with_eos(ids))}
+        source = {"source": text, "src_pieces": src_tokenizer.read_pieces(text, with_eos(ids))}
         return source | trace_search(system.step_fn, beam, ids, names, prefix=prefix, terms=needed)
 
     return map(trace, parts, prefixes or repeat(()), terms or repeat(None))

@@ -231,8 +231,9 @@ def join(search: Search, tokenizers: Tokenizers, candidates: Sequence[Candidate]
     src_tokenizer, tgt_tokenizer = tokenizers
     hypotheses = [candidate.hypothesis for candidate in candidates]
     sources = [with_eos(candidate.part.ids) for candidate in candidates]
+    texts = [candidate.part.text for candidate in candidates]
     scores = [hypothesis.score for hypothesis in hypotheses]
-    line = " ".join(candidate.part.text for candidate in candidates)
+    line = " ".join(texts)
     languages = src_lang.split("+")
     # A translation must be one line, whichever characters a reader treats as line ends.
     text = " ".join(" ".join(candidate.text for candidate in candidates).splitlines())
@@ -247,7 +248,9 @@ def join(search: Search, tokenizers: Tokenizers, candidates: Sequence[Candidate]
         truncated=any(hypothesis.truncated for hypothesis in hypotheses),
         optimal=all(h.optimal for h in hypotheses) if isinstance(search, ExactSearch) else None,
         confidence=join_confidences([candidate.confidence for candidate in candidates]),
-        src_pieces=tuple(piece for ids in sources for piece in src_tokenizer.pieces(ids)),
+        src_pieces=tuple(
+            piece for pair in zip(texts, sources, strict=True) for piece in src_tokenizer.read_pieces(*pair)
+        ),
         tgt_pieces=tuple(piece for h in hypotheses for piece in tgt_tokenizer.pieces(h.written)),
         alignments=_block_diagonal(
             [

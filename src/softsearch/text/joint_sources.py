@@ -88,6 +88,12 @@ class JointSources(SentencePieceTokenizer):
             [t.decode(self.ids_of_member(ids, place), joined=joined) for place, t in enumerate(self.tokenizers)]
         )
 
+    def read_pieces(self, text: str, ids: Sequence[int]) -> list[str]:
+        """Returns the names of a line's ids, with letters for what the members' vocabularies lack."""
+        members = zip(self.tokenizers, split_sources(text), strict=True)
+        parts = (t.read_pieces(part, self.ids_of_member(ids, place)) for place, (t, part) in enumerate(members))
+        return [piece for part in parts for piece in part]
+
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Returns the names of ids; those of the special tokens are the first member's."""
         return [piece for place, t in enumerate(self.tokenizers) for piece in t.pieces(self.ids_of_member(ids, place))]

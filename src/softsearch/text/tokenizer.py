@@ -94,6 +94,15 @@ class SentencePieceTokenizer:
         ordered = [tokens[index] for index in self.text_order(tokens)]
         return [self._names[token] for token in ordered]
 
+    def read_pieces(self, text: str, ids: Sequence[int]) -> list[str]:
+        """Returns the names of a text's ids, with the letters of the text for what the vocabulary lacks."""
+        names = self.pieces(ids)
+        unknown = self._unknown(text) if UNK in ids else []
+        if len(unknown) != sum(name == SPECIALS[UNK] for name in names):  # of another text, such as a folded one
+            return names
+        letters = iter(unknown)
+        return [next(letters) if name == SPECIALS[UNK] else name for name in names]
+
     def names(self) -> list[str]:
         """Returns the name of every id, as in :meth:`pieces`."""
         return list(self._names)
@@ -134,10 +143,18 @@ class SentencePieceTokenizer:
 
     def unknown(self, text: str) -> list[str]:
         """Returns what the vocabulary lacks of a text, in order: characters, or words for a word tokenizer."""
+        unknown = self._unknown(text)
+        return [word.removeprefix(_SPACE) for word in unknown] if self.has_words else list("".join(unknown))
+
+    def _unknown(self, text: str) -> list[str]:
+        """Returns the pieces that the vocabulary lacks, in the order of the text."""
         ids = self._in_model_order(self.encode(text))
-        pieces: list[str] = self._words(text) if self.has_words else self._processor.encode(text, out_type=str)
-        unknown = [piece for piece, token in zip(pieces, ids, strict=True) if token == UNK]
-        return unknown if self.has_words else list("".join(unknown))
+        pieces: list[str] = (
+            [_SPACE + word for word in self._words(text)]
+            if self.has_words
+            else self._processor.encode(text, out_type=str)
+        )
+        return [piece for piece, token in zip(pieces, ids, strict=True) if token == UNK]
 
     def vocabulary(self) -> dict[str, tuple[int, float]]:
         """Returns the ids and scores (log probability, or rank of the merge) of the text pieces, ordered by id."""

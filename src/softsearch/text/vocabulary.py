@@ -15,6 +15,7 @@ LANGUAGE_TAG = re.compile(r"<2([^\s<>]+)>")
 SOURCE_TAG = re.compile(r"<from:([^\s<>]+)>")
 # The tag between the sources of a line, as in "a man <and> un homme" (Zoph & Knight 2016, arXiv:1601.00710).
 SOURCE_SEPARATOR = "<and>"
+_LANGUAGES = re.compile(rf"(?:(?:{LANGUAGE_TAG.pattern}|{SOURCE_TAG.pattern})\s*)*")
 FEATURE_TAG = "<feature>"  # represents a feature vector in a source line (softsearch.text.features)
 FIRST_TAG = len(SPECIALS)  # id of the first tag in vocabularies with tags
 
@@ -35,6 +36,13 @@ def language_tag(lang: str) -> str:
 def source_tag(lang: str) -> str:
     """Returns the tag that names the language of the source: ``<from:en>`` for English."""
     return f"<from:{lang}>"
+
+
+def without_tags(line: str) -> tuple[str, str | None]:
+    """Returns a line without the tags of languages that it begins with, and the target language of such a tag."""
+    tags = _LANGUAGES.match(line)
+    assert tags is not None  # it matches an empty text, too
+    return line[tags.end() :], tags[1]
 
 
 def is_tag(word: str) -> bool:

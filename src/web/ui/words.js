@@ -1,7 +1,7 @@
 // Attention connects pieces, but people read words: this module joins pieces to words.
 
 const END = '</s>';
-const LANGUAGE = /^<2[^\s<>]+>$/u; // that a translation begins with
+const LANGUAGE = /^<(2|from:)([^\s<>]+)>$/u; // a tag that the source or the translation begins with
 // Scripts without spaces: a word would be a whole sentence, so each piece is shown as a word.
 const UNSPACED = /^[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]/u;
 const NAMED = 0.05; // the smallest weight in a description
@@ -14,15 +14,17 @@ const SOFT_HYPHEN = '\u00ad';
  *
  * @param {string[]} pieces as SentencePiece writes them: U+2581 begins a word, or ends it
  * @returns {{text: string, parts: string[], spaced: boolean, end: boolean, pieces: number[]}[]} `parts`: the
- *   text of each piece; `spaced`: a space is before it; `end`: it is the end mark, or the translation's language, which
+ *   text of each piece; `spaced`: a space is before it; `end`: it is the end mark, or the tag of a language, which
  *   are not text; `pieces`: indices of its pieces
  */
 export function joinPieces(pieces) {
   const words = [];
   pieces.forEach((piece, index) => {
-    const end = piece === END || LANGUAGE.test(piece);
+    const tag = LANGUAGE.exec(piece);
+    const end = piece === END || tag !== null;
     const spaced = piece.startsWith('\u2581') || (index > 0 && /.\u2581$/su.test(pieces[index - 1]));
-    const text = piece === END ? 'end' : piece.replace(/^\u2581|(?<=.)\u2581$/gsu, '');
+    const name = piece === END ? 'end' : tag && `${tag[1] === '2' ? 'into' : 'from'} ${tag[2]}`;
+    const text = name || piece.replace(/^\u2581|(?<=.)\u2581$/gsu, '');
     const last = words.at(-1);
     // A lone U+2581 is a space; its word follows in separate pieces.
     const joins = last && !last.end && !end && !spaced && (last.text === '' || !UNSPACED.test(text));

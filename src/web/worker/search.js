@@ -37,7 +37,7 @@ export async function* translate(model, text, beam) {
   const sentences = countSentences(line, model.srcLang);
   for (let limit = FIRST_LIMIT; ; limit *= 2) {
     const found = await model.search(ids, beam, Math.min(limit, most));
-    const n_best = found.map((hypothesis) => shown(model, ids, hypothesis, sentences));
+    const n_best = found.map((hypothesis) => shown(model, line, ids, hypothesis, sentences));
     const final = limit >= most || !n_best.some(({ truncated }) => truncated);
     yield { final, n_best, unknown };
     if (final) return;
@@ -49,7 +49,7 @@ export async function traces(model, text, beam) {
   const { line, ids, most, blank } = read(model, text);
   if (blank) return [];
   const found = await model.trace(ids, beam, most);
-  return [{ source: line, src_pieces: model.src.pieces(ids), ...found }];
+  return [{ source: line, src_pieces: model.src.readPieces(line, ids), ...found }];
 }
 
 /** A text as the model reads it, and the maximum tokens of its translation. */
@@ -69,7 +69,7 @@ function read(model, text) {
   return { line, ids, most, blank };
 }
 
-function shown(model, ids, { tokens, score, logProb, alignments }, sentences) {
+function shown(model, line, ids, { tokens, score, logProb, alignments }, sentences) {
   const text = model.tgt.decode(tokens).split(LINE_END).join(' ');
   return {
     text: model.readsTokens ? detokenize(text) : text,
@@ -77,7 +77,7 @@ function shown(model, ids, { tokens, score, logProb, alignments }, sentences) {
     log_prob: logProb,
     truncated: tokens.at(-1) !== EOS,
     fewer_sentences: countSentences(text) < sentences,
-    src_pieces: model.src.pieces(ids),
+    src_pieces: model.src.readPieces(line, ids),
     tgt_pieces: model.tgt.pieces(tokens),
     alignments: alignments ?? null,
   };

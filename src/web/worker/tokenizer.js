@@ -3,7 +3,8 @@
 import { Tokenizer } from '@huggingface/tokenizers';
 import { useCharsmaps } from './charsmap.js';
 
-const SPECIALS = ['<pad>', '<unk>', '<s>', '</s>'];
+const UNKNOWN = '<unk>';
+const SPECIALS = ['<pad>', UNKNOWN, '<s>', '</s>'];
 
 export class TextTokenizer {
   /** @param {object} json tokenizer.json */
@@ -45,6 +46,19 @@ export class TextTokenizer {
 
   pieces(ids) {
     return ids.map((id) => SPECIALS[id] ?? this.shown(this.tokenizer.id_to_token(id)));
+  }
+
+  /** The pieces of a text's ids, with the letters of the text for what the vocabulary lacks. */
+  readPieces(text, ids) {
+    const pieces = this.pieces(ids);
+    const lacking = ids.filter((id) => SPECIALS[id] === UNKNOWN).length;
+    if (!lacking) return pieces;
+    const characters = [...this.tokenizer.normalizer.normalize(text)];
+    const unknown = this.hasWords
+      ? this.unknown(text).map((word) => `\u2581${word}`)
+      : characters.map((each) => (this.known.has(each) ? '\n' : each)).join('').split(/\n+/).filter(Boolean);
+    if (unknown.length !== lacking) return pieces;
+    return pieces.map((piece) => (piece === UNKNOWN ? unknown.shift() : piece));
   }
 
   shown(piece) {

@@ -51,6 +51,13 @@ def test_tables_are_on_one_scale_and_hold_any_text() -> None:
     assert "&amp;" in html
 
 
+def test_tags_of_languages_and_ends_are_told_from_text() -> None:
+    html = table(["<2de>", "<from:en>", "<b>", "</s>"], ["a"], np.full((1, 4), 0.25))
+    ends = re.findall(r'<span class="end">(.*?)</span>', html)
+    assert ends == ["into de", "from en", "end"]
+    assert "&lt;2" not in html
+
+
 def test_a_picture_has_the_darkest_cell_where_the_weight_is_largest() -> None:
     weights = np.array([[0.1, 0.5], [1.0, 0.0], [0.1, 0.1]], np.float32)
     content, note = png([Attention("sentence 1: c d", ["a", "b"], ["c", "d", "</s>"], weights)])

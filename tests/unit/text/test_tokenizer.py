@@ -77,6 +77,19 @@ def test_words_are_those_of_sentencepiece_which_merges_unknown_neighbours(text: 
     )
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_pieces_of_a_text_have_its_letters_for_what_is_unknown(
+    tokenizer: SentencePieceTokenizer, reverse: bool
+) -> None:
+    tokenizer = SentencePieceTokenizer(tokenizer.model, reverse=reverse)
+    for text in ("small \u6f22\u5b57 one", "\u6f22x\u5b57", "one \u20ac \u20ac", "two small"):
+        ids = [*tokenizer.encode(text), EOS]
+        pieces = tokenizer.read_pieces(text, ids)
+        assert len(pieces) == len(ids)
+        assert "".join(pieces).replace("\u2581", " ").strip() == f"{text}</s>"
+    assert tokenizer.read_pieces("another text", [UNK] * 9) == ["<unk>"] * 9
+
+
 def test_empty_text(tokenizer: SentencePieceTokenizer) -> None:
     assert tokenizer.encode("") == tokenizer.encode("  ") == []
     assert tokenizer.decode([]) == ""

@@ -19,7 +19,7 @@ from softsearch.report.curves import Points, draw_panel
 from softsearch.report.drawing import style, svg
 from softsearch.report.heatmap import data_url, pictures
 from softsearch.runtime.heatmap import clean, style_sheet, table
-from softsearch.text.vocabulary import FEATURE_TAG
+from softsearch.text.vocabulary import FEATURE_TAG, without_tags
 
 TRAINING = {"training-loss": "loss", "training-scores": "scores on the validation set"}  # figure -> panel
 _FOLDER = Path(__file__).parent
@@ -73,6 +73,7 @@ def _render(template: str, **values: Any) -> str:
     environment.filters["table"] = lambda heatmap: table(heatmap.src, heatmap.tgt, heatmap.weights)
     environment.filters["pictures"] = lambda heatmap: map(data_url, pictures(heatmap))
     environment.filters["three_digits"] = three_digits
+    environment.filters["without_tags"] = lambda line: without_tags(line)[0]
     return environment.get_template(template).render(**values)
 
 
@@ -100,14 +101,15 @@ def _signatures(report: Report) -> dict[str, list[str]]:
 
 def _translations(report: Report) -> dict[str, Any]:
     """Returns the data for ``page.js``."""
-    metric = report.metrics[report.sentence_metric]
+    metric, sources = report.metrics[report.sentence_metric], list(map(without_tags, report.sources))
     factor, sign = 100 if metric.percent else 1, 1 if metric.higher_is_better else -1
     return {
         "direction": sign,
         "unit": unit_of(report.sources),
         "lengths": lengths(report.sources),
         "languages": [report.src_lang, report.tgt_lang],
-        "sources": [_TAGS.sub(lambda tags: f"{FEATURE_TAG} × {len(tags[0].split())}", line) for line in report.sources],
+        "sources": [_TAGS.sub(lambda tags: f"{FEATURE_TAG} × {len(tags[0].split())}", plain) for plain, _ in sources],
+        "into": [into for _, into in sources],
         "references": report.references,
         "systems": [
             {

@@ -14,7 +14,8 @@ const STOPPED = {
 };
 
 const number = (value) => value.toFixed(2).replace('-', '−');
-const words = (pieces) => pieces.filter((piece) => piece !== '</s>').join('').replaceAll('▁', ' ').trim() || '(empty)';
+const NO_TEXT = /^<(\/s|(2|from:)[^\s<>]+)>$/u; // the end, and tags of languages
+const words = (pieces) => pieces.filter((piece) => !NO_TEXT.test(piece)).join('').replaceAll('▁', ' ').trim() || '(empty)';
 const left = (each) => START + (each.step - 1) * (WIDTH + GAP);
 const middle = (each) => HEAD + each.row * ROW + HEIGHT / 2;
 

@@ -97,7 +97,7 @@
     });
     const underlined = marked(text, matched, "span", "missed");
     const entries = element("dl", "");
-    entries.append(...entry("source", null, sources[at], from));
+    entries.append(...entry(data.into[at] ? `source, into ${data.into[at]}` : "source", null, sources[at], from));
     entries.append(...entry("reference", null, base === "reference" ? underlined : references[at], to));
     systems.forEach((system, index) => {
       entries.append(...entry(system.name, system.scores[at], shown[index] ?? underlined, to));
