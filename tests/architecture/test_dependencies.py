@@ -25,8 +25,8 @@ OPTIONAL = {
     "serve": tuple(
         f"extras/serve/{name}"
         for name in (
-            *("access", "admission", "answers", "app", "dispatcher", "languages", "monitoring", "openapi", "routes"),
-            *("running", "schema"),
+            *("access", "admission", "answers", "app", "dispatcher", "languages", "libretranslate", "monitoring"),
+            *("openapi", "routes", "running", "schema", "texts"),
         )
     ),
 }
