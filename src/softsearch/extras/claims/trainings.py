@@ -5,7 +5,9 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from subprocess import Popen
 from time import monotonic, sleep
 from typing import Any
@@ -162,7 +164,17 @@ def described(each: Training) -> dict[str, Any]:
         "seed": each.seed,
         "overrides": overrides,
         "folder": each.folder.name,
-        "minutes": round(metrics.get("train/seconds", 0.0) / 60, 2),
+        "minutes": round(own_seconds(each.folder, metrics) / 60, 2),
         "parameters": int(metrics["model/parameters"]),
         "steps": int(config.trainer.max_steps),
     }
+
+
+def own_seconds(folder: Path, metrics: Mapping[str, float]) -> float:
+    """Returns the time of a run's steps: their number times the median time of a step.
+
+    So a run that was stopped, or whose machine slept or was busy for a while, does not seem to take longer.
+    """
+    logged = [(0, 0.0), *logged_values(folder, "train/elapsed_seconds")]
+    steps = [(after - before) / (end - start) for (start, before), (end, after) in pairwise(logged) if end > start]
+    return median(steps) * metrics.get("train/steps", 0.0) if steps else metrics.get("train/seconds", 0.0)

@@ -55,8 +55,8 @@ class Progress(Callback):
     def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
         """Moves the bar."""
         if self.bar is not None:
-            shown = {"description": self._metrics(trainer), "left": self._time_left(trainer.global_step)}
-            self.bar.update(self.bar.task_ids[0], completed=trainer.global_step, **shown)
+            step, task = trainer.global_step, self.bar.task_ids[0]
+            self.bar.update(task, completed=step, description=self._metrics(trainer), left=self._time_left(step))
         elif trainer.is_global_zero and monotonic() - self.last_line > _SECONDS:
             self.last_line = monotonic()
             of = f" of {self.total:,}" if self.total else ""

@@ -57,6 +57,7 @@ def forms_apart(system: System, _text: HeldOutText, _cache_dir: Path) -> Iterato
         active = vectors.pop("active")
         unit = torch.pdist(active).mean()
         apart = {name: (each - active).norm(dim=1) / unit for name, each in vectors.items()}
+        apart = {name: distances * (distances > _SAME) for name, distances in apart.items()}  # without rounding errors
         for name, distances in apart.items():
             nearer = None if name == "swapped" else float((distances < apart["swapped"] - _SAME).float().mean())
             yield {"vectors": kind, "form": name, "distance": float(distances.mean()), "nearer": nearer}

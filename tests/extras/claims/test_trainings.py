@@ -1,0 +1,26 @@
+"""What is recorded of a training."""
+
+from pathlib import Path
+
+import pytest
+
+from softsearch.app.results import read_metrics
+from softsearch.extras.claims.trainings import own_seconds
+
+
+@pytest.mark.parametrize(
+    ("elapsed", "expected"),
+    [
+        ([10, 20, 30, 40], 40),
+        ([10, 20, 3030, 3040], 40),  # stopped for fifty minutes
+        ([10, 20, 35, 45], 40),  # a validation
+        ([], 55),  # an older run
+    ],
+)
+def test_the_time_of_a_training_that_waited_is_that_of_its_steps(
+    elapsed: list[float], expected: float, tmp_path: Path
+) -> None:
+    rows = "".join(f"{20 * step},{seconds}\n" for step, seconds in enumerate(elapsed, 1))
+    (tmp_path / "metrics.csv").write_text(f"step,train/elapsed_seconds\n{rows}")
+    (tmp_path / "metrics.json").write_text('{"train/steps": 80, "train/seconds": 55}')
+    assert own_seconds(tmp_path, read_metrics(tmp_path)) == pytest.approx(expected)
