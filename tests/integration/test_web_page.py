@@ -169,7 +169,7 @@ def test_the_beam_is_the_number_of_translations(shown: Chrome) -> None:
     element(shown, "#beam").send_keys(Keys.ARROW_LEFT, Keys.ARROW_LEFT)
     done(shown, TEXT, beam=3)
     assert texts(shown, "#beam-value") == ["3"]
-    assert texts(shown, "legend")[1:] == ["3 best translations"] * 2
+    assert texts(shown, "legend")[1:] == ["3 best translations, by score"] * 2
 
 
 def hypotheses(trace: dict[str, Any]) -> list[list[tuple[str, str]]]:

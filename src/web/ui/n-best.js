@@ -63,6 +63,6 @@ export class NBest {
   }
 
   title(count) {
-    this.legend.textContent = count === 1 ? 'Best translation' : `${count} best translations`;
+    this.legend.textContent = count === 1 ? 'Best translation' : `${count} best translations, by score`;
   }
 }

@@ -7,6 +7,7 @@ const LETTERS = 13; // of a piece that are drawn
 const PAUSE = 1200; // ms between two steps
 const SIGNS = { kept: '', ended: '■ ', 'fell out': '✕ ', forbidden: '⊘ ', 'cut off': '✂ ', stopped: '‖ ' };
 const STAY = ['kept', 'cut off', 'stopped'];
+const ORDER = 'Kept first, then ended, forbidden and fallen out; each by log p';
 const STOPPED = {
   'enough ended': 'As many have ended as the beam has hypotheses.',
   bound: 'Nothing better could follow.',
@@ -40,8 +41,9 @@ function lay(trace) {
   const every = new Map([[0, { id: 0, parent: null, step: 0, row: 0, pieces: [], fate: 'kept' }]]);
   trace.steps.forEach(({ candidates }, index) => {
     const order = (each) => (STAY.includes(each.fate) ? 0 : 1 + ['ended', 'forbidden', 'fell out'].indexOf(each.fate));
+    const rank = (each) => each.log_prob + (each.bonus ?? 0);
     [...candidates]
-      .sort((one, other) => order(one) - order(other))
+      .sort((one, other) => order(one) - order(other) || rank(other) - rank(one))
       .forEach((each, row) => {
         const pieces = [...every.get(each.parent).pieces, each.piece];
         every.set(each.id, { ...each, step: index + 1, row, pieces });
@@ -98,7 +100,8 @@ function table(trace, every, at) {
     );
   });
   const head = html('tr', {}, ...columns.map((name) => html('th', { scope: 'col' }, name)));
-  return html('table', {}, html('thead', {}, head), html('tbody', {}, ...rows));
+  const caption = html('caption', {}, `${ORDER}${withBonus ? ' plus bonus' : ''}.`);
+  return html('table', {}, caption, html('thead', {}, head), html('tbody', {}, ...rows));
 }
 
 /** What happened in a step, in a sentence or two. */
@@ -175,7 +178,7 @@ export function beamTree(trace) {
   function show(step) {
     at = Math.min(Math.max(step, 1), last);
     steps.forEach((group, index) => {
-      group.setAttribute('display', index < at ? 'inline' : 'none');
+      group.classList.toggle('later', index >= at);
       group.classList.toggle('now', index === at - 1);
     });
     picture.classList.toggle('complete', at === last);

@@ -142,8 +142,9 @@ def test_a_beam_tree_is_played_by_keyboard_and_by_buttons(shown: Chrome) -> None
     assert texts(shown, ".beam-tree tbody .fate") == fates
     hypotheses = ["aa", "ab", "b \u2605", "a", "b<img src=x onerror=alert(1)>"]
     assert texts(shown, ".beam-tree tbody th") == hypotheses
+    assert texts(shown, ".beam-tree caption") == ["Kept first, then ended, forbidden and fallen out; each by log p."]
     steps = "[...document.querySelectorAll('.beam-tree .step')]"
-    drawn = f"{steps}.filter((step) => step.getBoundingClientRect().width).length"
+    drawn = f"{steps}.filter((step) => step.querySelector('text').getBoundingClientRect().width).length"
     assert value(shown, drawn) == 2
     tree.send_keys(Keys.END)
     assert value(shown, drawn) == 3
