@@ -3,7 +3,10 @@
 A message says what went wrong, where (file:line or key path), the value, what was expected and what to do.
 """
 
+import logging
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 def printable(text: str, keep: str = "") -> str:
@@ -54,3 +57,21 @@ class InputError(SoftsearchError):
 def summarize(error: BaseException) -> str:
     """A foreign error for a message of ours: its type and the start of its first line."""
     return ": ".join([type(error).__name__, *str(error).strip().splitlines()[:1]])[:300]
+
+
+@contextmanager
+def parsing(name: object, kind: type[SoftsearchError], advice: str) -> Iterator[None]:
+    """Reports whatever a parser raises on a file that others wrote as an error of the file ``name``.
+
+    Libraries raise errors of many classes on damaged files; panics of Rust are not even ``Exception``.
+
+    Raises:
+        SoftsearchError: that of ours which was raised, or one of the ``kind``.
+    """
+    try:
+        yield
+    except (SoftsearchError, KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError):
+        raise
+    except BaseException as error:
+        logging.getLogger(__name__).debug("%s", traceback_of(error))
+        raise kind(f"{name} cannot be read ({summarize(error)}); {advice}") from error

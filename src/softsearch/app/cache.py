@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from softsearch.data.preparation.cache_folder import INDEX
+from softsearch.data.preparation.cache_folder import INDEX, is_made
 from softsearch.data.sentencepiece_file import kind_of
 from softsearch.errors import ConfigError, SoftsearchError, printable
 from softsearch.text.plain_values import read_json
@@ -43,6 +43,7 @@ def cache_folder() -> Path:
 def entries(folder: Path) -> Iterator[Entry]:
     """Yields what belongs to the cache, by an index or by the name of a download; nothing else is listed or removed."""
     made = [index.parent for pattern in ("*", "*/*") for index in folder.glob(f"{pattern}/{INDEX}")]
+    made = [path for path in made if is_made(path)]
     downloads = (path for path in folder.glob("downloads/*") if re.fullmatch("[0-9a-f]{64}", path.name))
     found, real = [*made, *downloads, *folder.glob("multi30k/*.gz")], folder.resolve()
     for path in sorted(path for path in found if path.resolve() == real / path.relative_to(folder)):  # no links

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +18,7 @@ from softsearch.files import new_file, open_file
 from softsearch.report.drawing import COLOURS, LINE, SOFT, colour, drawable, style
 
 CURVES = "curves.png"
+_MAX_BYTES = 64 << 20  # of metrics.csv; in memory they are several times as many
 _MAX_STEP = 2**53  # larger steps cannot be drawn
 _NO_SCORES = ("val/loss", "val/perplexity")
 PANELS = {  # title: (metrics of a single run, metrics if there are several runs)
@@ -36,7 +38,9 @@ def read_points(path: Path) -> Points:
         OSError, LookupError, ValueError: the file is missing, or of another kind.
     """
     points: Points = {}
-    with io.TextIOWrapper(open_file(path), "utf-8", newline="") as file:
+    with open_file(path) as binary, io.TextIOWrapper(binary, "utf-8", newline="") as file:
+        if (size := os.fstat(binary.fileno()).st_size) > _MAX_BYTES:
+            raise ValueError(f"it has {size:,} bytes, more than {_MAX_BYTES:,}")
         try:
             for row in csv.DictReader(line for line in file if line.endswith("\n")):
                 step = int(row.pop("step") or "missing")

@@ -272,3 +272,14 @@ def test_checkpoints_of_other_programs_are_named(tmp_path: Path, program: str, z
     torch.save(PROGRAMS[program], path, _use_new_zipfile_serialization=zipped)
     with pytest.raises(ConfigError, match=rf"a checkpoint of {program}, which cannot be imported; train a model"):
         imported(str(path), "--out", "run")
+
+
+@pytest.mark.parametrize("index", ["model.safetensors.index.json", "pytorch_model.bin.index.json"])
+def test_a_pipe_that_an_index_names_is_not_waited_for(good: Path, tmp_path: Path, index: str) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(good, folder)
+    (folder / SAFETENSORS).unlink()
+    os.mkfifo(folder / "part")
+    (folder / index).write_text(json.dumps({"weight_map": {"a": "part"}}))
+    with pytest.raises(SoftsearchError, match=r"part cannot be read as weights \(it is not a regular file\)"):
+        imported(str(folder), "--out", str(tmp_path / "run"))

@@ -39,6 +39,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize(
+    "index", ["{}", "[]", '{"a.txt": "mine"}', '{"a.txt": 1}', "no JSON", '{"a": "1 bytes, sha256 x"}']
+)
+def test_a_folder_of_another_program_stays(folder: Path, index: str) -> None:
+    for place in (folder / "site", folder / "mine" / "site"):
+        place.mkdir()
+        (place / "files.json").write_text(index)
+    assert names(folder) == ["downloads/" + "0" * 64, "prepared/2", "spellout-1"]
+    cache(["clear", "--yes"])
+    assert (folder / "site" / "files.json").read_text() == index
+    assert names(folder) == []
+
+
 def cache(words: list[str]) -> None:
     cache_module.cache(parser_of(CORE["cache"]).parse_args(words))
 

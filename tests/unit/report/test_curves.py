@@ -89,3 +89,11 @@ def test_what_cannot_be_drawn_is_told_once_and_stops_nothing(tmp_path: Path, cap
         callback.on_validation_end(stage)
     assert caplog.text.count("cannot be drawn: KeyError: 'step'") == 1
     assert (tmp_path / "curves.png").read_bytes() == before
+
+
+def test_a_table_larger_than_any_run_writes_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "metrics.csv").open("wb") as file:
+        file.write(b"step,loss\n")
+        file.truncate(1 << 30)
+    with pytest.raises(ValueError, match="it has 1,073,741,824 bytes"):
+        read_points(tmp_path / "metrics.csv")

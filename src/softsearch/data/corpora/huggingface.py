@@ -12,7 +12,7 @@ from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, dig
 from softsearch.data.corpora.held_out import HeldOut, Whole, divide
 from softsearch.data.corpora.rows import Pair, read_mappings
 from softsearch.data.corpora.table import files_of_rows
-from softsearch.errors import ConfigError, CorpusError, SoftsearchError
+from softsearch.errors import ConfigError, CorpusError, parsing
 from softsearch.process import how_to_install
 from softsearch.text.corpus import open_text
 from softsearch.text.filters import NO_FILTERS, Filters
@@ -102,10 +102,12 @@ class HuggingFace(ParallelSource):
             return self.hub, self.revision
         refuse_unread("root", self.root)
         root = Path(self.root)
-        files = sorted(path for path in root.rglob("*") if path.is_file())
+        files = sorted(path for path in root.rglob("*") if not path.is_dir())
         if not files:
             raise CorpusError(f"data.root={root} is not a folder with files; change data.root, or set data.hub=NAME")
         for path in files:
+            if not path.is_file():
+                raise CorpusError(f"data.root={root} has {path.name!r:.100}, which is not a regular file; remove it")
             name = path.relative_to(root).as_posix()
             if "::" in name or not name.isprintable():  # addresses within addresses, of fsspec
                 raise CorpusError(f"data.root={root} has a file named {name!r:.100}; rename it")
@@ -118,7 +120,8 @@ class HuggingFace(ParallelSource):
             from datasets import load_dataset_builder, load_from_disk
         except ImportError as error:
             raise ConfigError(f"data=huggingface needs datasets: {how_to_install('hf')}") from error
-        try:
+        # datasets passes on errors from all its readers and file systems
+        with parsing(where, CorpusError, \"check data\"):
             rows: Any
             root = None if self.root is None else Path(self.root).resolve()
             if root is not None:
@@ -145,11 +148,6 @@ class HuggingFace(ParallelSource):
                 rows = builder.as_streaming_dataset(split)
             rows = rows.decode(False) if rows.features else rows  # pictures named in cells are not opened
             yield from read_mappings(rows, where, (self.src, self.tgt))
-        except SoftsearchError:
-            raise
-        except Exception as error:  # datasets passes on errors from all its readers and file systems
-            why = " ".join(str(error).split())
-            raise CorpusError(f"{where} cannot be read ({why:.300}); check data") from error
 
 
 def _check_description(root: Path) -> None:

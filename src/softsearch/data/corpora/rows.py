@@ -11,7 +11,7 @@ from typing import Any
 
 from softsearch.data.corpora.separated import Column, read_cells
 from softsearch.data.corpora.tmx import MAX_LANGUAGES, language_code, read_units
-from softsearch.errors import ConfigError, CorpusError
+from softsearch.errors import ConfigError, CorpusError, parsing
 from softsearch.process import how_to_install
 from softsearch.suggestions import similar
 from softsearch.text.corpus import MAX_LINE_BYTES, PACKED, read_lines
@@ -52,7 +52,8 @@ def read_rows(
     if kind not in _SEPARATED and any(isinstance(column, int) for column in columns):
         raise ConfigError(f"data.src and data.tgt are {columns}, but {name} has named columns; give their names")
     read = _separated(_SEPARATED[kind], separator) if kind in _SEPARATED else _READERS[kind]
-    yield from _checked(read(path, columns, Counter() if left_out is None else left_out))
+    with parsing(path, CorpusError, "write the table again, in UTF-8"):
+        yield from _checked(read(path, columns, Counter() if left_out is None else left_out))
 
 
 def is_table(name: str | Path) -> bool:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ except ImportError:  # Windows
     fcntl = None
 
 INDEX = "files.json"
+_DESCRIPTION = re.compile(r"\d+ bytes, sha256 [0-9a-f]{16}")  # of a file, in the index
 ABANDONED_AFTER = 86_400.0  # seconds without changes until another host's unfinished folder counts as abandoned
 _MAX_HASHED_BYTES = 64 << 20  # files up to this many bytes are hashed completely
 _BLOCK, _BLOCKS = 64 << 10, 64  # for larger files: bytes per block, and number of blocks hashed
@@ -100,6 +102,16 @@ def damage(folder: Path) -> str | None:
     name, *more = different
     sizes = f"found {actual.get(name, 'no such file')}, expected {expected.get(name, 'no such file')}"
     return f"{name}: {sizes}" + (f"; and {len(more)} more files" if more else "")
+
+
+def is_made(folder: Path) -> bool:
+    """Tells whether :func:`make_folder` made a folder, by the form of its index, whose name others may use."""
+    try:
+        index = read_json(folder / INDEX)
+    except (OSError, ValueError):
+        return False
+    values = index.values() if isinstance(index, dict) else ()
+    return bool(values) and all(isinstance(value, str) and _DESCRIPTION.fullmatch(value) for value in values)
 
 
 def _describe_files(folder: Path) -> dict[str, str]:

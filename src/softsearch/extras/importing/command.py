@@ -10,7 +10,7 @@ from pathlib import Path
 from softsearch.app.config.composition import quoted
 from softsearch.app.config.shorthands import shell_command
 from softsearch.app.console import echo
-from softsearch.errors import ConfigError
+from softsearch.errors import CheckpointError, ConfigError, parsing
 from softsearch.extras.importing import m2m, marian, marian_mt
 from softsearch.extras.importing.config_json import CONFIG, Config, refuse_other_kind
 from softsearch.extras.importing.imported import Imported
@@ -64,9 +64,9 @@ def read(source: Path, languages: Sequence[str] = (), text: Sequence[Path] = ())
     if source.is_file():
         refuse_checkpoint(source)
         refuse_other_kind(source, zip_is_fine=source.suffix == ".npz")
-    if (imported := _read_hugging_face(source, languages, text)) is not None:
-        return imported
-    if (imported := marian.read(source)) is not None:
+    with parsing(source, CheckpointError, "use another copy of it; docs/import.md lists the families"):
+        imported = _read_hugging_face(source, languages, text) or marian.read(source)
+    if imported is not None:
         return imported
     found = ", ".join(sorted(path.name for path in source.iterdir())[:8]) if source.is_dir() else "a file"
     raise ConfigError(f"{source} has {found or 'no files'}; expected {FAMILIES}; docs/import.md lists the families")

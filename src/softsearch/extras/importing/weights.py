@@ -93,11 +93,20 @@ def read_weights(folder: Path) -> Weights:
     tensors: dict[str, Tensor] = {}
     for part in _parts(path) if path.name.endswith(_INDEX) else [path]:
         refuse_other_kind(part, zip_is_fine=is_pickle)
+        _check_regular(part)
         for name, tensor in _pickled(part) if is_pickle else _safetensors(part):
             if name in tensors:
                 raise CheckpointError(f"{part} has {name:.80}, which another part has too; use files of one model")
             tensors[name] = tensor
     return Weights(path, tensors)
+
+
+def _check_regular(path: Path) -> None:
+    """Refuses a pipe, which an index may name and which would be waited for."""
+    try:
+        open_file(path).close()
+    except OSError as error:
+        raise _unreadable(path, error.strerror or str(error)) from error
 
 
 def _parts(index: Path) -> list[Path]:

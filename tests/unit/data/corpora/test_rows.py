@@ -200,6 +200,40 @@ def test_a_table_without_anything_by_name(tmp_path: Path) -> None:
             rows(tmp_path / name)
 
 
+@pytest.mark.parametrize(
+    "error", [ValueError("odd"), RuntimeError(), type("PanicException", (BaseException,), {})("lost")]
+)
+def test_whatever_a_parser_raises_names_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("softsearch.data.corpora.rows.read_units", fail)
+    with pytest.raises(
+        CorpusError, match=rf"x\.tmx cannot be read \({type(error).__name__}.*\); write the table again"
+    ):
+        rows(units(tmp_path / "x.tmx", {"en": "a", "de": "b"}))
+
+
+def test_a_table_may_be_left_before_its_end(tmp_path: Path) -> None:
+    for name, text in TEXTS.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        table = read_rows(tmp_path / name, name, ("en", "de"))
+        assert next(table) == PAIRS[0]
+        table.close()  # type: ignore[attr-defined]  # a generator
+
+
+@pytest.mark.parametrize(
+    "encoding", ["zip", "rot13", "idna", "utf-7", "euc-jp", "shift_jis", "big5", "hex", "x" * 5000]
+)
+def test_any_encoding_of_tmx_ends_in_one_line(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "x.tmx").write_bytes(declared(encoding, "TEXT").replace(b"TEXT", b"\x81\xff&#" + b"9" * 5000 + b";"))
+    with pytest.raises(CorpusError, match=r"x\.tmx ") as caught:
+        rows(tmp_path / "x.tmx")
+    assert len(str(caught.value)) < 500
+
+
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     some = [{"en": "a", "de": "b"}, {"en": "a"}, {"fr": "c"}, {"en": "c", "de": "d"}, {"de": "b"}, {"en": ""}]
     units(tmp_path / "x.tmx", *some)
@@ -327,7 +361,7 @@ WRONG = [
     ("x.tmx", b'<!DOCTYPE tmx SYSTEM "a.dtd"><tmx>&nbsp;</tmx>', CorpusError, "is not TMX .Entity 'nbsp'"),
     ("x.tsv", b"en\tde\ra\tb\rc\td\r", CorpusError, "x.tsv has lines that end with CR alone"),
     ("x.parquet", b"version https://git-lfs.github.com/spec/v1\n", CorpusError, "x.parquet is a Git LFS pointer"),
-    ("x.xlsx", b"", ConfigError, "has no table suffix"),
+    ("x.xlsx", b"a\n", ConfigError, "has no table suffix"),
 ]
 
 
