@@ -121,7 +121,7 @@ class HuggingFace(ParallelSource):
         except ImportError as error:
             raise ConfigError(f"data=huggingface needs datasets: {how_to_install('hf')}") from error
         # datasets passes on errors from all its readers and file systems
-        with parsing(where, CorpusError, \"check data\"):
+        with parsing(where, CorpusError, "check data"):
             rows: Any
             root = None if self.root is None else Path(self.root).resolve()
             if root is not None:
