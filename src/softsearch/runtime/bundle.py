@@ -98,7 +98,8 @@ def _read(folder: Path, name: str, *, limit: int) -> bytes:
     """Reads a file of at most ``limit`` bytes; refuses a longer one without reading it all."""
     try:
         with (folder / name).open("rb") as stream:
-            content = stream.read(limit + 1)
+            size = os.fstat(stream.fileno()).st_size  # Python asks for all the memory that it may read
+            content = stream.read(min(limit, size) + 1)
     except FileNotFoundError as error:
         raise BundleError(
             f"{name} is missing, expected it next to {MANIFEST}; copy or export the bundle again"

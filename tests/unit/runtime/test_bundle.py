@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,17 @@ def test_the_width_of_features_is_bounded(victim: Path, shape: object) -> None:
     edit_manifest(victim, lambda tree: tree["graphs"]["encoder"]["inputs"].append(port))
     with pytest.raises(BundleError, match=r"graphs\.encoder\.src_features is .*, expected \[.* a number up to 65536\]"):
         _ = Bundle.open(victim).manifest.feature_dim
+
+
+def test_memory_is_asked_for_by_the_files_and_not_by_the_manifest(victim: Path) -> None:
+    edit_manifest(victim, lambda tree: tree["files"]["README.md"].update(bytes=(2 << 30) - 1))
+    tracemalloc.start()
+    try:
+        with pytest.raises(BundleError, match=r"README\.md has \d+ bytes, expected 2147483647: it is truncated"):
+            Bundle.open(victim)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 26
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("name", FILES)
