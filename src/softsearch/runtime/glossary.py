@@ -210,7 +210,7 @@ def with_control(
         CorpusError: the file of the glossary cannot be read, or a term is wrong.
         ConfigError: one of them is something else.
     """
-    check_option("glossary_bonus", bonus, Annotated[float, Range(0, MAX_BONUS)] | None)
+    bonus = check_option("glossary_bonus", bonus, Annotated[float, Range(0, MAX_BONUS)] | None)
     if not isinstance(keep, Keep | None):
         raise ConfigError(f"keep is {keep!r:.60} ({type(keep).__name__}), expected Keep([PATTERN, ...])")
     old = control or Control()

@@ -13,6 +13,7 @@ from softsearch.runtime.line_encoder import LineEncoder
 from softsearch.runtime.options import Search, choose_search, default_batch_tokens, nearest, needs_alignments
 from softsearch.runtime.paragraphs import SplitText, join_paragraphs, refuse_with
 from softsearch.runtime.providers import Provider
+from softsearch.runtime.reopened import Reopened
 from softsearch.runtime.system import (
     System,
     combine,
@@ -42,8 +43,8 @@ BLOCK_LINES = 1024  # lines of a stream translated together: enough to fill batc
 BundleLike = Bundle | Path | str
 
 
-class Translator:
-    """Translates text with a bundle, or with several as an ensemble.
+class Translator(Reopened):
+    """Translates text with a bundle, or with several as an ensemble; pickled, it opens their folders again.
 
     Examples:
         >>> from softsearch import Translator
@@ -334,7 +335,7 @@ class Translator:
         confidences: "Iterable[Confidence | None]",
     ) -> list[list[Candidate]]:
         """The translations of each part, with their texts."""
-        dictionary = {} if replace_unknown is True else None if replace_unknown is False else replace_unknown
+        dictionary = replace_unknown if isinstance(replace_unknown, Mapping) else {} if replace_unknown else None
         each_part = [part for part, n_best in zip(parts, n_best_lists, strict=True) for _ in n_best]
         sources, src = [part.text for part in each_part], [part.ids for part in each_part]
         hypotheses = [hypothesis for n_best in n_best_lists for hypothesis in n_best]

@@ -113,7 +113,7 @@ def measure_confidence(
     Raises:
         ConfigError: ``samples`` is out of range.
     """
-    check_option("agreement", samples, Annotated[int, Range(0, MAX_BEAM)])
+    samples = check_option("agreement", samples, Annotated[int, Range(0, MAX_BEAM)])
     decode, numbers = tokenizer.decode, [number for number, n_best in enumerate(n_best_lists) for _ in n_best]
     hypotheses = [hypothesis for n_best in n_best_lists for hypothesis in n_best]
     found = _measure(step_fn, [src[number] for number in numbers], hypotheses)

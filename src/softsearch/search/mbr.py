@@ -47,8 +47,8 @@ class MinimumBayesRisk:
     ) -> None:
         found = getattr(candidates, "n_best", 1)
         expect(found > 1, "candidates.n_best", found, "at least 2, such as samples or a beam's n-best list")
-        check_option("n_best", n_best, NBest)
-        self.candidates, self.references, self.utility, self.n_best = candidates, references, utility, n_best
+        self.n_best: int = check_option("n_best", n_best, NBest)
+        self.candidates, self.references, self.utility = candidates, references, utility
 
     def __call__(self, step_fn: StepFunction, src: Sentences) -> list[list[Hypothesis]]:
         """Translates one batch; see :class:`softsearch.search.SearchStrategy`.

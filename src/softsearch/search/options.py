@@ -50,7 +50,7 @@ class _CheckedOptions:
     def __post_init__(self) -> None:
         for name, hint in self.hints.items():
             if (value := getattr(self, name)) is not getattr(type(self), name):  # not the default, which is valid
-                check_option(name, value, hint)
+                object.__setattr__(self, name, check_option(name, value, hint))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,14 +185,23 @@ def option(hint: Any) -> Option:
     return next((each for each in getattr(hint, "__metadata__", ()) if isinstance(each, Option)), Option(""))
 
 
-def check_option(name: str, value: object, hint: Any) -> None:
-    """Refuses a value that does not fit the annotation of its option.
+def check_option(name: str, value: Any, hint: Any) -> Any:
+    """Returns the value of an option, which fits its annotation; NumPy's scalars become Python's.
 
     Raises:
         ConfigError: the value does not fit.
     """
+    value = plain(value)
     if not fits(value, hint):
         expect(False, name, value, in_words(hint, value))
+    return value
+
+
+def plain(value: Any) -> Any:
+    """Returns a scalar of NumPy as one of Python, also in a list; everything else unchanged."""
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
+        return value.item()
+    return type(value)(map(plain, value)) if type(value) in (list, tuple) else value
 
 
 def expect(holds: bool, name: str, value: object, expected: str) -> None:

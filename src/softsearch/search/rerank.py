@@ -77,10 +77,9 @@ class Rerank:
                 f"search.weights is {self.weights}, expected {expected} numbers that are not all 0: one for the "
                 "searching model and one for each of search.models"
             )
-        check_option("n_best", n_best, NBest)
-        check_option("length_penalty", length_penalty, LengthPenalty)
+        self.n_best: int = check_option("n_best", n_best, NBest)
+        self.length_penalty: float = check_option("length_penalty", length_penalty, LengthPenalty)
         self.search, self.scorers, self.proposers = search, scorers, proposers
-        self.length_penalty, self.n_best = length_penalty, n_best
 
     def __call__(self, step_fn: StepFunction, src: Sentences) -> list[list[Hypothesis]]:
         """Translates one batch; see :class:`softsearch.search.SearchStrategy`.

@@ -1,5 +1,6 @@
 """Translator: one translation for each line, whatever the line."""
 
+import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from softsearch.runtime.translator import Translator
 from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
 from softsearch.search.sampling import Sampling
+from softsearch.text.keep import Keep
 from softsearch.text.tokenizer import train_tokenizer
 from softsearch.text.vocabulary import SPECIALS
 from tests.unit.runtime.bundles import (
@@ -223,6 +225,38 @@ def test_what_is_not_text_is_refused(translator: Translator, call: Callable[[Any
     with pytest.raises(InputError) as error:
         call(translator)
     assert str(error.value) == message
+
+
+def test_a_pickle_has_no_weights_and_opens_the_folders_again(
+    bundle_dir: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(bundle_dir.parent)
+    bundles = [Bundle.open(bundle_dir), bundle_dir.name]
+    options: dict[str, Any] = {"weights": [0.3, 0.7], "glossary": {"two": "zehn"}, "keep": Keep(usual=True)}
+    translator = Translator(bundles, language_model=None, **options)
+    pickled = pickle.dumps(translator)
+    assert len(pickled) < 5000
+    monkeypatch.chdir(tmp_path)
+    again = pickle.loads(pickled)
+    lines = ["one two {x}", *LINES]
+    assert texts(again.translate(lines)) == texts(translator.translate(lines))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"beam": 4, "n_best": 2, "length_penalty": 0.5, "exact_stop": True, "alignments": True},
+        {"search": "sample", "seed": 3, "temperature": 0.5, "max_length": 9, "banned": ["\u2581"]},
+        {"confidence": True, "agreement": 2, "trace": True, "paragraphs": False, "replace_unknown": False},
+        {"glossary": {"two": "zehn"}, "glossary_bonus": 2.0, "min_length": 2},
+    ],
+)
+def test_scalars_of_numpy_are_those_of_python(translator: Translator, options: dict[str, Any]) -> None:
+    kinds: dict[type, Any] = {bool: np.bool_, int: np.int64, float: np.float32}
+    scalars = {name: kinds[type(value)](value) if type(value) in kinds else value for name, value in options.items()}
+    arrays = {name: np.array(value) if type(value) in kinds else value for name, value in options.items()}
+    expected = texts(translator.translate(LINES, **options))
+    assert texts(translator.translate(LINES, **scalars)) == texts(translator.translate(LINES, **arrays)) == expected
 
 
 def test_a_misspelt_setting_is_refused(bundle_dir: Path) -> None:

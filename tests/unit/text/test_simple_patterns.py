@@ -12,7 +12,27 @@ from softsearch.text.simple_patterns import read_pattern
 
 @pytest.mark.parametrize(
     "pattern",
-    [r"\bACME \w+", r"\{\w+\}", r"a{2,3}b{2}c{2,}", r"(a|b)*c", r"(?:ab?)+?", r"[a-z]+", r"[]a]", r"[^]a]", r"[a-]", r"[-a]", r"[a-z\d]", r"[\]-]", r"a.c", r"é{1,3}", r"^a|c$", r"[A-F0-9]{4}", r"\$\d+", r"x??", r"[\s\S]"],
+    [
+        r"\bACME \w+",
+        r"\{\w+\}",
+        r"a{2,3}b{2}c{2,}",
+        r"(a|b)*c",
+        r"(?:ab?)+?",
+        r"[a-z]+",
+        r"[]a]",
+        r"[^]a]",
+        r"[a-]",
+        r"[-a]",
+        r"[a-z\d]",
+        r"[\]-]",
+        r"a.c",
+        r"é{1,3}",
+        r"^a|c$",
+        r"[A-F0-9]{4}",
+        r"\$\d+",
+        r"x??",
+        r"[\s\S]",
+    ],
 )
 def test_it_means_what_the_regular_expression_does(pattern: str) -> None:
     text = "ACME Corp {name} aabbcc abab é]] - 12 AF09 $5 abc"
