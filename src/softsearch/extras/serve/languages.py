@@ -12,6 +12,7 @@ from typing import NamedTuple
 import regex
 from babel.core import Locale, UnknownLocaleError, get_global
 
+from softsearch.extras.serve.models import ENCODERS
 from softsearch.runtime.line_encoder import LineEncoder
 from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.text.vocabulary import UNK
@@ -42,6 +43,7 @@ _NO_LANGUAGE = re.compile(
 )
 _LETTER = regex.compile(r"[\p{L}\p{M}]")
 _WORDS = regex.compile(r"\p{L}[\p{L}\p{M}'\u2019]*+")
+_MOST_DETECTED = 8  # languages of a text
 _SAMPLE = 200  # characters of a text used for detection
 _UNKNOWN = 10.0  # nats for a letter that is not in a vocabulary, besides those of any letter
 _WEIGHT = 0.25  # weight of the difference in nats, because neighbouring characters are not independent evidence
@@ -159,6 +161,34 @@ def words_of(text: str) -> str:
     start = text[: 100 * _SAMPLE]  # scripts may precede the words
     plain = _NO_LANGUAGE.sub(lambda found: unescape(found[0]) if found[0][0] == "&" else " ", start)
     return " ".join(_WORDS.findall(unicodedata.normalize("NFKC", plain[: 10 * _SAMPLE])))[:_SAMPLE]
+
+
+def detect_each(
+    encoders: Mapping[str, LineEncoder], texts: Sequence[str], sides: Mapping[str, Sequence[tuple[str, int]]]
+) -> list[list[Detection]]:
+    """Detects the languages of each text; none of a text without words.
+
+    Args:
+        encoders: those of the models by name.
+        texts: the texts.
+        sides: the languages, each with the names of its models and their sides that read it.
+
+    Returns:
+        A few languages for each text, the most probable first.
+    """
+    languages = {
+        code: [Side(encoders[name], number) for name, number in of_language] for code, of_language in sides.items()
+    }
+    words = [words_of(text) for text in texts]
+    found = {each: detect(each, languages)[:_MOST_DETECTED] if each else [] for each in {*words}}
+    return [found[each] for each in words]
+
+
+def detect_in_worker(
+    _: LineEncoder, texts: Sequence[str], sides: Mapping[str, Sequence[tuple[str, int]]]
+) -> list[list[Detection]]:
+    """Calls :func:`detect_each` in a worker process."""
+    return detect_each(ENCODERS, texts, sides)
 
 
 def detect(text: str, languages: Mapping[str, Sequence[Side]]) -> list[Detection]:

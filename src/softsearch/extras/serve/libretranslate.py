@@ -2,15 +2,25 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
 from softsearch.extras.serve import schema
 from softsearch.extras.serve.access import Service
 from softsearch.extras.serve.answers import shown
-from softsearch.extras.serve.dispatcher import Dispatcher
-from softsearch.extras.serve.languages import AUTO, CONFIDENCE, Detection, Side, best_match, detect, words_of
+from softsearch.extras.serve.dispatcher import INLINE, Dispatcher
+from softsearch.extras.serve.languages import (
+    AUTO,
+    CONFIDENCE,
+    Detection,
+    Side,
+    best_match,
+    detect,
+    detect_each,
+    detect_in_worker,
+    words_of,
+)
 from softsearch.extras.serve.line_queue import RequestError
 from softsearch.extras.serve.models import ModelFacts
 from softsearch.extras.serve.texts import join, split
@@ -38,7 +48,7 @@ async def translate(
     """
     texts = [body.q] if isinstance(body.q, str) else body.q
     service.check_total("q", texts)
-    choices = await asyncio.to_thread(choose, service.dispatcher, body.source, body.target, texts)
+    choices = await _choices(service.dispatcher, body, texts)
     parts: dict[tuple[str, str, str], list[int]] = {}
     for index, choice in enumerate(choices):
         parts.setdefault((choice.facts.name, choice.src, choice.tgt), []).append(index)
@@ -79,37 +89,48 @@ async def _translations(
     return await join(service.dispatcher, facts.name, paragraphs, found)
 
 
-def choose(dispatcher: Dispatcher, source: str, target: str, texts: Sequence[str]) -> list[Choice]:
+async def _choices(dispatcher: Dispatcher, body: schema.LibreRequest, texts: Sequence[str]) -> Sequence[Choice]:
     """Chooses for each text the first model that fits its languages best.
-
-    With source ``auto`` the language of each text is detected. A text without words takes that of most others.
 
     Raises:
         RequestError: with status 400, as in LibreTranslate: no model fits, or the language of a text is not clear.
     """
-    by_source = _by_source(dispatcher, target)
-    if source.strip().lower() != AUTO:
-        fit, src = best_match(source, by_source)
-        if not fit:
-            raise _unsupported(dispatcher, source, target)
+    by_source = _by_source(dispatcher, body.target)
+    is_auto = body.source.strip().lower() == AUTO
+    fit, src = (1, "") if is_auto and by_source else best_match(body.source, by_source)
+    if not fit:
+        raise _unsupported(dispatcher, body.source, body.target)
+    if not is_auto:
         return [by_source[src]] * len(texts)
-    if not by_source:
-        raise _unsupported(dispatcher, source, target)
-    sides = {src: [Side(dispatcher.model(choice.facts.name).encoder, 0)] for src, choice in by_source.items()}
-    words = [words_of(text) for text in texts]
-    known = {each: _detected(by_source, detect(each, sides)) for each in {*words} if each}
-    clear = Counter(choice.src for each in words if (choice := known.get(each)))
-    only = next(iter(by_source)) if len(by_source) == 1 else None
-    default = next((src for src, _ in clear.most_common(1)), only)
+    sides = {src: [(choice.facts.name, 0)] for src, choice in by_source.items()}
+    if sum(map(len, texts)) <= INLINE:
+        encoders = {choice.facts.name: dispatcher.model(choice.facts.name).encoder for choice in by_source.values()}
+        found = await asyncio.to_thread(detect_each, encoders, texts, sides)
+    else:
+        dispatcher.check_room(1)
+        model = dispatcher.model(next(iter(by_source.values())).facts.name)
+        found = await dispatcher.prepare(model, detect_in_worker, texts, sides)
+    return choose(by_source, texts, found)
+
+
+def choose(by_source: Mapping[str, Choice], texts: Sequence[str], found: Sequence[Sequence[Detection]]) -> list[Choice]:
+    """Chooses a model for each text by the languages that were found in it.
+
+    A text without words takes the language of most others.
+
+    Raises:
+        RequestError: with status 400: the language of a text is not clear.
+    """
+    clear = [_detected(by_source, each) if each else None for each in found]
+    most = Counter(choice.src for choice in clear if choice).most_common(1)
+    default = most[0][0] if most else next(iter(by_source)) if len(by_source) == 1 else None
     choices = []
-    for index, (text, own) in enumerate(zip(texts, words, strict=True)):
-        choice = known[own] if own else None
-        if not own and (default or not text.strip()):
+    for index, (text, choice) in enumerate(zip(texts, clear, strict=True)):
+        if not found[index] and (default or not text.strip()):
             src = default or next(iter(by_source))
             choice = by_source[src]._replace(detected=Detection(src, 0.0))
         if choice is None:
-            name = f"q[{index}]" if len(texts) > 1 else "q"
-            raise _unclear(name, detect(own, sides), list(by_source))
+            raise _unclear(f"q[{index}]" if len(texts) > 1 else "q", found[index], list(by_source))
         choices.append(choice)
     return choices
 
@@ -125,7 +146,7 @@ def _by_source(dispatcher: Dispatcher, target: str) -> dict[str, Choice]:
     return {src: choice for src, (_, choice) in fits.items()}
 
 
-def _detected(by_source: dict[str, Choice], found: Sequence[Detection]) -> Choice | None:
+def _detected(by_source: Mapping[str, Choice], found: Sequence[Detection]) -> Choice | None:
     """Returns the choice for a detected language; None if it is not clear."""
     best, *others = found
     choice = by_source[best.language]
@@ -138,7 +159,7 @@ def _detected(by_source: dict[str, Choice], found: Sequence[Detection]) -> Choic
 
 
 def _unclear(name: str, found: Sequence[Detection], codes: Sequence[str]) -> RequestError:
-    likely = ", ".join(f"{each.language} {each.confidence:g} %" for each in found[:3])
+    likely = ", ".join(f"{each.language} {each.confidence:g} %" for each in found[:3]) or "it has no words"
     named = ", ".join(codes[:_MAX_NAMED]) + ", ..." * (len(codes) > _MAX_NAMED)
     return RequestError(
         400,

@@ -18,6 +18,7 @@ from softsearch.runtime.translation import Part, Translation
 from softsearch.text.languages import languages_of
 
 GLOSSARIES: dict[str, Glossary] = {}  # in worker processes: the server's glossaries by name
+ENCODERS: dict[str, LineEncoder] = {}  # in worker processes: those of the models by name
 MAX_FOUND = 20  # largest number of terms and parts to keep in a sentence
 _FIND_SECONDS = 3.0  # time to find them in all lines of a request
 _SCORE_TOKENS = 1024  # in a batch of pairs, as in System.score

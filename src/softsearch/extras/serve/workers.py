@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softsearch.errors import BundleError, SoftsearchError, traceback_of
-from softsearch.extras.serve.models import GLOSSARIES
+from softsearch.extras.serve.models import ENCODERS, GLOSSARIES
 from softsearch.extras.serve.settings import is_shortage
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.glossary import Glossary
@@ -200,6 +200,7 @@ def _work(
         try:
             threading.Thread(target=_die_with_parent, daemon=True).start()
             translators = {name: _open(path, sha256[name]) for name, path in bundles.items()}
+            ENCODERS.update({name: translator.encoder for name, translator in translators.items()})
         except (SoftsearchError, MemoryError, RuntimeError, ImportError, OSError) as error:
             if not isinstance(error, SoftsearchError) and not is_shortage(error):
                 raise
