@@ -72,6 +72,7 @@ def _joined(parts: Sequence[Translation], text: str) -> Translation:
         fewer_sentences=any(part.fewer_sentences for part in parts),
         unknown=tuple(each for part in parts for each in part.unknown),
         missing_terms=tuple(each for part in parts for each in part.missing_terms),
+        term_cost=sum(part.term_cost for part in parts),
         optimal=all(part.optimal for part in parts) if any(part.optimal is not None for part in parts) else None,
         confidence=join_confidences([part.confidence for part in parts]),
         traces=tuple(trace for part in parts for trace in part.traces),

@@ -29,6 +29,7 @@ from softsearch.text.joint_sources import join_sources
 
 _BLOCK_BYTES = 4 * MAX_LINE_BYTES
 _SHOWN = 5  # unknown words and terms to list
+_COSTLY = 10.0  # nats by which required terms make a translation much less probable
 _ENDS = "\r\n"
 _LINE_END = re.compile(rb"\r?\n?\Z")
 _Records = Callable[[Translation, int], list[dict[str, Any]]]  # from a line's translation and number
@@ -50,6 +51,9 @@ class ReviewWarnings:
     missing_terms: Counter[str] = field(default_factory=Counter)  # glossary terms with their counts
     lacking_terms: int = 0  # lines that lack any
     first_lacking: int = 0  # number of the first of these
+    costly: int = 0  # lines whose translations required terms made much less probable, or cut off
+    first_costly: int = 0  # number of the first of these
+    most_costly: float = 0.0  # nats
     notes: list[str] = field(default_factory=list)  # on other files than that of the translations
 
     def add(self, translation: Translation, number: int) -> None:
@@ -68,6 +72,10 @@ class ReviewWarnings:
             self.missing_terms.update(translation.missing_terms)
             self.lacking_terms += 1
             self.first_lacking = self.first_lacking or number
+        if translation.term_cost > (0 if translation.truncated else _COSTLY):
+            self.costly += 1
+            self.first_costly = self.first_costly or number
+            self.most_costly = max(self.most_costly, translation.term_cost)
 
     def messages(self, unit: str, *, paragraphs: bool) -> Iterator[str]:
         """Warnings with advice; ``unit`` names the units of the vocabulary."""
@@ -94,6 +102,12 @@ class ReviewWarnings:
             yield (
                 f"terms of the glossary are missing in {self.lacking_terms:,} of {self.lines:,} translations, "
                 f"the first in line {self.first_lacking}: {_most_common(self.missing_terms)}"
+            )
+        if self.costly:
+            yield (
+                f"required terms make {self.costly:,} of {self.lines:,} translations much less probable (by up to "
+                f"{self.most_costly:.1f} nats) or cut them off, the first in line {self.first_costly}; read these, "
+                "give the terms more forms (A|B), or only prefer terms (--glossary-bonus 2)"
             )
         yield from self.notes
 

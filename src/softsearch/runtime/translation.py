@@ -49,6 +49,7 @@ class Translation:
         fewer_sentences: the source line has more sentences, so some may be missing; one per line is expected.
         unknown: parts of the line that the source vocabulary lacks: characters, or words if the model uses words.
         missing_terms: glossary terms, in the source's language, whose translations are not in ``text``.
+        term_cost: nats by which glossary terms and text to keep lower ``log_prob``, compared with no such requirement.
         optimal: for exact search, whether this is proven to be the model's best translation.
         alternatives: with ``n_best`` above 1, the next best ones, best first.
         confidence: with ``confidence=True``, the model's confidence in it; None for a line without text.
@@ -66,6 +67,7 @@ class Translation:
     fewer_sentences: bool = False
     unknown: tuple[str, ...] = ()
     missing_terms: tuple[str, ...] = ()
+    term_cost: float = 0.0
     optimal: bool | None = None
     alternatives: tuple["Translation", ...] = ()
     confidence: "Confidence | None" = None
@@ -243,6 +245,7 @@ def join(search: Search, tokenizers: Tokenizers, candidates: Sequence[Candidate]
         < max(map(count_sentences, split_sources(line), chain(languages, repeat(languages[-1])))),
         unknown=tuple(each for candidate in candidates for each in _unknown(src_tokenizer, candidate.part)),
         missing_terms=tuple(term for candidate in candidates for term in candidate.missing_terms),
+        term_cost=sum(hypothesis.term_cost for hypothesis in hypotheses),
         score=scores[0] if len(scores) == 1 else _joint_score(search, scores, [h.length for h in hypotheses]),
         log_prob=sum(hypothesis.log_prob for hypothesis in hypotheses),
         truncated=any(hypothesis.truncated for hypothesis in hypotheses),

@@ -84,6 +84,7 @@ class Hypothesis:
     alignments: NDArray[np.float32] | None  # [len(tokens) + 1, src_len] (last row is EOS's; absent when truncated)
     truncated: bool  # the length limit was reached before EOS
     optimal: bool | None = None  # exact search: no translation within the length limits has a greater log_prob
+    term_cost: float = 0.0  # nats by which log_prob is below that of the translation without required terms
 
     @property
     def written(self) -> tuple[int, ...]:

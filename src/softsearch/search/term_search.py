@@ -92,7 +92,7 @@ class TermSearch:
                         results[number] = _merged(found, results[number], terms[number], beam)[: beam.n_best]
                     is_cut = terms[number].must.any() and results[number][0].truncated
                     left += [number] if is_cut or not found else []
-        return results
+        return [_with_costs(found, n_best[0]) for found, n_best in zip(results, lists, strict=True)]
 
 
 def _beam_size(options: BeamSearch, terms: Terms, watched: NDArray[np.bool_] | None, src_length: int) -> int:
@@ -133,6 +133,13 @@ def _merged(
         return each.truncated, -each.score - (options.score(bonus, each.length) if bonus else 0.0)
 
     return sorted({each.tokens: each for each in (*found, *earlier)}.values(), key=rank)
+
+
+def _with_costs(found: list[Hypothesis], plain: Hypothesis) -> list[Hypothesis]:
+    """Translations with what their terms cost, if the best one is not the ``plain`` one."""
+    if found[0].tokens == plain.tokens:
+        return found
+    return [replace(each, term_cost=max(0.0, plain.log_prob - each.log_prob)) for each in found]
 
 
 def lacking(lists: Sequence[Sequence[Hypothesis]], terms: Sequence[Terms | None]) -> dict[int, Terms]:

@@ -45,6 +45,24 @@ def test_a_bonus_prefers_the_terms(translator: Translator, bundle_dir: Path) -> 
     assert [each.missing_terms for each in much] == [(), (), ("four",)]
 
 
+def test_what_terms_cost_is_said(translator: Translator, bundle_dir: Path, tmp_path: Path, capsys: Any) -> None:
+    plain = translator.translate(LINES)
+    terms = {"two": " ".join(["zehn"] * 3), "sat": plain[1].text.split()[0]}
+    found = translator.translate(LINES, glossary=terms)
+    assert [each.term_cost for each in found] == [pytest.approx(plain[0].log_prob - found[0].log_prob), 0.0, 0.0]
+    assert found[0].term_cost > 0
+    joined = translator.translate(["one two three. one two three."], glossary=terms, paragraphs=True)
+    assert joined[0].term_cost > found[0].term_cost
+    path, text = tmp_path / "terms.tsv", tmp_path / "text"
+    path.write_text(f"two\t{' '.join(['zehn'] * 9)}\n")
+    text.write_text("\n".join(LINES) + "\n")
+    assert main(["translate", str(bundle_dir), "--input", str(text), "--glossary", str(path)]) == 0
+    cost = translator.translate(LINES, glossary=path)[0].term_cost
+    said = f"required terms make 1 of 3 translations much less probable (by up to {cost:.1f} nats) or cut them off, the"
+    assert cost > 10
+    assert f"{said} first in line 1;" in capsys.readouterr().err
+
+
 def test_other_searches_are_refused(translator: Translator) -> None:
     with pytest.raises(ConfigError, match="a glossary needs beam or greedy search, found Sampling"):
         translator.translate(LINES, search="sample", glossary=TERMS)

@@ -87,6 +87,7 @@ FIELDS: dict[str, tuple[str, Any]] = {  # by field name, or by schema and name i
     "truncated": ("The search reached the length limit before the model ended the sentence.", False),
     "fewer_sentences": ("The translation has fewer sentences than the source: send one sentence at a time.", False),
     "missing_terms": ("Terms of the glossary, and text to keep, that are missing in the translation.", []),
+    "term_cost": ("Nats by which terms and text to keep lower log_prob; many nats: read the translation.", 0.0),
     "src_pieces": ("The tokens of the source.", ["▁one", "</s>"]),
     "tgt_pieces": ("The tokens of the translation.", ["▁eins", "</s>"]),
     "unknown": ("Characters or words of the sentence that are not in the vocabulary.", []),

@@ -211,6 +211,7 @@ class Hypothesis(BaseModel):
     truncated: bool
     fewer_sentences: bool
     missing_terms: list[str]
+    term_cost: float
     src_pieces: list[str]
     tgt_pieces: list[str]
     alignments: list[list[float]] | None
@@ -311,6 +312,7 @@ def _hypothesis(translation: Translation) -> dict[str, Any]:
         "truncated": translation.truncated,
         "fewer_sentences": translation.fewer_sentences,
         "missing_terms": translation.missing_terms,
+        "term_cost": translation.term_cost,
         "src_pieces": translation.src_pieces,
         "tgt_pieces": translation.tgt_pieces,
         "alignments": None if weights is None else [_rounded(row) for row in weights],
