@@ -168,6 +168,8 @@ def test_forms_of_other_origins_are_not_worked_on(content_type: str, origin: str
     (answer,) = ask(make_service(cors=["https://a.example"]), request)
     assert answer.status_code == status, answer.text
     assert ("page of another origin" in answer.text) == (status == 403)
+    (answer,) = ask(make_service(cors=["*"]), request)
+    assert answer.status_code == 503, answer.text
 
 
 def test_keys_are_lines(tmp_path: Path) -> None:

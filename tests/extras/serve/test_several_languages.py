@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,11 @@ import httpx
 import pytest
 
 from softsearch import Translator
+from softsearch.extras.serve.languages import Detection
+from softsearch.extras.serve.libretranslate import Choice, choose
+from softsearch.extras.serve.line_queue import RequestError
+from softsearch.extras.serve.models import model_facts
+from softsearch.runtime.bundle import Bundle
 from tests.serving import serving
 from tests.unit.runtime.bundles import make_bundle, tokenizers_of
 
@@ -100,6 +106,32 @@ def test_a_language_that_is_not_clear_is_not_guessed(text: str | list[str], said
     assert said in found["error"]
     assert "translatedText" not in found
     assert ask(q=text, source="fr")["status"] == 200  # the advice
+
+
+@pytest.mark.parametrize(
+    ("sources", "confidences", "src"),
+    [
+        ([], {"en": 40.0, "fr": 40.0}, "en"),  # one model that is not told the language: either gives the same
+        (["en", "fr"], {"en": 40.0, "fr": 40.0}, None),
+        (["en", "fr"], {"fr": 60.0, "en": 29.0}, "fr"),
+        ([], {"en": 40.0, "fr": 39.0, "ru": 21.0}, None),  # which another model reads
+        ([], {"ru": 9.9, "en": 0.0, "fr": 0.0}, None),
+        ([], {"ru": 10.0, "en": 5.0, "fr": 0.0}, "ru"),
+    ],
+)
+def test_what_is_clear_enough(
+    sources: list[str], confidences: dict[str, float], src: str | None, bundles: dict[str, Path]
+) -> None:
+    plain = model_facts("ru", Bundle.open(bundles["ru"]))
+    many = replace(plain, name="many", src_lang="en+fr", sources=sources, targets=["de", "it"])
+    by_source = {"en": Choice(many, "en", "de"), "fr": Choice(many, "fr", "de"), "ru": Choice(plain, "ru", "de")}
+    found = [[Detection(*each) for each in confidences.items()]]
+    if src is None:
+        with pytest.raises(RequestError, match="the language of q is not clear"):
+            choose(by_source, ["text"], found)
+    else:
+        (choice,) = choose(by_source, ["text"], found)
+        assert choice == by_source[src]._replace(detected=found[0][0])
 
 
 def test_many_texts_are_judged_by_a_worker(ask: Any) -> None:

@@ -78,7 +78,7 @@ class Service:
         host = headers.get("host", "")
         allowed = {None, f"http://{host}", f"https://{host}", *(self.settings.cors or ())}
         content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if headers.get("origin") not in allowed and not content_type.endswith("json"):
+        if not {headers.get("origin"), "*"} & allowed and not content_type.endswith("json"):
             raise RequestError(
                 403, "the form comes from a page of another origin; send JSON, or allow the page with --cors"
             )
