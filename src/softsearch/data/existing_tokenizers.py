@@ -93,7 +93,8 @@ class ExistingTokenizers:
         if languages.sources and not any(map(SOURCE_TAG.fullmatch, tags)):
             raise ConfigError(
                 f"{self.origin} reads the languages of source and target in tags, which the source lines of this data "
-                "lack; set data=multilingual data.source_tags=true (docs/recipes.md)"
+                "lack; write data=parallel data.train='[a.en,a.de]', or data=multilingual data.source_tags=true "
+                "(docs/recipes.md)"
             )
         return src, src if tgt.model == src.model else tgt
 

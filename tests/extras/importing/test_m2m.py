@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from softsearch.app.config.build import rebuild_model
 from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Train
-from softsearch.app.config.validation import read_options
+from softsearch.app.config.validation import build, read_options
 from softsearch.app.train.init import tokenizer_maker
 from softsearch.data.corpora.spellout import Spellout
 from softsearch.data.dataset import pad
@@ -319,8 +319,8 @@ def test_a_model_cut_to_languages_is_the_whole_one_without_the_other_pieces(
 @pytest.mark.parametrize(
     ("tags", "message"),
     [
-        ((), "set data=multilingual data.source_tags=true"),
-        (("<2{}>",), "set data=multilingual data.source_tags=true"),
+        ((), "write data=parallel .* or data=multilingual data.source_tags=true"),
+        (("<2{}>",), "write data=parallel .* or data=multilingual data.source_tags=true"),
         (("<2{}x>", "<from:{}>"), r"no piece for the tag <2{0}x>.* codes of the model: did you mean .*{0}"),
         (("<2{}>", "<from:{}x>"), r"no piece for the tag <from:{0}x>.* codes of the model: did you mean .*{0}"),
     ],
@@ -333,6 +333,17 @@ def test_training_text_has_tags_of_both_languages(both: Both, tags: tuple[str, .
         tokenizers.train([], [], [tag.format(code) for tag in tags])
     with pytest.raises(ConfigError, match=r"no source language is given.*--src CODE"):
         list(languages_of(both.contents.tokenizers[0]).tagged(["one"], code, ""))
+
+
+@pytest.mark.parametrize("vocabulary", ["grow", "own"])
+def test_files_of_one_pair_get_the_tags_that_it_reads(exported: tuple[Both, Translator], vocabulary: str) -> None:
+    """With ``grow`` the tags of the data are those typed."""
+    run, (src, tgt, *_) = exported[0].run, exported[0].codes
+    files = (f"data.train=[a.{src},a.{tgt}]", "data.val=10", f"data.src_lang={src}", f"data.tgt_lang={tgt}")
+    given = composed("train", f"init={run}", "data=parallel", *files)
+    assert build(given.data).tags == (language_tag(tgt), source_tag(src))
+    with_other = composed("train", f"init={run}", f"init.vocabulary={vocabulary}", "data=parallel", *files)
+    assert build(with_other.data).tags == ()
 
 
 @pytest.mark.parametrize("vocabulary", ["grow", "own"])

@@ -25,8 +25,10 @@ from omegaconf import DictConfig, OmegaConf
 
 import softsearch
 from softsearch.app.config.allowed_classes import check_allowed, read_trust, trusting
+from softsearch.app.config.language_pairs import with_pairs, with_tags
 from softsearch.commands import CORE, Command
 from softsearch.errors import CheckpointError, ConfigError
+from softsearch.text.languages import languages_of
 
 if TYPE_CHECKING:
     from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents
@@ -105,14 +107,18 @@ def composed(command: str, *overrides: str, with_hydra: bool = False) -> DictCon
 
 
 def expand_shorthands(words: Iterable[str]) -> list[str]:
-    """Returns the words of a command line with ``init=RUN`` as ``init.ckpt=RUN``, so that options can be added."""
-    return [re.sub(r"^(\+*)init=(?!\s*\{)", r"\1init.ckpt=", word) for word in words]
+    """Returns the words of a command line with ``init=RUN`` as ``init.ckpt=RUN``, so that options can be added.
+
+    Pairs of files become nodes (:func:`~softsearch.app.config.language_pairs.with_pairs`).
+    """
+    return with_pairs([re.sub(r"^(\+*)init=(?!\s*\{)", r"\1init.ckpt=", word) for word in words])
 
 
 def with_model_of_init(words: Sequence[str]) -> list[str]:
     """Returns the words of a command line, with ``model=init`` added if ``init.ckpt`` but no model is typed.
 
-    That choice has the options of the run's model; further words such as ``model.encoder.dropout=0.2`` change them.
+    That choice has the options of the run's model; further words such as ``model.encoder.dropout=0.2`` change them. For
+    a model that reads the languages of source and target in tags, one corpus is read with them.
 
     A vocabulary grows by at most as many pieces as the run has, unless ``tokenizer.vocab_size`` is typed.
 
@@ -127,7 +133,11 @@ def with_model_of_init(words: Sequence[str]) -> list[str]:
         path = getattr(path.list[0], "text", path.list[0])  # a run with another model is refused when training starts
     if not isinstance(path, str):
         return [*words]
-    words = [*words, *_size_of_vocabulary(words, str(typed.get("init.vocabulary", "keep")), Path(path))]
+    vocabulary = str(typed.get("init.vocabulary", "keep"))
+    with suppress(CheckpointError):  # raised again where the checkpoint is needed; a claim trains it first
+        if vocabulary == "keep" and languages_of(contents_of_init(Path(path)).tokenizers[0]).sources:
+            words = with_tags(words)
+    words = [*words, *_size_of_vocabulary(words, vocabulary, Path(path))]
     if any(map(_CHOOSES_MODEL.match, words)):
         return words
     contents = contents_of_init(Path(path))

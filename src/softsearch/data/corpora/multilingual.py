@@ -41,7 +41,7 @@ class Multilingual(WeightedSource):
     def __post_init__(self) -> None:
         """Checks the options."""
         if not self.pairs:
-            raise ConfigError("data.pairs is empty, expected named sources, as in configs/data/multilingual.yaml")
+            raise ConfigError("data.pairs is empty, expected pairs of files, such as data.pairs.fr='[a.en,a.fr]'")
         check_parts("data.pairs", self.pairs, reads_source=self.source_tags)
         self._check_weights("data.pairs", len(self.pairs))
         pairs = self.pairs.values()

@@ -157,7 +157,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 LC_TOK = Parallel(train=["a.en", "a.de"], val=["a.en", "a.de"], text_form="lc_tok")
 BAD_PAIRS = [
-    ({}, "data.pairs is empty, expected named sources"),
+    ({}, "data.pairs is empty, expected pairs of files"),
     ({"x": "a.en"}, "data.pairs.x is 'a.en', expected a source of one language pair"),
     ({"x": Multilingual(src_lang="en", tgt_lang="de", pairs=PAIRS)}, "data.pairs.x is Multilingual"),
     (
