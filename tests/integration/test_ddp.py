@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,8 @@ def train_in_two(folder: Path, *options: str) -> tuple[str, list[dict[str, str]]
 def test_two_processes_train_and_write_once(tmp_path: Path) -> None:
     printed, rows = train_in_two(tmp_path, "trainer.val_check_interval=5")
     assert "4 batches per process" in printed
+    threads = os.environ.get("OMP_NUM_THREADS", max(1, len(os.sched_getaffinity(0)) // 2))
+    assert f"2 processes, each on CPU (threads: {threads})" in printed
     assert list(tmp_path.rglob("metrics.json")) == [tmp_path / "run" / "metrics.json"]
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert metrics["train/steps"] == STEPS
