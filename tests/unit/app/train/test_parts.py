@@ -26,7 +26,7 @@ from softsearch.errors import ConfigError
         ),
         (
             ["trainer.max_steps=-1", "scheduler.warmup_steps=9"],
-            r"trainer.max_steps is -1, .*set trainer.max_steps=N, or use scheduler=inverse_sqrt",
+            r"trainer.max_steps is -1, .*set trainer.max_steps=N .*, or use scheduler=inverse_sqrt",
         ),
         (["trainer.max_steps=-1", "scheduler=cosine"], r"trainer.max_steps is -1, .*set trainer.max_steps=N"),
         (["+trainer.overfit_batches=1"], r"set debug=overfit batching.batches=N"),
