@@ -64,7 +64,8 @@ def folding_rules(known: Set[str]) -> dict[str, str]:
     written = known | {upper for char in known if len(upper := char.upper()) == 1}
     rules: dict[str, str] = {}
     for text, replacement in chain(invisible().items(), _other_forms(known, written)):
-        if text != replacement and not known >= set(text) and (replacement == " " or written >= set(replacement)):
+        is_rule = text != replacement and replacement not in rules and not known >= set(text)
+        if is_rule and (replacement == " " or written >= set(replacement)):
             rules.setdefault(text, replacement)
     return rules
 
@@ -84,6 +85,7 @@ def compatible() -> dict[str, str]:
         char: text
         for char in map(chr, range(_LAST_DECOMPOSABLE + 1))
         if unicodedata.decomposition(char).startswith(_COMPATIBLE_FORMS)
+        and char not in LOOK_ALIKES
         and " " not in (text := unicodedata.normalize("NFKC", char))  # a space and a mark for an accent
     }
 
@@ -92,7 +94,8 @@ def _other_forms(known: Set[str], written: Set[str]) -> Iterator[tuple[str, str]
     """Other spellings of characters that can be written, and replacements for the other characters."""
     for char in sorted(written):
         yield from ((text, char) for text in (*_equivalents(char), *_half_width(char)))
-    yield from ((char, form) for char, forms in _forms().items() if char not in written for form in forms)
+    yield from ((char, form) for char, forms in _forms().items() for form in forms)
+    yield from ((char, form) for char, forms in _alike().items() if char not in written for form in forms)
     for char in sorted(written):
         alike = (text for other in LOOK_ALIKES.get(char, "") for text in _equivalents(other))
         yield from ((text, char) for text in (*alike, compatible().get(char, char)) if not written >= set(text))
@@ -102,17 +105,22 @@ def _other_forms(known: Set[str], written: Set[str]) -> Iterator[tuple[str, str]
 
 @cache
 def _forms() -> dict[str, tuple[str, ...]]:
-    """Possible replacements for each character with any, best first, without Hangul, which has no table."""
+    """Possible replacements for each character with a decomposition, best first, without Hangul, which has no table."""
     forms: dict[str, tuple[str, ...]] = {}
     for char in map(chr, range(_LAST_DECOMPOSABLE + 1)):
-        if unicodedata.decomposition(char) or char in LOOK_ALIKES:
+        if unicodedata.decomposition(char):
             usual = compatible().get(char, char)
-            same = *_equivalents(char), usual, unicodedata.normalize("NFD", usual)
-            alike = (
-                text for form in (char, *same) for other in LOOK_ALIKES.get(form, "") for text in _equivalents(other)
-            )
-            forms[char] = tuple(dict.fromkeys((*same, *alike)))
+            forms[char] = (*_equivalents(char), usual, unicodedata.normalize("NFD", usual))
     return forms
+
+
+@cache
+def _alike() -> dict[str, tuple[str, ...]]:
+    """All spellings of the look-alikes of characters and of their other forms, the usual ones first."""
+    others = {char: [*LOOK_ALIKES.get(char, "")] for char in (*LOOK_ALIKES, *_forms())}
+    for char, forms in _forms().items():
+        others[char] += [other for form in forms for other in LOOK_ALIKES.get(form, "")]
+    return {char: tuple(text for other in found for text in _equivalents(other)) for char, found in others.items()}
 
 
 @cache

@@ -4,8 +4,11 @@ import unicodedata
 from typing import get_args
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from softsearch.data.sentencepiece_file import Piece, with_folding, with_pieces, without_folding
+from softsearch.text.folding import folding_rules
 from softsearch.text.reading import as_read
 from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import UNK
@@ -128,6 +131,23 @@ def test_what_the_vocabulary_has_stays_as_it_is() -> None:
         for line in odd:
             assert ours.encode(line) == plain.encode(line)
             assert ours.decode(ours.encode(line)) == plain.decode(plain.encode(line))
+
+
+@settings(max_examples=25)
+@given(
+    st.sets(
+        st.sampled_from(
+            "atTsșşțŢ\u0326\u0327éeE\u0301'\u2019\u201d\"-\u2212\u0643\u06a9\u064a\u06cc\u0649fi\ufb01\u2026."
+        )
+    )
+)
+def test_rules_write_what_is_known_and_no_other_rule_replaces(known: set[str]) -> None:
+    rules = folding_rules(known)
+    assert rules.keys().isdisjoint(rules.values())
+    assert all(not known >= set(text) for text in rules)
+    for text, replacement in rules.items():
+        one, other = (as_read(each).text.casefold().replace("\u0649", "\u06cc") for each in (text, replacement))
+        assert one == other, ascii(text)
 
 
 def test_letters_of_lower_cased_models_are_folded_before_their_case_is() -> None:
