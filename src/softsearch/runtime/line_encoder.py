@@ -110,12 +110,14 @@ class LineEncoder:
         return [splitter.split(text, self.tag) for text in texts]
 
     def split(
-        self, texts: Iterable[str], first_line: int = 1, *, paragraphs: bool, markup: bool
+        self, texts: Iterable[str], first_line: int = 1, *, paragraphs: bool, markup: bool, html: bool = False
     ) -> Sequence[SplitText]:
         """The sentences of `paragraphs`, the segments of markup fragments, or the sentences of these.
 
+        With ``html``, markup is read as browsers read it.
+
         Raises:
-            InputError: a tag is not closed, or closes nothing.
+            InputError: a tag is wrong.
             ConfigError: as in `paragraphs`.
         """
         if not markup:
@@ -124,7 +126,7 @@ class LineEncoder:
 
         if self.tokenizers[0].reads_several_sources:
             raise ConfigError("the model reads several sources, which tags separate already; leave out markup")
-        return read_markup(texts, first_line, self.tag, self.paragraphs if paragraphs else None)
+        return read_markup(texts, first_line, self.tag, self.paragraphs if paragraphs else None, html=html)
 
     def parts(self, line: str, number: int) -> list[Part]:
         """The parts of a line, whose number is for messages; none if the line is blank or empty to the model.

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from softsearch.runtime.paragraphs import Paragraph, join_translations
 from softsearch.runtime.tag_places import SegmentTags, SentenceTags, segment_tags, with_places
 from softsearch.runtime.translation import Translation
+from softsearch.text.html_reader import HtmlReader
 from softsearch.text.markup import Segment
 from softsearch.text.markup_reader import MarkupReader
 
@@ -71,6 +72,8 @@ def read_markup(
     first_line: int,
     tag_of: Callable[[str], str],
     split: Callable[[Sequence[str]], Sequence[Paragraph]] | None,
+    *,
+    html: bool = False,
 ) -> list[Markup]:
     """Reads fragments of XML or HTML, one from each line or text.
 
@@ -79,14 +82,16 @@ def read_markup(
         first_line: the number of the first one, for messages.
         tag_of: finds the language tag at the start of a fragment.
         split: splits text into sentences; by default segments are translated whole.
+        html: whether to read all that browsers read, or to refuse tags that are not closed or close nothing.
 
     Raises:
-        InputError: a tag is not closed, or closes nothing.
+        InputError: a tag is wrong; of HTML, far too many elements are open at once.
     """
     found = []
     for number, line in enumerate(lines, first_line):
         several = "\n" in line.rstrip("\n")
-        reader = MarkupReader(f"text {number}, " if several else "", 1 if several else number)
+        where = f"text {number}, " if several else "", 1 if several else number
+        reader = HtmlReader(*where) if html else MarkupReader(*where)
         tag = tag_of(line)
         reader.feed(line.removeprefix(tag))
         parts = reader.close()

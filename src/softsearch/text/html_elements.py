@@ -25,3 +25,34 @@ RAW_TEXT = _names("script style")  # in them, < begins no tag
 # What they contain is for programs or comes from them, and formulas and drawings: no language to translate.
 CODE = RAW_TEXT | _names("code kbd samp var tt pre listing xmp plaintext iframe noembed noframes math svg")
 FOREIGN = _names("math svg")  # also with the prefix of a namespace
+
+# For the construction of the tree: what closes what.
+FORMATTING = _names("a b big code em font i nobr s small strike strong tt u")  # continue in the next block
+HEADINGS = _names("h1 h2 h3 h4 h5 h6")
+SPECIAL = (
+    VOID
+    | HEADINGS
+    | _names(
+        "address applet article aside blockquote body button caption center colgroup dd details dir div dl dt fieldset "
+        "figcaption figure footer form frame frameset head header hgroup html iframe li listing main marquee menu nav "
+        "noembed noframes noscript object ol p plaintext pre script search section select style summary table tbody td "
+        "template textarea tfoot th thead title tr ul xmp"
+    )
+)
+CLOSES_P = HEADINGS | _names(
+    "address article aside blockquote center dd details dialog dir div dl dt fieldset figcaption figure footer form "
+    "header hgroup hr li listing main menu nav ol p plaintext pre search section summary table ul xmp"
+)
+SCOPE = _names("applet caption html marquee object table td template th")  # an end tag closes nothing around these
+MARKED = _names(
+    "applet caption marquee object td template th"
+)  # formatting elements do not continue in or behind these
+TABLE_CONTEXTS = {  # the part of a table: the elements in which it stands, all others are closed
+    "td": _names("tr tbody thead tfoot table template"),
+    "th": _names("tr tbody thead tfoot table template"),
+    "tr": _names("tbody thead tfoot table template"),
+    "col": _names("colgroup table template"),
+} | dict.fromkeys(("caption", "colgroup", "tbody", "thead", "tfoot"), _names("table template"))
+IMPLIED = _names("dd dt li optgroup option p rb rp rt rtc")  # end with what is around them
+RUBY = _names("rb rp rt rtc")
+NO_MARKUP = _names("script style xmp iframe noembed noframes textarea title plaintext")  # in them, < begins no tag

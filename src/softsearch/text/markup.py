@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from html import unescape as _unescape
+from html.entities import html5
 from itertools import accumulate, groupby
 from typing import Literal, NamedTuple
 
@@ -16,6 +17,7 @@ import regex
 from softsearch.text.corpus import is_blank
 from softsearch.text.html_elements import FOREIGN
 
+_ENTITY = re.compile(r"(&[^\W\d][\w.-]*;)")
 _INVISIBLE = regex.compile(r"\p{Cf}+")
 _CLOSING = r"\p{Pe}\p{Pf}.,;:!?\u2026\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f"
 _FOLLOWS = regex.compile(rf"[{_CLOSING}](?![\p{{L}}\p{{N}}])")  # without a space before it
@@ -136,6 +138,14 @@ class Token(NamedTuple):
         if self.kind == "text":
             return not is_blank(unescape(self.raw))
         return self.kind in ("open", "close") and self.element is not None and self.element.is_closed
+
+
+def text_tokens(raw: str, *, with_lines: bool) -> Iterator[Token]:
+    """The tokens of a text: unknown entities are points, and with lines, line ends keep their places."""
+    for part in re.split("(\n)", raw) if with_lines else [raw]:
+        for each in filter(None, _ENTITY.split(part)):
+            is_unknown = bool(_ENTITY.fullmatch(each)) and each[1:] not in html5
+            yield Token("point" if is_unknown else "text", each, is_line_end=with_lines and each == "\n")
 
 
 def parts(tokens: Sequence[Token]) -> Iterator[str | Segment]:

@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from html.entities import html5
 
 from softsearch.errors import InputError
 from softsearch.text.corpus import is_blank
 from softsearch.text.html_elements import BLOCKS, CODE, FOREIGN, OPTIONAL, PHRASING, RAW_TEXT, VOID, WITH_LINES
-from softsearch.text.markup import Element, Segment, Token, parts
+from softsearch.text.markup import Element, Segment, Token, parts, text_tokens
 
 _ENDS = {"<!--": "-->", "<![CDATA[": "]]>", "<?": "?>"}
 _UNTIL = {begin: re.compile(re.escape(end)) for begin, end in _ENDS.items()} | {
@@ -21,7 +20,6 @@ _CLOSE = re.compile(rf"</({_NAME})[^<>]*+")
 _DOCTYPE = re.compile(r"<!([^\W\d])[^\[>]*+(?:\[.*?\]\s*)?", re.DOTALL)
 _MAX_TAG = 2**16  # characters in a tag over several lines
 _TEXT = re.compile("<?[^<]*+")
-_ENTITY = re.compile(r"(&[^\W\d][\w.-]*;)")
 
 
 def is_copied(name: str, attributes: Mapping[str, str]) -> bool:
@@ -118,19 +116,16 @@ class MarkupReader:
     def _read_text(self, text: str, at: int) -> int:
         found = _TEXT.match(text, at)
         assert found is not None  # it matches anything
-        for part in re.split("(\n)", found[0]) if self._with_lines else [found[0]]:
-            for raw in filter(None, _ENTITY.split(part)):
-                is_line_end = bool(self._with_lines) and raw == "\n"
-                is_foreign = bool(_ENTITY.fullmatch(raw)) and raw[1:] not in html5
-                self._add(Token("point" if is_foreign else "text", raw, is_line_end=is_line_end))
-                for element in self._open[-1:]:
-                    element.has_text |= not is_blank(raw)
-                    element.is_empty &= is_foreign
-                    element.lines += "\n" in raw
-                for element in reversed(self._open) if is_line_end else ():
-                    if element.is_block:
-                        break
-                    element.is_block = True
+        for token in text_tokens(found[0], with_lines=bool(self._with_lines)):
+            self._add(token)
+            for element in self._open[-1:]:
+                element.has_text |= not is_blank(token.raw)
+                element.is_empty &= token.kind == "point"
+                element.lines += "\n" in token.raw
+            for element in reversed(self._open) if token.is_line_end else ():
+                if element.is_block:
+                    break
+                element.is_block = True
         return found.end()
 
     def _begin(self, raw: str, name: str, attributes: str = "", *, is_empty: bool = False) -> None:

@@ -113,6 +113,20 @@ def test_tags_of_html_stay(client: httpx.Client) -> None:
     assert client.post("/translate", data=body | {"format": "html", "alternatives": "1"}).json() == found
 
 
+def test_html_is_read_as_browsers_read_it(client: httpx.Client) -> None:
+    posts = {
+        "<p>ten <b>four <i>nine</b></i>": "<p>zehn <b>vier <i>neun</i></b>",
+        "<p>ten <b>four</p><p>nine</b></p></div>": "<p>zehn <b>vier</b></p><p><b>neun</b></p></div>",
+        "ten <code>rm &lt;x></code> four": "zehn <code>rm &lt;x></code> vier",
+    }
+    found = client.post("/translate", json={"q": [*posts], "source": "en", "target": "de", "format": "html"}).json()
+    assert [_tags(text) for text in found["translatedText"]] == [_tags(text) for text in posts.values()]
+
+
+def _tags(text: str) -> list[str]:
+    return re.findall("<code.*</code>|<[^>]*>", text)
+
+
 MANY = [(f"f{number}", "x") for number in range(101)]
 
 

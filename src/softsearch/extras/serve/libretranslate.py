@@ -72,12 +72,12 @@ async def _translations(
     body: schema.LibreRequest,
     count: Callable[[str, Sequence[str]], None],
 ) -> list[list[str]]:
-    markup, n_best = body.format == "html", 1 + (body.alternatives or 0)
-    paragraphs = await split(service.dispatcher, facts.name, texts, markup=markup)
+    html, n_best = body.format == "html", 1 + (body.alternatives or 0)
+    paragraphs = await split(service.dispatcher, facts.name, texts, html=html)
     lines = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
     asked = {"search": "beam", "n_best": n_best, "beam": max(n_best, facts.beam)} if n_best > 1 else {}
     options = service.check_options(schema.Options.model_validate(asked), lines)
-    if markup:  # not in the answer: workers place the tags by them
+    if html:  # not in the answer: workers place the tags by them
         service.check_alignments(lines, n_best)
         options |= {"alignments": True}
     count(facts.name, lines)

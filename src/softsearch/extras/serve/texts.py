@@ -10,16 +10,14 @@ from softsearch.runtime.paragraphs import SplitText
 from softsearch.runtime.translation import Translation
 
 
-async def split(
-    dispatcher: Dispatcher, model: str, texts: Sequence[str], *, markup: bool = False
-) -> Sequence[SplitText]:
-    """Splits each text, or each fragment of markup, into sentences.
+async def split(dispatcher: Dispatcher, model: str, texts: Sequence[str], *, html: bool = False) -> Sequence[SplitText]:
+    """Splits each text, or each fragment of HTML, into sentences.
 
     Raises:
         SoftsearchError: see :meth:`Dispatcher.translate`; or the model reads several sources.
     """
     found = dispatcher.model(model)
-    work = partial(LineEncoder.split, paragraphs=True, markup=markup)
+    work = partial(LineEncoder.split, paragraphs=True, markup=html, html=html)
     if sum(map(len, texts)) <= INLINE:
         return work(found.encoder, texts)
     dispatcher.check_room(1)
