@@ -8,21 +8,23 @@ from collections.abc import Sequence
 from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, cast, get_type_hints
+from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, Override, Sweep
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf import OmegaConf
 
-from softsearch.app.config.composition import CONFIGS, composed, config_loader, quoted
+from softsearch.app.config.composition import CONFIGS, composed, config_loader, option_key, quoted
 from softsearch.app.config.options import Part, options_of
 from softsearch.app.config.shorthands import hydras_parser, names_of_jobs, shell_command
 from softsearch.app.config.validation import expected_section, flatten, is_section, nearest
 from softsearch.commands import CORE
 from softsearch.errors import ConfigError, SoftsearchError
+from softsearch.files import MANIFEST
 from softsearch.process import explained, how_to_install
-from softsearch.suggestions import CHOICES, similar
+from softsearch.ranges import fits
+from softsearch.suggestions import CHOICES, OPTIONS, similar
 
 _EXTRAS = {"joblib": "sweep", "submitit_slurm": "sweep"}  # launcher -> pip extra; the pins of ray conflict with ours
 _NESTED = ("hydra/launcher", *(p.relative_to(CONFIGS).as_posix() for p in CONFIGS.glob("*/*") if p.is_dir()))
@@ -163,10 +165,10 @@ class CommandLine:
         if re.search(r"\s[+~]*[\w./@]+=", value):
             return f"{word!r} has several options in one word; remove the quotes around them"
         words = [value]
-        while rest and sum(Counter("".join(words))[c] for c in "[{") > sum(Counter("".join(words))[c] for c in "]}"):
+        while rest and sum(Counter("".join(words))[c] for c in "[{(") > sum(Counter("".join(words))[c] for c in "]})"):
             words.append(rest.pop(0))
-        if value.startswith("["):
-            items = " ".join(words).strip("[] ").split(",")
+        if value.startswith(("[", "(")):
+            items = [item.strip("'\" ") for item in " ".join(words).strip("[]() ").split(",")]
             meant = f"[{','.join(quoted(item.strip()) for item in items)}]"
         else:
             meant = quoted(value.rstrip(","))
@@ -183,16 +185,38 @@ class CommandLine:
         if word in self._groups():
             return f"write {word}=NAME, one of {', '.join(self.choices(word))}"
         if word in self._keys():
-            return f"write {word}=true, or another value"
-        if self.command in ("train", "prepare", "count") and Path(word).exists():
-            return (
-                f"write init={word} to start from a trained run, or data=parallel data.train='[FILE.en,FILE.de]' for "
-                "your own text"
-            )
+            return f"write {word}={self._example(word)}"
+        if self.command in ("train", "prepare", "count") and ("/" in word or Path(word).exists()):
+            return self._of_path(word, rest)
         whole = shell_command([f"{before} {word}"]) if "=" in before else ""
         return (
             f"write {whole} if it belongs to the previous word; " if whole else ""
         ) + f"{self.program} --help lists the keys"
+
+    def _example(self, key: str) -> str:
+        """Returns a value that an option of the command takes."""
+        hint = get_type_hints(options_of(self.command)).get(key)
+        names = [name for each in (hint, *get_args(hint)) if get_origin(each) is Literal for name in get_args(each)]
+        return str(names[0]) if names else "true" if fits(True, hint) else "VALUE"
+
+    def _of_path(self, word: str, rest: Sequence[str]) -> str:
+        """Says what to write for a path without a key, and for a second file after it."""
+        from softsearch.data.corpora.rows import is_table
+
+        path = Path(word)
+        if not path.exists():
+            return f"there is no file {word} either; write data.train='[FILE.en,FILE.de]' for text, or init=RUN"
+        if path.suffix in (".yaml", ".yml"):
+            begin = "has # @package _global_ as its first line"
+            return f"write experiment={path.stem}, when the file is in softsearch_configs/experiment and {begin}"
+        if (path / MANIFEST).is_file():
+            return "a bundle cannot be trained further; write init=RUN, the run that it was exported from"
+        if path.is_dir() or path.suffix == ".ckpt":
+            return f"write init={word} to start from a trained run, or data.train='[FILE.en,FILE.de]' for your own text"
+        if is_table(word):
+            return f"write {shell_command([f'data.train={word}', 'data.src=1', 'data.tgt=2'])}"
+        other = next((after for after in rest[:1] if "=" not in after and Path(after).is_file()), "TRANSLATIONS")
+        return f"write {shell_command([f'data.train=[{quoted(word)},{quoted(other)}]'])}"
 
     def _several_values(self, override: Override, value: Sweep) -> ConfigError:
         """Returns the error for a key with several values, but without ``-m``."""
@@ -206,8 +230,8 @@ class CommandLine:
         )
 
     def _choice_meant(self, group: str, name: str, options: Sequence[str]) -> str:
-        if group == "data" and "/" in name:
-            return f"data is the kind of corpus; for files write data=parallel data.train={name}"
+        if group == "data" and ("/" in name or Path(name).suffix or Path(name).exists()):
+            return f"data is the kind of corpus; {self._of_path(name, ())}"
         if others := [
             f"{other}={name}"
             for other in self._groups()
@@ -242,13 +266,20 @@ class CommandLine:
             return f"{key} chooses a part that {typed} does not have; remove it, or set another {whole}"
         if group != key and group in keys and not any(other.startswith(f"{group}.") for other in keys):
             return f"there is no {key} while {group} is null; add {group}=NAME, one of {', '.join(self.choices(group))}"
+        value = next((word.partition("=")[2] for word in self.words if option_key(word) == key), "")
+        if "overrides" in keys and group in CommandLine("train")._keys():
+            overrides = f"overrides=[{quoted(f'{key}={value}')}]"
+            return f"{key} is an option of train; write {shell_command([overrides])}"
+        if key.rpartition(".")[2] in ("name", "type", "kind") and key.rpartition(".")[0] in self._groups():
+            return f"there is no config key {key!r}; write {key.rpartition('.')[0]}={value}"
         if group not in keys and group in CommandLine("train")._keys():
             has = ", ".join(name for name in keys if "." not in name)
             trained = "a trained one is ckpt=RUN; " if key == "model" and "ckpt" in keys else ""
             return (
                 f"{key} is an option of train, and a checkpoint keeps its own value; {trained}{self.command} has {has}"
             )
-        return f"there is no config key {key!r}; {nearest(key, keys)}"
+        with_value = f"{key}={'false' if value.lower() in ('0', 'no', 'off') else value}".lower()
+        return f"there is no config key {key!r}; {nearest(with_value if with_value in OPTIONS else key, keys)}"
 
     def _keys(self) -> list[str]:
         """Returns the keys of the config with the typed choices, as far as these can be composed."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hydra._internal.utils import get_args_parser
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf import DictConfig
@@ -63,6 +64,7 @@ _WITH_DATA = ("train", "prepare", "count")
 _CHOOSES_DATA = re.compile(r"[+~]*data(@\S*)?=")
 _OPTION = re.compile(r"[+~]*[^=]*\.|-")
 _PLAIN = re.compile(r"[\w.+-]{1,40}")  # a value that can be part of a folder name
+_HOME = re.compile(r"(^|=|[\[,]\s*)~(?=/)")  # where a word, a value or an item begins; shells expand the first alone
 
 
 def as_meant(command: str, words: Sequence[str]) -> list[str]:
@@ -71,10 +73,14 @@ def as_meant(command: str, words: Sequence[str]) -> list[str]:
     Raises:
         ConfigError: there are too many words without =, or the key of one is typed too.
     """
+    home = str(Path("~").expanduser())
+    if re.fullmatch(r"[\w./+@-]+", home, re.ASCII):  # needs no quotes
+        words = [_HOME.sub(rf"\g<1>{home}", word) for word in words]
     flags, options = _flags_and_options(expand_shorthands(words))
     if not {"--help", "-h"}.isdisjoint(flags):
-        return [*flags, *options]
-    return [*flags, *_with_keys(command, options)]
+        return [*flags, *(option for option in options if not _is_system(option))]
+    is_sweep = not {"--multirun", "-m"}.isdisjoint(flags)
+    return [*flags, *_with_keys(command, options, is_sweep=is_sweep)]
 
 
 def shell_command(words: Iterable[str]) -> str:
@@ -133,8 +139,8 @@ def _flags_and_options(words: Sequence[str]) -> tuple[list[str], list[str]]:
     return flags, options
 
 
-def _with_keys(command: str, options: Sequence[str]) -> list[str]:
-    """Returns the options, with words without = as values of the command's keys."""
+def _with_keys(command: str, options: Sequence[str], *, is_sweep: bool) -> list[str]:
+    """Returns the options, with words without = as values of the command's keys; A,B are two of them in a sweep."""
     renamed = _OF_LISTS.get(command, {})
     read, values = list[str](), dict[str, list[str]]()
     for option in options:
@@ -148,7 +154,12 @@ def _with_keys(command: str, options: Sequence[str]) -> list[str]:
     for key, given in values.items():
         if same := [word for word in read if word.startswith(f"{key}=")]:
             raise ConfigError(f"{' '.join(given)} and {same[0]} both set {key}; remove one of them")
-    return [*(f"{key}={_as_value(key, given)}" for key, given in values.items()), *read]
+    for key, given in values.items():
+        if is_sweep and len(given) == 1 and "," in given[0] and not _is_path(given[0]):
+            read.insert(0, f"{key}={','.join(map(quoted, given[0].split(',')))}")
+        else:
+            read.insert(0, f"{key}={_as_value(key, given)}")
+    return read
 
 
 def _key_of(command: str, word: str, taken: Iterable[str]) -> str:
@@ -170,6 +181,12 @@ def _is_path(word: str) -> bool:
     return False
 
 
+def _is_system(word: str) -> bool:
+    """Tells whether a word is a checkpoint, or the folder of a run or a bundle, and not a key to explain."""
+    path = Path(word)
+    return _is_path(word) and (path.suffix == ".ckpt" or (path / "checkpoints").is_dir() or (path / MANIFEST).is_file())
+
+
 def _as_value(key: str, given: Sequence[str]) -> str:
     values = [quoted(value) for value in given]
     return values[0] if len(values) == 1 and key not in _ALWAYS_LISTS else f"[{','.join(values)}]"
@@ -180,10 +197,11 @@ def with_data_choice(command: str, words: Sequence[str], notes: list[str]) -> li
 
     Nothing is added if an experiment chooses data that has ``data.train`` itself.
     """
-    if command not in _WITH_DATA or any(map(_CHOOSES_DATA.match, words)):
+    _, options = _flags_and_options(words)
+    if command not in _WITH_DATA or any(map(_CHOOSES_DATA.match, options)):
         return [*words]
-    word, choice = next(((word, choice) for word in words if (choice := _data_choice(word))), ("", ""))
-    if not choice or _has_data(command, words):
+    word, choice = next(((word, choice) for word in options if (choice := _data_choice(_first_job(word)))), ("", ""))
+    if not choice or _has_data(command, options):
         return [*words]
     notes.append(f"data={choice}, because of {word}")
     return [*words, f"data={choice}"]
@@ -212,8 +230,17 @@ def _data_choice(word: str) -> str:
 
 def _has_data(command: str, words: Sequence[str]) -> bool:
     """Tells whether the data chosen by an experiment or a user's config has ``data.train``."""
-    choosing = [word for word in words if not _OPTION.match(word)]
+    choosing = [_first_job(word) for word in words if not _OPTION.match(word)]
     with suppress(HydraException):
         config = composed(command, *choosing)
         return isinstance(config.get("data"), DictConfig) and "train" in config.data
     return True  # words that cannot be composed are reported unchanged
+
+
+def _first_job(word: str) -> str:
+    """Returns an option as the first job of a sweep has it: ``model=rnn`` for ``model=rnn,gru``."""
+    with suppress(HydraException):  # reported by the check of the command line
+        (override,) = OverridesParser.create().parse_overrides([word])
+        if override.is_sweep_override():
+            return f"{word.partition('=')[0]}={next(iter(override.sweep_string_iterator()))}"
+    return word

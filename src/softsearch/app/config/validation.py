@@ -292,6 +292,8 @@ def _checked(path: str, value: Any, hint: Any) -> Any:
             expected = expected_section(path, hint, value)
         elif isinstance(value, str) and fits([value], hint):
             expected = expected.replace("; change it", f"; write {path}='[{value}]'")
+        elif value is True and (names := [name for each in arguments for name in typing.get_args(each)]):
+            expected = expected.replace("; change it", f"; write {path}={names[0]}")
         elif value is False and fits(None, hint):
             expected = expected.replace("; change it", f"; write {path}=null")
         raise ConfigError(f"{path} is {value!r} ({type(value).__name__}), {expected}")

@@ -268,6 +268,14 @@ def check_limits(config: Mapping[str, Any]) -> None:
                 f"trainer.{key} is {limit}, so nothing is trained; set trainer.{key}=N, at least 1 (softsearch "
                 "evaluate tests a trained model)"
             )
+    interval = trainer.get("val_check_interval")
+    if isinstance(interval, float) and trainer.get("check_val_every_n_epoch") is None:
+        raise ConfigError(
+            f"trainer.val_check_interval is {interval}, a share of an epoch, but validations count batches across "
+            f"epochs; set trainer.check_val_every_n_epoch=1 too, or trainer.val_check_interval=N for every N batches"
+        )
+    if trainer.get("devices") in (0, "0"):
+        raise ConfigError("trainer.devices is 0, expected at least 1 process; for the CPU set trainer=cpu")
     if steps == -1 and (config["scheduler"] or {}).get("total_steps") == -1:
         raise ConfigError(
             "trainer.max_steps is -1, but the schedule of the learning rate ends at the last step; set "

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.errors import CheckpointError
+from softsearch.files import MANIFEST
 from softsearch.text.tokenizer import Tokenizers
 from softsearch.training.checkpoints.checkpoint_contents import (
     ORIGIN,
@@ -48,7 +49,9 @@ def checkpoint_file(path: Path) -> Path:
     found = next((file for file in files if file.is_file()), None)
     if found is None:
         runs = sorted(str(file.parents[1]) for file in path.glob(f"*/checkpoints/{LAST}"))
-        inside = f"; it has the runs {', '.join(runs[:5])}" if runs else " (for a bundle, type bundle=FOLDER)"
+        inside = f"; it has the runs {', '.join(runs[:5])}" if runs else ""
+        if (path / MANIFEST).is_file():
+            inside = "; a bundle can be evaluated (bundle=FOLDER), but not trained or exported: name its run"
         raise CheckpointError(
             f"{path} is a folder without checkpoints/{BEST} and {LAST}; expected a checkpoint, or the folder of a run"
             f"{inside}"

@@ -77,7 +77,7 @@ def test_a_file_that_describes_models_is_checked_before_there_are_exports(
     )
     with pytest.raises(SystemExit, match="2"):
         main(["web", "bundle"])
-    assert "the following arguments are required: BUNDLE, --out" in capsys.readouterr().err
+    assert "write softsearch web " in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("built")

@@ -30,7 +30,8 @@ def web(arguments: argparse.Namespace) -> None:
         print(f"{about}: OK, with {len(read_about(about).models)} models")
         return
     if folder is None or not arguments.bundles:
-        arguments.parser.error("the following arguments are required: BUNDLE, --out")
+        bundles = shlex.join(map(str, arguments.bundles)) or "BUNDLE"
+        arguments.parser.error(f"write softsearch web {bundles} --out {folder or 'site'}")
     sizes = write_site(arguments.bundles, folder, arguments.examples, about)
     models = sum(size for file, size in sizes.items() if file.startswith("models/"))
     print(

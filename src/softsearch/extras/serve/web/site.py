@@ -135,6 +135,10 @@ def _open_single(path: Path) -> Bundle:
     Raises:
         BundleError: browsers cannot use it.
     """
+    if (path / "checkpoints").is_dir() or path.suffix == ".ckpt":
+        raise BundleError(
+            f"{path} is a run, expected a bundle; softsearch export ckpt={path} out=exports/single format=single"
+        )
     bundle = Bundle.open(path)
     if not bundle.manifest.is_single:
         raise BundleError(
