@@ -206,6 +206,8 @@ def test_a_language_is_judged_by_its_letters_and_the_vocabularies(bundle_dir: An
         ("\u0939\u093f\u0928\u094d\u0926\u0940 3 %", "\u0939\u093f\u0928\u094d\u0926\u0940"),
         ("12 <br> :-) \u2014", ""),
         ("<" * 50_000 + "ten", ""),
+        (f"<img src='data:image/png;base64,{'aB3/' * 10_000}'> ten", "ten"),
+        ("ten <a href='cut", "ten"),
     ],
 )
 def test_only_words_have_a_language(text: str, words: str) -> None:

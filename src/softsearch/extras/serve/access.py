@@ -1,5 +1,6 @@
 """Checks every translation request: API key, origin, model, languages and limits."""
 
+import asyncio
 import hmac
 import re
 from collections.abc import Sequence
@@ -182,7 +183,7 @@ class Service:
                 f"to {size}, expected at most {most}; send shorter or fewer sentences",
             )
 
-    def control(self, options: Options) -> dict[str, Any]:
+    async def control(self, options: Options) -> dict[str, Any]:
         """Returns what the translations of a request must contain, as keywords for the dispatcher.
 
         Raises:
@@ -201,7 +202,7 @@ class Service:
         keep = Keep(options.keep or (), usual=options.keep_usual, simple=True) if is_kept else None
         if glossary is None and keep is None:
             return {}
-        own = None if glossary is None or name else open_glossary(glossary)
+        own = None if glossary is None or name else await asyncio.to_thread(open_glossary, glossary)
         return {"control": ServedControl(own, options.glossary_bonus, keep, name)}
 
     def check_options(self, options: Options, texts: Sequence[str]) -> dict[str, Any]:

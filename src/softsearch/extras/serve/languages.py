@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from html import unescape
+from itertools import islice
 from typing import NamedTuple
 
 import regex
@@ -37,13 +38,12 @@ _LETTERS = {
 }
 # Tags and addresses have letters, but no language; neither has the text of some elements.
 _NO_LANGUAGE = re.compile(
-    r"<!--.*?(?:-->|\Z)|<(code|kbd|math|pre|samp|script|style|svg|tt|var)\b.*?(?:</\1\b[^<>]*+>|\Z)|</?[a-z!?][^<>]*+>"
+    r"<!--.*?(?:-->|\Z)|<(code|kbd|math|pre|samp|script|style|svg|tt|var)\b.*?(?:</\1\b[^<>]*+>|\Z)|</?[a-z!?][^<>]*+(?:>|\Z)"
     r"|&(?:#\d{1,7}|#x[\da-f]{1,6}|[a-z]\w{1,30});|\b(?:https?|ftp)://\S++",
     re.DOTALL | re.IGNORECASE,
 )
 _LETTER = regex.compile(r"[\p{L}\p{M}]")
 _WORDS = regex.compile(r"\p{L}[\p{L}\p{M}'\u2019]*+")
-_MOST_DETECTED = 8  # languages of a text
 _SAMPLE = 200  # characters of a text used for detection
 _UNKNOWN = 10.0  # nats for a letter that is not in a vocabulary, besides those of any letter
 _WEIGHT = 0.25  # weight of the difference in nats, because neighbouring characters are not independent evidence
@@ -61,6 +61,9 @@ class Side(NamedTuple):
 
     encoder: LineEncoder
     number: int  # 0: source, 1: target
+
+
+Places = Mapping[str, Sequence[tuple[str, int]]]  # languages, each with the models and their sides that read it
 
 
 class _Tag(NamedTuple):
@@ -158,37 +161,26 @@ def _vocabulary(tokenizer: SentencePieceTokenizer) -> _Letters:
 
 def words_of(text: str) -> str:
     """Returns the first words of a text, of letters only, without tags, code and addresses."""
-    start = text[: 100 * _SAMPLE]  # scripts may precede the words
-    plain = _NO_LANGUAGE.sub(lambda found: unescape(found[0]) if found[0][0] == "&" else " ", start)
-    return " ".join(_WORDS.findall(unicodedata.normalize("NFKC", plain[: 10 * _SAMPLE])))[:_SAMPLE]
+    plain = _NO_LANGUAGE.sub(lambda found: unescape(found[0]) if found[0][0] == "&" else " ", text)
+    words = _WORDS.finditer(unicodedata.normalize("NFKC", plain))
+    return " ".join(word[0] for word in islice(words, _SAMPLE))[:_SAMPLE]
 
 
 def detect_each(
-    encoders: Mapping[str, LineEncoder], texts: Sequence[str], sides: Mapping[str, Sequence[tuple[str, int]]]
+    encoders: Mapping[str, LineEncoder], texts: Sequence[str], places: Places, most: int | None = None
 ) -> list[list[Detection]]:
-    """Detects the languages of each text; none of a text without words.
-
-    Args:
-        encoders: those of the models by name.
-        texts: the texts.
-        sides: the languages, each with the names of its models and their sides that read it.
-
-    Returns:
-        A few languages for each text, the most probable first.
-    """
+    """Detects the ``most`` probable languages of each text, or all; none of a text without words."""
     languages = {
-        code: [Side(encoders[name], number) for name, number in of_language] for code, of_language in sides.items()
+        code: [Side(encoders[name], number) for name, number in of_language] for code, of_language in places.items()
     }
     words = [words_of(text) for text in texts]
-    found = {each: detect(each, languages)[:_MOST_DETECTED] if each else [] for each in {*words}}
+    found = {each: detect(each, languages)[:most] if each else [] for each in {*words}}
     return [found[each] for each in words]
 
 
-def detect_in_worker(
-    _: LineEncoder, texts: Sequence[str], sides: Mapping[str, Sequence[tuple[str, int]]]
-) -> list[list[Detection]]:
+def detect_in_worker(_: LineEncoder, texts: Sequence[str], places: Places, most: int | None) -> list[list[Detection]]:
     """Calls :func:`detect_each` in a worker process."""
-    return detect_each(ENCODERS, texts, sides)
+    return detect_each(ENCODERS, texts, places, most)
 
 
 def detect(text: str, languages: Mapping[str, Sequence[Side]]) -> list[Detection]:

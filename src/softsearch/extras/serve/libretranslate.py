@@ -14,12 +14,10 @@ from softsearch.extras.serve.languages import (
     AUTO,
     CONFIDENCE,
     Detection,
-    Side,
+    Places,
     best_match,
-    detect,
     detect_each,
     detect_in_worker,
-    words_of,
 )
 from softsearch.extras.serve.line_queue import RequestError
 from softsearch.extras.serve.models import ModelFacts
@@ -102,15 +100,8 @@ async def _choices(dispatcher: Dispatcher, body: schema.LibreRequest, texts: Seq
         raise _unsupported(dispatcher, body.source, body.target)
     if not is_auto:
         return [by_source[src]] * len(texts)
-    sides = {src: [(choice.facts.name, 0)] for src, choice in by_source.items()}
-    if sum(map(len, texts)) <= INLINE:
-        encoders = {choice.facts.name: dispatcher.model(choice.facts.name).encoder for choice in by_source.values()}
-        found = await asyncio.to_thread(detect_each, encoders, texts, sides)
-    else:
-        dispatcher.check_room(1)
-        model = dispatcher.model(next(iter(by_source.values())).facts.name)
-        found = await dispatcher.prepare(model, detect_in_worker, texts, sides)
-    return choose(by_source, texts, found)
+    places = {src: [(choice.facts.name, 0)] for src, choice in by_source.items()}
+    return choose(by_source, texts, await _detect(dispatcher, texts, places, _MAX_NAMED))
 
 
 def choose(by_source: Mapping[str, Choice], texts: Sequence[str], found: Sequence[Sequence[Detection]]) -> list[Choice]:
@@ -183,12 +174,27 @@ def _unsupported(dispatcher: Dispatcher, source: str, target: str) -> RequestErr
     )
 
 
-def detect_language(dispatcher: Dispatcher, texts: Sequence[str]) -> list[Detection]:
+async def detect_language(dispatcher: Dispatcher, texts: Sequence[str]) -> list[Detection]:
     """Detects which of the models' languages texts are in, the most probable first."""
-    sides: dict[str, list[Side]] = {}
+    places: dict[str, list[tuple[str, int]]] = {}
     for facts in dispatcher.models.values():
         for number, codes in enumerate((facts.src_codes, facts.tgt_codes)):
-            side = Side(dispatcher.model(facts.name).encoder, number)
             for code in codes:
-                sides.setdefault(code, []).append(side)
-    return detect(words_of(" ".join(texts)), sides)
+                places.setdefault(code, []).append((facts.name, number))
+    (found,) = await _detect(dispatcher, [" ".join(texts)], places)
+    return found or [Detection(code, 0.0) for code in places]
+
+
+async def _detect(
+    dispatcher: Dispatcher, texts: Sequence[str], places: Places, most: int | None = None
+) -> list[list[Detection]]:
+    names = {name for of_language in places.values() for name, _ in of_language}
+    models = {name: dispatcher.model(name) for name in names}
+    if not models or sum(map(len, texts)) <= INLINE:
+        encoders = {name: model.encoder for name, model in models.items()}
+        return await asyncio.to_thread(detect_each, encoders, texts, places, most)
+    dispatcher.check_room(1)
+    found: list[list[Detection]] = await dispatcher.prepare(
+        next(iter(models.values())), detect_in_worker, texts, places, most
+    )
+    return found

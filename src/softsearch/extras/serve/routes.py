@@ -76,7 +76,7 @@ async def translate(
         paragraphs = await _unless_gone(request, split(service.dispatcher, facts.name, texts))
         texts = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
     service.check_texts(text=texts, prefix=prefixes)
-    options = service.check_options(body, texts) | service.control(body)
+    options = service.check_options(body, texts) | await service.control(body)
     options |= {"confidence": body.confidence, "trace": body.trace, "head": body.head}
     service.count(request, facts.name, texts)
     work = service.dispatcher.translate(facts.name, texts, prefixes=prefixes, **options)
@@ -98,7 +98,7 @@ async def detect(
     """Detects which of the models' languages a text is in, the most probable first, by its letters and words."""
     texts = _list(body.q)
     service.check_total("q", texts)
-    found = await asyncio.to_thread(libretranslate.detect_language, service.dispatcher, texts)
+    found = await libretranslate.detect_language(service.dispatcher, texts)
     return [each._asdict() for each in found]
 
 
@@ -113,7 +113,7 @@ async def stream(
     prefixes = None if body.prefix is None else [body.prefix]
     text = service.tagged(facts, [body.text], body.target, body.source)
     service.check_texts(text=text, prefix=prefixes)
-    options, control = service.check_options(body, text), service.control(body)
+    options, control = service.check_options(body, text), await service.control(body)
     service.count(request, facts.name, text)
     results = _partial_results(service, facts, text, prefixes, options, control)
     first = await _unless_gone(request, anext(results))  # an error before this has its own status
