@@ -21,8 +21,9 @@ CURVES = "curves.png"
 _MAX_BYTES = 64 << 20  # of metrics.csv; in memory they are several times as many
 _MAX_STEP = 2**53  # larger steps cannot be drawn
 _NO_SCORES = ("val/loss", "val/perplexity")
+LOSS = "-log p of a target token"  # the objective may be another one, with smoothing or per sentence
 PANELS = {  # title: (metrics of a single run, metrics if there are several runs)
-    "loss": ("train/loss val/loss", "val/loss"),
+    LOSS: ("train/nll val/loss", "val/loss"),
     "scores on the validation set": ("val/", "val/"),
     "learning rate": ("lr", "lr"),
     "target tokens/s": ("tokens/s", "tokens/s"),
@@ -124,7 +125,7 @@ def _draw(axes: Axes, title: str, runs: Mapping[str, Points], wanted: str, metri
         title += (
             f": {', '.join(names).removeprefix('val/')}"
             if wanted == "val/"
-            else " of the validation set" * (title == "loss")
+            else " of the validation set" * (title == LOSS)
         )
     for number, points in enumerate(runs.values()):
         for line, name in enumerate(name for name in points if name in names):

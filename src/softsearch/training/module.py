@@ -18,7 +18,7 @@ from torchmetrics import MeanMetric
 from softsearch.data.dataset import Batch
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.models.interface import Seq2Seq
-from softsearch.models.loss import CrossEntropy
+from softsearch.models.loss import CrossEntropy, Loss
 from softsearch.training.faults.step_guard import (
     StepGuard,
     StepRecord,
@@ -75,6 +75,7 @@ class TranslationModule(lightning.LightningModule):
         self.step_rate = 0.0  # learning rate of the optimizer's first group in its last step
         self.step_started = 0.0  # seconds, when the last forward pass began
         self.last_loss = torch.zeros(())  # of the last training step; NaN if memory ran out
+        self.last_nll = torch.zeros(())  # of the last training step: -log p of a target token, as in validations
         self.guard = StepGuard()
         self.options: list[dict[str, Any]] = []  # of the optimizer's groups, from this run's config
 
@@ -102,7 +103,9 @@ class TranslationModule(lightning.LightningModule):
     def training_step(self, batch: Batch, _: int) -> Tensor:
         """Returns the mean loss per target token or sentence (``loss.per``) over the batches of all processes."""
         self.step_started = perf_counter()
-        smoothed, units, exhausted = self._forward(batch)
+        (smoothed, nll), tokens, exhausted = self._forward(batch)
+        units = tokens if self.loss.per == "token" else torch.full_like(tokens, batch.tgt_tokens.shape[0])
+        self.last_nll = torch.full_like(nll, torch.nan) if exhausted else nll.detach() / tokens
         flags = torch.stack(((~smoothed.detach().isfinite()).float(), torch.full_like(units, exhausted).float()))
         mean_units = units
         if self.trainer.world_size > 1:  # gradients are averaged over processes, which have different numbers of units
@@ -229,8 +232,8 @@ class TranslationModule(lightning.LightningModule):
             clip_by_value(self.model.parameters(), value)
         return norm
 
-    def _forward(self, batch: Batch) -> tuple[Tensor, Tensor, bool]:
-        """Returns the loss summed over the target tokens, the number of its units, and whether memory ran out.
+    def _forward(self, batch: Batch) -> tuple[Loss, Tensor, bool]:
+        """Returns the loss summed over the target tokens, their number, and whether memory ran out.
 
         If it did, a pass with the beginning of the batch and a loss of zero replaces the failed one, because all
         processes must take part in the reduction of gradients.
@@ -251,8 +254,8 @@ class TranslationModule(lightning.LightningModule):
             free_memory()
             batch = placeholder_batch(batch)
             loss, tokens = self.method(self.model, self.loss, batch, step)
-        units = tokens if self.loss.per == "token" else torch.full_like(tokens, batch.tgt_tokens.shape[0])
-        return 0 * loss.smoothed if exhausted else loss.smoothed, units, exhausted
+            loss = Loss(0 * loss.smoothed, loss.nll)
+        return loss, tokens, exhausted
 
     def _ends_run(self, where: str, batch: Batch) -> SoftsearchError:
         """Returns the error of a step that cannot be skipped, for example because other processes wait for this one."""

@@ -16,7 +16,7 @@ from softsearch.report.drawing import COLOURS
 from softsearch.training.callbacks.curves import Curves
 
 METRICS = """\
-step,train/loss,lr,tokens/s,grad_norm/total,grad_norm/encoder,val/loss,val/bleu,val/exact_match
+step,train/nll,lr,tokens/s,grad_norm/total,grad_norm/encoder,val/loss,val/bleu,val/exact_match
 10,5.0,0.001,9000,2.0,1.0,,,
 20,4.0,0.002,8000,,,4.5,12.5,0.1
 30,3.0,0.001,nan,1.0,0.5,x,,,1
@@ -32,7 +32,7 @@ def colours(path: Path) -> set[str]:
 def test_points_are_the_cells_that_are_filled(tmp_path: Path) -> None:
     (tmp_path / "metrics.csv").write_text(METRICS)
     points = read_points(tmp_path / "metrics.csv")
-    assert points["train/loss"] == ([10, 20, 30], [5.0, 4.0, 3.0])  # the line that was cut off is left out
+    assert points["train/nll"] == ([10, 20, 30], [5.0, 4.0, 3.0])  # the line that was cut off is left out
     assert points["val/bleu"] == ([20], [12.5])
 
 

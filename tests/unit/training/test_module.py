@@ -80,6 +80,8 @@ def test_a_step_descends_the_mean_loss_of_the_real_units(per: Per, units: int) -
     total, tokens = losses(reference, BATCHES[0], smoothing=0.1)
     assert tokens == 6
     torch.testing.assert_close(module.last_loss, (total / units).detach())
+    nll = losses(reference, BATCHES[0], smoothing=0)[0] / tokens  # as validations measure it
+    torch.testing.assert_close(module.last_nll, nll.detach())
     gradients = torch.autograd.grad(total / units, list(reference.model.parameters()))
     for after, before, gradient in zip(module.model.parameters(), reference.model.parameters(), gradients, strict=True):
         torch.testing.assert_close(after, before - 0.1 * gradient)

@@ -15,13 +15,13 @@ from softsearch.evaluation.by_length import MIN_DRAWN
 from softsearch.evaluation.schema import Heatmap, LengthRange, MetricFacts, Report, SearchPoint, three_digits
 from softsearch.evaluation.units import lengths, unit_of
 from softsearch.report.charts import MARKERS, draw_by_length, draw_search_curve
-from softsearch.report.curves import Points, draw_panel
+from softsearch.report.curves import LOSS, Points, draw_panel
 from softsearch.report.drawing import style, svg
 from softsearch.report.heatmap import data_url, pictures
 from softsearch.runtime.heatmap import clean, style_sheet, table
 from softsearch.text.vocabulary import FEATURE_TAG, without_tags
 
-TRAINING = {"training-loss": "loss", "training-scores": "scores on the validation set"}  # figure -> panel
+TRAINING = {"training-loss": LOSS, "training-scores": "scores on the validation set"}  # figure -> panel
 _FOLDER = Path(__file__).parent
 _SCRIPTS = ("beam-tree.js", "page.js")  # the first is also used by the page of softsearch web
 _TAGS = re.compile(f"{FEATURE_TAG}(?: {FEATURE_TAG})+")  # one tag per feature vector

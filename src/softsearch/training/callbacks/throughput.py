@@ -107,10 +107,12 @@ class Throughput(Callback):
         tokens, padded, seconds = (self.counts[name] - self.logged[name] for name in ("tokens", "padded", "seconds"))
         self._note_memory()
         self.logged = dict(self.counts)
-        loss = float(trainer.strategy.reduce(pl_module.last_loss, reduce_op="mean"))  # over all processes
+        last = torch.stack((pl_module.last_loss, pl_module.last_nll.to(pl_module.last_loss)))
+        loss, nll = trainer.strategy.reduce(last, reduce_op="mean").tolist()  # over all processes
         shown = {"train/loss": loss, "tokens/s": tokens / seconds * trainer.world_size, "lr": pl_module.step_rate}
         pl_module.log_dict(shown, prog_bar=True, rank_zero_only=True)
         used = {
+            "train/nll": nll,
             "train/padding_efficiency": tokens / padded,
             "train/peak_memory_mb": self.counts["peak_mb"],
             "train/elapsed_seconds": self.counts["elapsed"],
