@@ -75,7 +75,7 @@ class Glossary:
         raise CorpusError(
             f"{self.origin}:{number} has {found} in {'<TAB>'.join(map(str, row))!r:.80}; expected a source term, a "
             f"tab, its translation or several separated by |, and optionally a tab and one of {', '.join(KINDS)}; to "
-            "leave out other columns of a file, type: cut -f1,2 FILE > NEW"
+            "leave out other columns of a file, type: cut -f1,2 FILE > NEW (with commas: cut -d, -f1,2 FILE > NEW)"
         )
 
     def find(self, text: str) -> list[Term]:

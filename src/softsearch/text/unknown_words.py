@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError, InputError
+from softsearch.text.reading import as_read
 from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.text.vocabulary import UNK, is_tag
 
@@ -13,8 +14,8 @@ from softsearch.text.vocabulary import UNK, is_tag
 class UnknownWords:
     """Replaces every <unk> in a translation, for word models.
 
-    The source word with the most attention at <unk> is translated by the dictionary, or copied if the dictionary lacks
-    it (Jean et al. 2015, arXiv:1412.2007, section 3.3, after Luong et al. 2015, arXiv:1410.8206).
+    The source word with the most attention at <unk> is translated by the dictionary, in its own or the usual form, or
+    copied if the dictionary lacks it (Jean et al. 2015, arXiv:1412.2007, section 3.3, after Luong et al. 2015, arXiv:1410.8206).
 
     Raises:
         ConfigError: a tokenizer's units are smaller than words.
@@ -55,7 +56,7 @@ class UnknownWords:
                 output.append(self.tgt_tokenizer.decode([tokens[index]]))
             elif aligned is not None:
                 word = words[aligned[index]]
-                output.append(self.dictionary.get(word, word))
+                output.append(self.dictionary.get(word) or self.dictionary.get(as_read(word).text, word))
         return self.tgt_tokenizer.normalize_like_decode(" ".join(word for word in output if word))
 
 

@@ -34,6 +34,12 @@ def test_an_unknown_word_is_translated_or_copied() -> None:
     assert UnknownWords(SRC, TGT, {})(source, tokens, looking_at([0, 1, 2, 3], 5)) == "der poodle sieht Rex"
 
 
+def test_the_dictionary_has_words_in_other_forms() -> None:
+    replace = UnknownWords(SRC, TGT, {"caf\u00e9": "Kaffee", "\u0643\u064a": "ki", "rock'n'roll": "Rock"})
+    source = "cafe\u0301 \uff43af\u00e9 \u0643\u064a rock\u2019n\u2019roll"
+    assert replace(source, [UNK] * 4, looking_at([0, 1, 2, 3], 5)) == "Kaffee Kaffee ki Rock"
+
+
 def test_a_look_at_the_end_falls_to_the_best_word() -> None:
     weights = np.array([[0.1, 0.3, 0.6]])
     assert UnknownWords(SRC, TGT, {})("the Rex", [UNK], weights) == "Rex"
