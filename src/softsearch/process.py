@@ -67,8 +67,13 @@ def fail(error: SoftsearchError) -> NoReturn:
 
 def end_silently() -> NoReturn:
     """Ends the process whose standard output nobody reads any more, as of ``train --help | head``."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # lest Python write to it once more at its end
+    discard_output()
     sys.exit(0)
+
+
+def discard_output() -> None:
+    """Keeps Python from writing once more, at its end, what standard output could not take."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def protect_children() -> None:

@@ -75,6 +75,8 @@ def cache(options: argparse.Namespace) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
+        if error.filename is None:  # of standard output
+            raise
         raise SoftsearchError(
             f"{error.filename}: {error.strerror}; change its permissions, or remove it yourself"
         ) from error

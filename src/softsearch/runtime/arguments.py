@@ -223,6 +223,10 @@ class Parser(argparse.ArgumentParser):
                 error.message += f"; {advice}"
             raise
 
+    def print_help(self, file: Any = None) -> None:
+        """Prints the help; unlike argparse's own, an output that cannot be written is an error."""
+        print(self.format_help(), end="", file=file)
+
     def option_names(self) -> list[str]:
         """Returns the options, with one and with two dashes."""
         return sorted(name for action in self._actions for name in action.option_strings)

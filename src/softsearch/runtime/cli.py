@@ -14,7 +14,7 @@ import softsearch
 from softsearch.commands import Command, every_command, find
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.overwriting import refuse_overwriting
-from softsearch.process import end_on_signals, how_to_install, missing_package, raise_on_signals
+from softsearch.process import discard_output, end_on_signals, how_to_install, missing_package, raise_on_signals
 from softsearch.runtime.arguments import Parser
 from softsearch.runtime.parsed_options import with_flags
 from softsearch.suggestions import COMMANDS, did_you_mean
@@ -66,6 +66,9 @@ def run(words: Sequence[str]) -> int:
         SystemExit: the usage is wrong, or help was requested.
     """
     command = find(words) if words and not words[0].startswith("-") else None
+    if words[:1] == ["--version"]:
+        print(f"softsearch {softsearch.__version__}")
+        return 0
     if command is None:
         _help(words)
         return 0
@@ -81,7 +84,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def _help(words: Sequence[str]) -> None:
-    """Handles words without a command: prints all commands or the version, and exits."""
+    """Handles words without a command: prints all commands, and exits."""
     every = list(every_command())
     parser = Parser(
         prog="softsearch",
@@ -91,7 +94,7 @@ def _help(words: Sequence[str]) -> None:
         + "\nsoftsearch COMMAND --help explains the options of a command.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"softsearch {softsearch.__version__}")
+    parser.add_argument("--version", action="store_true", help="show the version and exit")
     parser.add_argument("command", metavar="COMMAND", help="and its options")
     typed = parser.parse_args(words[:1]).command
     stale = "" if any(command.run.startswith("softsearch.extras") for command in every) else _STALE
@@ -109,7 +112,7 @@ def _flush_output() -> None:
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the rest cannot be written at exit either
+        discard_output()
         raise
 
 

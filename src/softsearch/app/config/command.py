@@ -37,7 +37,15 @@ from softsearch.app.config.validation import build, drop_options_of_replaced, ne
 from softsearch.commands import Command
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.overwriting import refuse_overwriting
-from softsearch.process import end_on_signals, end_silently, fail, missing_package, raise_on_signals, tune_cpu
+from softsearch.process import (
+    discard_output,
+    end_on_signals,
+    end_silently,
+    fail,
+    missing_package,
+    raise_on_signals,
+    tune_cpu,
+)
 
 log = logging.getLogger(__name__)
 _NOT_FOR_USERS = (  # warnings about intended behaviour
@@ -104,11 +112,15 @@ def run(command: Command, options: Sequence[str] | None = None) -> None:
         further = line.check()
         sys.argv = [argv[0], *with_model_of_init(line.words), *further]  # Hydra reads them from here
         hydra.main(config_path=str(CONFIGS), config_name=command.name, **_MAIN)(job)()
+        sys.stdout.flush()
     except (SoftsearchError, HydraException, OmegaConfBaseException) as error:
         fail(line.explain(error))
     except BrokenPipeError:
         end_silently()
     except OSError as error:
+        if error.filename is None:  # of standard output
+            discard_output()
+            fail(SoftsearchError(f"standard output: {error.strerror}; free space or choose another file"))
         fail(SoftsearchError(f"the run's folder cannot be written: {line.explain(error)}; set hydra.run.dir=FOLDER"))
     except KeyboardInterrupt:
         sys.exit(130)
