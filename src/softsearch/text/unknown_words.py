@@ -15,7 +15,8 @@ class UnknownWords:
     """Replaces every <unk> in a translation, for word models.
 
     The source word with the most attention at <unk> is translated by the dictionary, in its own or the usual form, or
-    copied if the dictionary lacks it (Jean et al. 2015, arXiv:1412.2007, section 3.3, after Luong et al. 2015, arXiv:1410.8206).
+    copied if the dictionary lacks it (Jean et al. 2015, arXiv:1412.2007, section 3.3, after Luong et al. 2015,
+    arXiv:1410.8206).
 
     Raises:
         ConfigError: a tokenizer's units are smaller than words.
