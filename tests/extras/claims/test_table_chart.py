@@ -67,6 +67,14 @@ def test_lines_share_a_colour_up_to_a_comma_and_have_three_at_most() -> None:
     assert [text.get_text() for text in figure.legends[0].get_texts()] == runs
 
 
+def test_each_row_of_two_columns_has_words_of_its_own_or_those_of_its_parts() -> None:
+    rows = [{"run": run, "measure": measure, "bleu": 1.0} for run in ("a", "b") for measure in ("one", "three")]
+    names = {"a": "A", "one": "", "three": "three models", "b, three": "B thrice"}
+    with style():
+        axes = chart(rows, kind="dots", x=["run", "measure"], y="bleu", names=names).axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["A", "A, three models", "b", "B thrice"]
+
+
 def test_panels_have_numbers_with_the_words_of_their_column() -> None:
     rows = [{"run": "a", "pairs": pairs, "loss": 1.0} for pairs in (1000, 20000)]
     with style():

@@ -89,7 +89,7 @@ def chart(
         only: values by column; rows with other values are skipped.
         x_log: whether the horizontal axis is logarithmic.
         y_log: whether the vertical axis is logarithmic.
-        names: words for columns and for text in the rows.
+        names: words for columns and for text in the rows, also of several columns: ``alone, en_de``.
         published: rows with the paper's numbers; those of our series have its colour.
     """
     words = names or {}
@@ -112,12 +112,14 @@ def chart(
 
 
 def _label(row: Mapping[str, Any], columns: Columns, words: Mapping[str, str]) -> str:
-    """Returns words for a row's values in columns; a number is preceded by the name of its column."""
+    """Returns words for a row's values in columns, together or one by one; a number precedes the name of its column."""
+    columns = [columns] if isinstance(columns, str) else columns
     parts = [
         words.get(row[each], row[each]) if isinstance(row[each], str) else f"{row[each]:,} {words.get(each, each)}"
-        for each in ([columns] if isinstance(columns, str) else columns)
+        for each in columns
     ]
-    text = ", ".join(part for part in parts if part)
+    together = ", ".join(str(row[each]) for each in columns)
+    text = words.get(together) or ", ".join(part for part in parts if part)
     return drawable(re.sub(r"^0*(\d+)-0*(\d+)$", r"\1-\2", text))  # 06-10 is written so that it sorts
 
 
