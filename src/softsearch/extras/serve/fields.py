@@ -12,7 +12,7 @@ FIELDS: dict[str, tuple[str, Any]] = {  # by field name, or by schema and name i
     "target": (_LANGUAGE.format("the target language"), "de"),
     "source": (_LANGUAGE.format("the language of the text"), "en"),
     "LibreRequest.source": (
-        'A language of GET /languages, or "auto" to detect it; "EN" and "en-US" mean "en".',
+        'A language of GET /languages, or "auto" to detect that of each text; "EN" and "en-US" mean "en".',
         "auto",
     ),
     "LibreRequest.target": ("The target language, as listed by GET /languages.", "de"),

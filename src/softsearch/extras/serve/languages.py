@@ -46,6 +46,7 @@ _LETTER = regex.compile(r"[\p{L}\p{M}]")
 _WORDS = regex.compile(r"\p{L}[\p{L}\p{M}'\u2019]*+")
 _SAMPLE = 200  # characters of a text used for detection
 _UNKNOWN = 10.0  # nats for a letter that is not in a vocabulary, besides those of any letter
+_SURE = 20  # letters after which more do not make it less probable that the language is one of the models'
 _WEIGHT = 0.25  # weight of the difference in nats, because neighbouring characters are not independent evidence
 
 
@@ -199,9 +200,9 @@ def detect(text: str, languages: Mapping[str, Sequence[Side]]) -> list[Detection
             known |= {key: _nats(text, total, side, words) for key, side in keys.items() if key not in known}
             shares[code], costs[code] = share, min(known[key][0] for key in keys)
     any_letters = max((plain for _, plain in known.values()), default=0.0)
-    best = min([any_letters, *costs.values()])
+    best = min(costs.values(), default=0.0)
     weights = {code: shares[code] * math.exp(_WEIGHT * (best - costs[code])) for code in costs}
-    whole = sum(weights.values()) + math.exp(_WEIGHT * (best - any_letters))
+    whole = sum(weights.values()) + math.exp(_WEIGHT * (best - any_letters) * min(1.0, _SURE / max(total, 1)))
     found = [Detection(code, round(100 * weights.get(code, 0.0) / whole, 1)) for code in languages]
     return sorted(found, key=lambda each: -each.confidence)
 

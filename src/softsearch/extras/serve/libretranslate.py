@@ -167,7 +167,8 @@ def _unsupported(dispatcher: Dispatcher, source: str, target: str) -> RequestErr
         for tgt in facts.tgt_codes
         if src != tgt or not facts.targets
     )
-    named = ", ".join(islice(pairs, _MAX_NAMED)) + ", ..." * (next(pairs, None) is not None)
+    first = [*dict.fromkeys(islice(pairs, 10 * _MAX_NAMED))]  # several models may have one pair
+    named = ", ".join(first[:_MAX_NAMED]) + ", ..." * (len(first) > _MAX_NAMED)
     return RequestError(
         400,
         f"{shown(source)} to {shown(target)} is not supported, expected one of: {named or 'none'}; see GET /languages",
