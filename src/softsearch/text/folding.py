@@ -39,7 +39,7 @@ _ROWS = (
     *(chr(0x660 + digit) + chr(0x6F0 + digit) for digit in range(10)),
 )  # fmt: skip
 LOOK_ALIKES = {char: row.replace(char, "") for row in _ROWS for char in row} | {"\u0649": "\u06cc"}  # a final ye
-TO_USUAL = str.maketrans({char: row[0] for row in _ROWS for char in row[1:]})
+TO_USUAL = {char: row[0] for row in _ROWS for char in row[1:]}
 _TATWEEL = "\u0640"  # lengthens an Arabic word
 _JAMO = frozenset(map(chr, range(0x1100, 0x1200)))
 _SYLLABLES = tuple(map(chr, range(0xAC00, 0xD7A4)))

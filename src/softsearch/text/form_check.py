@@ -171,5 +171,5 @@ _USUAL: dict[str, Callable[[str], str]] = {  # by what is unusual
     "white space other than single spaces": lambda text: " ".join(text.split()),
     "decomposed characters (NFD)": partial(unicodedata.normalize, "NFC"),
     "invisible characters": lambda text: "".join(char for char in text if invisible().get(char) != ""),
-    _ALIKE: lambda text: "".join(compatible().get(char, char) for char in text).translate(TO_USUAL),
+    _ALIKE: lambda text: "".join((compatible() | TO_USUAL).get(char, char) for char in text),
 }

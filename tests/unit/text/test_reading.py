@@ -68,5 +68,5 @@ def test_a_word_is_found_in_the_original(text: str, word: str, expected: str) ->
 
 
 def test_look_alikes_keep_their_case() -> None:
-    for code, usual in TO_USUAL.items():
-        assert chr(code).casefold().translate(TO_USUAL) == usual.casefold()
+    for char, usual in TO_USUAL.items():
+        assert TO_USUAL.get(char.casefold(), char.casefold()) == usual.casefold()
