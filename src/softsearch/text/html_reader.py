@@ -5,27 +5,16 @@ end tag is added there, and an element that goes on in the next block begins aga
 and so do inline elements with blocks inside, hence all that browsers make of them stays, too.
 """
 
-import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
 from softsearch.errors import InputError
 from softsearch.text import html_elements as html
-from softsearch.text.corpus import is_blank
-from softsearch.text.markup import Element, Segment, Token, parts, text_tokens
+from softsearch.text.html_tokens import ATTRIBUTE, COMMENT, TAG, TAG_START, TEXT, foreign_ends, raw_end
+from softsearch.text.markup import Element, Segment, Token, is_shown, parts, text_tokens
 from softsearch.text.markup_reader import is_copied
 
 _MAX_OPEN = 512  # as in browsers; beyond it, searches of all open elements would take long
-_SPACE = r"[\t\n\f\r ]"
-_VALUE = rf""""[^"]*+"|'[^']*+'|(?=>)|(?!{_SPACE}|["'])[^>](?:(?!{_SPACE})[^>])*+"""
-_TAG = re.compile(
-    rf"<(/?)([a-zA-Z](?:(?!{_SPACE})[^/>])*+)"
-    rf"((?:(?:{_SPACE}|/)++|(?!{_SPACE})[^/>](?:(?!{_SPACE})[^/>=])*+(?:{_SPACE}*+={_SPACE}*+(?:{_VALUE})|(?!{_SPACE}*+=)))*+)>"
-)
-_ATTRIBUTE = re.compile(rf"([^\s/=>]++){_SPACE}*+={_SPACE}*+({_VALUE})")
-_TAG_START = re.compile("</?[a-zA-Z]")
-_COMMENT = re.compile(r"<!--(?:-?>|.*?(?:--!?>|\Z))|<(?:[!?]|/(?![a-zA-Z]))[^>]*+(?:>|\Z)", re.DOTALL)
-_TEXT = re.compile("<?[^<]*+")
 _IGNORED = ("html", "head", "body", "frameset", "frame")  # browsers add them, and let their tags end nothing
 
 
@@ -67,7 +56,7 @@ class HtmlReader:
 
     def _read(self, text: str, at: int) -> int:
         """Reads the token that begins at an index, and returns its end."""
-        if tag := _TAG.match(text, at):
+        if tag := TAG.match(text, at):
             name = tag[2].lower()
             name = "img" if name == "image" else name
             if tag[1]:
@@ -77,22 +66,20 @@ class HtmlReader:
             if name in html.FOREIGN and not tag[3].endswith("/"):
                 return self._copy_foreign(text, tag.end(), name)
             return self._read_raw(text, tag.end(), name) if name in html.NO_MARKUP else tag.end()
-        if comment := _COMMENT.match(text, at):
+        if comment := COMMENT.match(text, at):
             self._point(comment[0], "")
             return comment.end()
-        if _TAG_START.match(text, at):  # a tag without an end: browsers do not show the rest
+        if TAG_START.match(text, at):  # a tag without an end: browsers do not show the rest
             self._block(text[at:])
             return len(text)
-        found = _TEXT.match(text, at)
+        found = TEXT.match(text, at)
         assert found is not None  # it matches anything
         self._text(found[0])
         return found.end()
 
     def _read_raw(self, text: str, at: int, name: str) -> int:
         """Reads text in which < begins no tag, up to the end tag."""
-        end_tag = re.compile(rf"</{name}(?=[\t\n\f\r />])" if name != "plaintext" else r"\Z", re.IGNORECASE)
-        found = end_tag.search(text, at)
-        end = found.start() if found else len(text)
+        end = raw_end(text, at, name)
         if name in ("textarea", "title"):
             self._text(text[at:end])
         elif at < end:
@@ -102,13 +89,13 @@ class HtmlReader:
     def _copy_foreign(self, text: str, at: int, name: str) -> int:
         """Reads a formula or a drawing whole; if its end tag is missing, only its begin tag is copied."""
         if name not in self._foreign:
-            self._foreign[name] = _foreign_ends(text, name)
+            self._foreign[name] = foreign_ends(text, name)
         end = self._foreign[name].get(at, at)
         self._tokens[-1] = self._tokens[-1]._replace(raw=self._tokens[-1].raw + text[at:end])
         return end
 
     def _text(self, raw: str) -> None:
-        if not is_blank(raw):
+        if is_shown(raw):
             self._reconstruct()
         for token in text_tokens(raw, with_lines=bool(self._with_lines)):
             if token.is_line_end:
@@ -118,7 +105,7 @@ class HtmlReader:
                 element.is_empty &= token.kind == "point"
 
     def _start_tag(self, raw: str, name: str, attributes: str) -> None:
-        values = {each[1].lower(): each[2].strip("\"'") for each in reversed([*_ATTRIBUTE.finditer(attributes)])}
+        values = {each[1].lower(): each[2].strip("\"'") for each in reversed([*ATTRIBUTE.finditer(attributes)])}
         if name in _IGNORED or (name in html.TABLE_CONTEXTS and self._scope("table", {"html", "template"}) is None):
             self._block(raw)
             return
@@ -290,13 +277,21 @@ class HtmlReader:
 
     def _pop(self, raw: str | None = None) -> None:
         """Ends the innermost element, with its end tag, or with an added one if it has no block inside."""
-        element = self._open.pop()
+        element, behind = self._open.pop(), list[Token]()
         if raw is None and not element.is_block:
             raw = f"</{element.raw[1 : 1 + len(element.name)]}>"
+            behind = self._trailing_space()
         if raw is not None:
             element.is_closed = True
-            self._tokens.append(Token("close", raw, element))
+            self._tokens += [Token("close", raw, element), *behind]
         self._finish(element)
+
+    def _trailing_space(self) -> list[Token]:
+        """Takes white space off the end, to be put behind an added end tag."""
+        last = self._tokens.pop()
+        text = last.raw.rstrip() if last.kind == "text" and not last.is_line_end else last.raw
+        self._tokens += [last._replace(raw=text)] if text else []
+        return [last._replace(raw=last.raw[len(text) :])] if len(text) < len(last.raw) else []
 
     def _finish(self, element: _Open) -> None:
         element.is_open = False
@@ -336,14 +331,3 @@ class HtmlReader:
             if element.is_block:
                 break
             element.is_block = True
-
-
-def _foreign_ends(text: str, name: str) -> dict[int, int]:
-    """The ends of all elements with a name, by the ends of their begin tags."""
-    found, begun = dict[int, int](), list[int]()
-    for tag in re.finditer(rf"<(/?){name}(?=[\t\n\f\r />])[^>]*+>", text, re.IGNORECASE):
-        if not tag[1]:
-            begun += [tag.end()] * (not tag[0].endswith("/>"))
-        elif begun:
-            found[begun.pop()] = tag.end()
-    return found

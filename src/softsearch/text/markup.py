@@ -6,19 +6,23 @@ Blocks (paragraphs, items, cells) keep their places. Between them are segments: 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from html import escape
 from html import unescape as _unescape
 from html.entities import html5
 from itertools import accumulate, groupby
 from typing import Literal, NamedTuple
+from unicodedata import category
 
 import regex
 
-from softsearch.text.corpus import is_blank
+from softsearch.text.folding import invisible
 from softsearch.text.html_elements import FOREIGN
+from softsearch.text.reading import as_read
 
 _ENTITY = re.compile(r"(&[^\W\d][\w.-]*;)")
-_INVISIBLE = regex.compile(r"\p{Cf}+")
+_MAX_REFERENCE = 40  # characters
+_PIECE = re.compile(r"\s++|&#?\w{1,38};|.", re.DOTALL)
 _CLOSING = r"\p{Pe}\p{Pf}.,;:!?\u2026\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f"
 _FOLLOWS = regex.compile(rf"[{_CLOSING}](?![\p{{L}}\p{{N}}])")  # without a space before it
 _AFTER_WORD = regex.compile(r"[\p{L}\p{M}\p{Pe}\p{Pf}]")  # what a number may be glued to
@@ -136,7 +140,7 @@ class Token(NamedTuple):
     def is_inside(self) -> bool:
         """Tells whether it needs a place in a segment's text."""
         if self.kind == "text":
-            return not is_blank(unescape(self.raw))
+            return is_shown(self.raw)
         return self.kind in ("open", "close") and self.element is not None and self.element.is_closed
 
 
@@ -172,10 +176,15 @@ def _segment(tokens: list[Token]) -> Iterator[str | Segment]:
     if not any(token.kind == "text" and token.is_inside for token in inside):
         yield "".join([before, *(token.raw for token in inside), behind])
         return
-    first_text, last_text = (token.raw if token.kind == "text" else "" for token in (inside[0], inside[-1]))
-    yield before + first_text[: len(first_text) - len(first_text.lstrip())]
+    if inside[0].kind == "text":
+        at, _ = _shown(inside[0].raw)
+        before, inside[0] = before + inside[0].raw[:at], inside[0]._replace(raw=inside[0].raw[at:])
+    if inside[-1].kind == "text":
+        _, at = _shown(inside[-1].raw)
+        behind, inside[-1] = inside[-1].raw[at:] + behind, inside[-1]._replace(raw=inside[-1].raw[:at])
+    yield before
     yield _without_tags([*_with_notes(inside)])
-    yield last_text[len(last_text.rstrip()) :] + behind
+    yield behind
 
 
 def _with_notes(tokens: Sequence[Token]) -> Iterator[Token]:
@@ -189,7 +198,7 @@ def _with_notes(tokens: Sequence[Token]) -> Iterator[Token]:
         [*accumulate(map(count, tokens, texts), initial=0)]
         for count in (
             lambda _, text: sum(map(str.isalpha, text)),
-            lambda _, text: not is_blank(text),
+            lambda _, text: bool(_visible(text).strip()),
             lambda token, _: token.kind == "open" and token.element.name == "a",
         )
     )
@@ -216,8 +225,32 @@ def _with_notes(tokens: Sequence[Token]) -> Iterator[Token]:
         at += 1
 
 
+def is_shown(raw: str) -> bool:
+    """Tells whether a model reads anything in a text of markup."""
+    return bool(as_read(unescape(raw)).text)
+
+
+def _shown(raw: str) -> tuple[int, int]:
+    """Where what a model reads in a text begins and ends: white space and invisible characters around it are lost."""
+    begin, end = 0, len(raw)
+    while (piece := _PIECE.match(raw, begin)) and not is_shown(piece[0]):
+        begin = piece.end()
+    while end > begin:
+        start = raw.rfind("&", max(end - _MAX_REFERENCE, begin), end) if raw[end - 1] == ";" else -1
+        start = start if start >= 0 and _PIECE.fullmatch(raw, start, end) else end - 1
+        if is_shown(raw[start:end]) or category(raw[end - 1]) == "Mn":  # such as the selector of an emoji's form
+            break
+        end = start
+    return begin, end
+
+
 def _visible(text: str) -> str:
-    return _INVISIBLE.sub("", text)
+    return text.translate(_invisible())
+
+
+@cache
+def _invisible() -> dict[int, str]:
+    return str.maketrans({char: "" for char, text in invisible().items() if not text})
 
 
 def _without_tags(tokens: Sequence[Token]) -> Segment:

@@ -4,9 +4,8 @@ import re
 from collections.abc import Mapping
 
 from softsearch.errors import InputError
-from softsearch.text.corpus import is_blank
 from softsearch.text.html_elements import BLOCKS, CODE, FOREIGN, OPTIONAL, PHRASING, RAW_TEXT, VOID, WITH_LINES
-from softsearch.text.markup import Element, Segment, Token, parts, text_tokens
+from softsearch.text.markup import Element, Segment, Token, is_shown, parts, text_tokens
 
 _ENDS = {"<!--": "-->", "<![CDATA[": "]]>", "<?": "?>"}
 _UNTIL = {begin: re.compile(re.escape(end)) for begin, end in _ENDS.items()} | {
@@ -119,7 +118,7 @@ class MarkupReader:
         for token in text_tokens(found[0], with_lines=bool(self._with_lines)):
             self._add(token)
             for element in self._open[-1:]:
-                element.has_text |= not is_blank(token.raw)
+                element.has_text |= is_shown(token.raw)
                 element.is_empty &= token.kind == "point"
                 element.lines += "\n" in token.raw
             for element in reversed(self._open) if token.is_line_end else ():

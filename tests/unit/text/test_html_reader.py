@@ -137,6 +137,11 @@ def test_what_clients_send_is_closed_as_in_browsers(post: str, wanted: tuple[str
     assert [part.text for part in _parts(post) if isinstance(part, Segment)] == wanted[1]
 
 
+def test_white_space_at_the_end_of_a_block_stays_behind_an_added_end_tag() -> None:
+    wanted = "<li>one <b>two</b>\n<li><b>three <b><i>four</i></b></b> \n\n"
+    assert _written("<li>one <b>two\n<li>three <b><i>four \n\n") == wanted
+
+
 def test_long_and_deep_html_takes_linear_time_and_has_a_limit() -> None:
     for text in (
         "<p>one <b>two</b>",

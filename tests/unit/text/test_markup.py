@@ -64,6 +64,14 @@ def test_a_fragment_is_its_texts_and_what_is_around_them(fragment: str, texts: l
     assert "".join(_written(fragment).split()) == "".join(fragment.split())
 
 
+def test_what_a_model_does_not_read_stays_around_the_text() -> None:
+    for around in ("\ufeff", "\u200b \u00ad", "&nbsp;", "&#8203;&rlm;", "&zwnj;\n", "\u3164", "\x07"):
+        assert _texts(f"<p>{around}one<b>two</b> three{around}</p>{around}") == ["onetwo three"]
+        assert _written(f"<p>{around}one {around}<b>two</b> {around}</p>").startswith(f"<p>{around}one ")
+        assert _written(f"<p>{around}one{around}</p>") == f"<p>{around}one{around}</p>"
+    assert _texts("\u2764\ufe0f &copy;&amp;") == ["\u2764\ufe0f \u00a9&"]
+
+
 def test_text_is_decoded_and_encoded_again() -> None:
     assert _texts(f"&#{'9' * 5000}; &#{'0' * 5000}65; &#X{'0' * 5000}41;&#x{'f' * 5000};") == ["\ufffd A A\ufffd"]
     assert _texts("AT&T &eacute;&#x41;&quot; 1 < 2 <3") == ['AT&T \u00e9A" 1 < 2 <3']
