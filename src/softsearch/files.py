@@ -25,9 +25,10 @@ def open_file(path: Path) -> BufferedReader:
     Raises:
         OSError: it cannot be read, or it is not a regular file.
     """
-    if "\0" in str(path):  # which Python says in another way
-        raise OSError(errno.EINVAL, "its name has a null character", str(path))
-    mode = path.stat().st_mode
+    try:
+        mode = path.stat().st_mode
+    except ValueError as error:  # a null character, or half of a surrogate pair
+        raise OSError(errno.EINVAL, "its name cannot be that of a file", str(path)) from error
     if not stat.S_ISDIR(mode) and (not stat.S_ISREG(mode) or any(map(path.resolve().is_relative_to, _SYSTEM))):
         raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     return path.open("rb")

@@ -48,3 +48,9 @@ def test_what_is_not_a_regular_file_is_not_opened(tmp_path: Path) -> None:
     for error, name in ((FileNotFoundError, "none"), (IsADirectoryError, "devices")):
         with pytest.raises(error):
             open_file(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800"])
+def test_what_cannot_be_a_name_is_an_error_of_the_system(name: str) -> None:
+    with pytest.raises(OSError, match="its name cannot be that of a file"):
+        open_file(Path(name))

@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Set
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -56,11 +56,8 @@ class Bundle:
                 listed in the manifest, or not a regular file.
         """
         folder = Path(path)
-        if not (folder / MANIFEST).is_file() and (inner := sorted(p.parent.name for p in folder.glob(f"*/{MANIFEST}"))):
-            raise BundleError(f"{folder} is a folder of bundles; name one of them: {printable(', '.join(inner))}")
-        if folder.suffix == ".ckpt" or (folder / "checkpoints").is_dir():
-            kind = "the folder of a run" if folder.is_dir() else "a checkpoint"
-            raise BundleError(f"{folder} is {kind}, expected a bundle; softsearch export ckpt={folder} out=BUNDLE")
+        with suppress(OSError):  # of a name that is too long, which is said below
+            _refuse_others(folder)
         names = _regular_files(folder)
         if MANIFEST not in names:
             raise BundleError(f"{folder} has no {MANIFEST}; expected the folder of an exported bundle, check the path")
@@ -78,12 +75,22 @@ class Bundle:
         return cls(folder, manifest, files, hashlib.sha256(text).hexdigest())
 
 
+def _refuse_others(folder: Path) -> None:
+    """Refuses what people take for a bundle."""
+    if not (folder / MANIFEST).is_file() and (inner := sorted(p.parent.name for p in folder.glob(f"*/{MANIFEST}"))):
+        raise BundleError(f"{folder} is a folder of bundles; name one of them: {printable(', '.join(inner))}")
+    if folder.suffix == ".ckpt" or (folder / "checkpoints").is_dir():
+        kind = "the folder of a run" if folder.is_dir() else "a checkpoint"
+        raise BundleError(f"{folder} is {kind}, expected a bundle; softsearch export ckpt={folder} out=BUNDLE")
+
+
 def _regular_files(folder: Path) -> set[str]:
     try:
         entries = list(os.scandir(folder))
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: not the name of a folder
+        reason = getattr(error, "strerror", None) or "its name cannot be that of a folder"
         raise BundleError(
-            f"bundle {folder} cannot be read ({error.strerror}); expected the folder of an exported bundle"
+            f"bundle {str(folder)[:200]} cannot be read ({reason}); expected the folder of an exported bundle"
         ) from error
     for entry in entries:
         if not entry.is_file(follow_symlinks=False):

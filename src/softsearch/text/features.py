@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.errors import CorpusError, InputError
+from softsearch.files import open_file
 from softsearch.text.vocabulary import FEATURE_TAG
 
 Features = NDArray[np.floating]
@@ -39,6 +40,7 @@ def read_features(path: Path) -> Features:
         CorpusError: the file is missing or damaged, or has the wrong type or shape.
     """
     try:
+        open_file(path).close()  # NumPy waits for a pipe
         array: Any = np.load(path, mmap_mode="r", allow_pickle=False)
     except OSError as error:
         raise CorpusError(

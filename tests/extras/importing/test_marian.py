@@ -217,7 +217,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "a deep vocabulary": (write_text("vocab.yml", "[" * 10**6), "nested deeper than 64 levels"),
     "a deep vocabulary of another form": (write_text("vocab.yml", "- " * 10**5), "nested deeper than 64 levels"),
     "a vocabulary that is a pipe": (become_a_pipe("vocab.yml"), "it is not a regular file"),
-    "a name with a null": (write_text("decoder.yml", 'vocabs: ["a\\0.yml", "b.yml"]'), "has a null character"),
+    "a name with a null": (write_text("decoder.yml", 'vocabs: ["a\\0.yml", "b.yml"]'), "cannot be that of a file"),
     "pieces that SentencePiece refuses": (twice_the_same_piece, "vocab.spm is not a SentencePiece model"),
     "two vocabularies": (write_text("vocab2.yml", ""), "2 vocabularies and no decoder.yml"),
     "a vocabulary of another kind": (

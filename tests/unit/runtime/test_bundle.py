@@ -279,6 +279,12 @@ def test_a_path_that_is_no_folder_is_named(tmp_path: Path, name: str) -> None:
         Bundle.open(tmp_path / name)
 
 
+@pytest.mark.parametrize("name", ["a" * 5000, "a\0b", "a\ud800"])
+def test_text_that_is_no_name_is_no_bundle(name: str) -> None:
+    with pytest.raises(BundleError, match=r"cannot be read .*; expected the folder of an exported bundle"):
+        Bundle.open(name)
+
+
 def test_writing_replaces_an_older_bundle_even_a_damaged_one(victim: Path) -> None:
     (victim / "encoder.onnx").write_bytes(b"")
     (victim / "tgt.model").unlink()
