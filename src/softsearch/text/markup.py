@@ -20,6 +20,7 @@ from softsearch.text.folding import invisible
 from softsearch.text.html_elements import FOREIGN
 from softsearch.text.reading import as_read
 
+_BREAK = re.compile(r"</?br\b", re.IGNORECASE)
 _ENTITY = re.compile(r"(&[^\W\d][\w.-]*;)")
 _MAX_REFERENCE = 40  # characters
 _PIECE = re.compile(r"\s++|&#?\w{1,38};|.", re.DOTALL)
@@ -28,7 +29,7 @@ _FOLLOWS = regex.compile(rf"[{_CLOSING}](?![\p{{L}}\p{{N}}])")  # without a spac
 _AFTER_WORD = regex.compile(r"[\p{L}\p{M}\p{Pe}\p{Pf}]")  # what a number may be glued to
 _AFTER_SIGN = regex.compile(rf"[\p{{L}}\p{{M}}\p{{N}}{_CLOSING}]")
 _UNSEEN = re.compile(
-    r"<(?:!(?!\[)|\?|(?:br|wbr|script|style|link|meta)\b)", re.IGNORECASE
+    r"<(?:!(?!\[)|\?|(?:wbr|script|style|link|meta)\b)", re.IGNORECASE
 )  # points without a place in a line
 _ZEROS = re.compile(r"(?<=&#)0++(?=[0-9])|(?<=&#[xX])0++(?=[0-9a-fA-F])")
 _NO_CHARACTER = re.compile(r"(?<=&#)[0-9]{8,}+|(?<=&#[xX])[0-9a-fA-F]{8,}+")  # int() refuses very long ones
@@ -94,6 +95,8 @@ class Segment(NamedTuple):
                 continue
             is_apart = text[at - 1 : at].isspace() or written[-1].endswith(" ")
             written += [" "] if node.spaces[0] and at > first and not is_apart else []
+            if _BREAK.match(node.opening) and not node.spaces[0]:
+                written[-1] = written[-1].removesuffix(" ")
             written.append(node.opening)
             is_apart = at > last or text[at].isspace() or _FOLLOWS.match(text, at)
             written += [" "] if node.spaces[1] and not is_apart else []
@@ -214,9 +217,10 @@ def _with_notes(tokens: Sequence[Token]) -> Iterator[Token]:
         if element is not None and signs[end] > signs[at]:
             is_link = links[end] > links[at]
             is_raised = element.name in ("sup", "sub")
-            is_note = letters[end] == letters[at] or (is_link and is_raised)
-            word = _AFTER_WORD if not (is_link or is_raised) else _AFTER_SIGN
-            if is_note and word.fullmatch(before) and not following[end].isalnum():
+            is_note = is_link and is_raised
+            word = _AFTER_SIGN if is_link or is_raised else _AFTER_WORD
+            is_glued = letters[end] == letters[at] and word.fullmatch(before)
+            if (is_note or is_glued) and not following[end].isalnum():
                 yield Token("point", "".join(token.raw for token in tokens[at:end]), element)
                 at = end
                 continue
@@ -274,7 +278,7 @@ def _without_tags(tokens: Sequence[Token]) -> Segment:
             since.append(inside.pop())
             nodes[since[-1]] = nodes[since[-1]]._replace(closing=token.raw, end=len(text))
         else:
-            if token.element is not None and token.element.name == "br" and not is_spaced:
+            if not is_spaced and _BREAK.match(token.raw):
                 text += " "
             is_seen = not token.is_inside and not _UNSEEN.match(token.raw)
             apart += [len(nodes)] * is_seen

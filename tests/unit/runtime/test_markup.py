@@ -96,6 +96,8 @@ def _aligned(source: str, target: str, links: str) -> Translation:
         ("the red<b></b> house <hr/>", "la maison rouge<b></b>. <hr/>"),
         ("<i class='x'></i> the red house . <a><img></a>", "<i class='x'></i> la maison rouge. <a><img></a>"),
         ("<i>the <br>red</i> house .", "la maison <i><br>rouge</i>."),
+        ("the<BR>red<br/> house .", "la<br/> maison<BR>rouge."),
+        ("the <br> red house .", "la maison <br> rouge."),
         ("the red <k translate=no>x</k> house .", "la <k translate=no>x</k> maison rouge."),
         ("<u>the</u> <b>red</b> <b>house</b> <u>.</u>", "<u>la</u> <b>maison</b> <b>rouge</b><u>.</u>"),
     ],

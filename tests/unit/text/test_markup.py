@@ -46,6 +46,7 @@ FRAGMENTS = {  # with the texts to translate
     "<a href='#'>\n<em>twenty-one</em>\n<!-- c -->\n<em>years ago</em>\n</a>": ["twenty-one years ago"],
     "<data>\n<item>a</item>\n<item>b</item>\n</data>": ["a", "b"],
     "two<sup><a href='#1'>[1]</a></sup> three": ["two three"],
+    "one <sup><a href='#1'>2</a></sup> three <a href='#'>4</a> <sup>5</sup>": ["one three 4 5"],
     "two.\u2060<a href='#n'>2</a> m<sup>2</sup>, three<b>3</b>": ["two.\u2060 m, three"],
     "two<sup><a href='#n'>a</a></sup> 10<sup>6</sup> 1<sup>st</sup> $<b>5</b> <i>x</i>-<i>9</i>": ["two 10 1st $5 x-9"],
     "<b>one<!x><i>two</i> three</b>": ["onetwo three"],
