@@ -47,7 +47,8 @@ def test_a_difference_that_rounding_explains_is_accepted(is_rounding: bool) -> N
 def logistic(kind: type[np.floating], change: float = 0.0) -> Backend:
     """A recurrence that doubles errors at each step, of single products: these are the same on all processors."""
 
-    def run(_: Sentences) -> Iterator[Numbers]:
+    def run(src: Sentences) -> Iterator[Numbers]:
+        del src
         state = np.linspace(0.1, 0.9, 100).astype(kind) * kind(1 + change)
         for _ in range(50):
             state = kind(4) * state * (kind(1) - state)

@@ -26,7 +26,7 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.search.interface import SearchStrategy
 from softsearch.training.callbacks.time_limit import time_limit_of
 from softsearch.training.checkpoints.folder import BEST, LAST
-from softsearch.training.loggers.tables_and_images import log_test
+from softsearch.training.loggers.tables_and_images import log_options, log_test
 
 log = logging.getLogger(__name__)
 _ORDER = ("embeddings", "encoder", "attention", "decoder", "output")
@@ -80,6 +80,8 @@ def final_test(
     """
     options, trainer = parts.options, parts.trainer
     if not options.test:
+        validated = {name: float(v) for name, v in trainer.callback_metrics.items() if name.startswith("val/")}
+        log_options(trainer.loggers, validated, trainer.global_step)
         return lambda: None
     split, text = test_text(data, options.test)
     limit = time_limit_of(trainer)

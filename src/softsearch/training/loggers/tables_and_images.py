@@ -31,14 +31,21 @@ def log_config(loggers: Iterable[Logger]) -> None:
 
 
 def log_test(loggers: Iterable[Logger], scores: Mapping[str, float], step: int) -> None:
-    """Logs the final scores of a run; in TensorBoard with its options, for the tab HPARAMS (W&B has them already)."""
+    """Logs the scores of a run's test, in TensorBoard with its options."""
+    for logger in loggers:
+        if isinstance(logger, TensorBoardLogger):
+            log_options([logger], scores, step)
+        else:
+            logger.log_metrics(dict(scores), step)
+        logger.finalize("success")
+
+
+def log_options(loggers: Iterable[Logger], scores: Mapping[str, float], step: int) -> None:
+    """Logs a run's options with its final scores for TensorBoard's tab HPARAMS; W&B has the options already."""
     for logger in loggers:
         if isinstance(logger, TensorBoardLogger):
             options = {key: value for key, value in logger.hparams.items() if key not in _NOT_COMPARED}
             logger.log_hyperparams(options, metrics=dict(scores), step=step)
-        else:
-            logger.log_metrics(dict(scores), step)
-        logger.finalize("success")
 
 
 def log_table(
