@@ -19,7 +19,7 @@ from softsearch.models.transformer import TransformerDecoder, TransformerEncoder
 from softsearch.ranges import Size
 from softsearch.text.vocabulary import EOS, PAD
 
-_FIRST_POSITION = 2  # of sinusoids, as fairseq counts them
+FIRST_POSITION = 2  # of sinusoids, as fairseq counts them
 
 
 class ManyLanguagesEncoder(TransformerEncoder):
@@ -51,7 +51,7 @@ class ManyLanguagesEncoder(TransformerEncoder):
             last = mask.sum(1, keepdim=True) - 1
             behind = is_language.long().cumsum(1)  # 1 from the language on
             position = torch.where(is_language, last, position - behind)
-        return self.encode(src_tokens, mask, position.clamp(min=0) + _FIRST_POSITION)
+        return self.encode(src_tokens, mask, position.clamp(min=0) + FIRST_POSITION)
 
 
 class ManyLanguagesDecoder(TransformerDecoder):
@@ -78,7 +78,7 @@ class ManyLanguagesDecoder(TransformerDecoder):
 
     def embed(self, tokens: Tensor, position: Tensor) -> Tensor:
         x = self.embedding(tokens) * self.positions.scale
-        encodings = self.positions.encodings(position + _FIRST_POSITION, x.shape[-1]).to(x.dtype)
+        encodings = self.positions.encodings(position + FIRST_POSITION, x.shape[-1]).to(x.dtype)
         return x + encodings * (tokens != PAD)[..., None].to(x.dtype)  # fairseq adds none to PAD
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:

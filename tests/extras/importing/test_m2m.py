@@ -24,6 +24,8 @@ from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.export.bundle import export_bundle
 from softsearch.export.tokenizer_json import tokenizer_files
+from softsearch.extras.formats.argos import export_argos
+from softsearch.extras.formats.ctranslate2 import export_ctranslate2
 from softsearch.extras.importing.command import read
 from softsearch.extras.importing.config_json import Config, read_object
 from softsearch.extras.importing.m2m_vocabulary import read_languages
@@ -314,6 +316,38 @@ def test_a_model_cut_to_languages_is_the_whole_one_without_the_other_pieces(
     found = [[rows[token] for token in best.tokens] for (best,) in beam(TorchStepFunction(cut), ids)]
     others = [[row] for row in range(both.theirs.config.vocab_size) if row not in rows]
     check_same(found, generated(both, sources, "eng_Latn", "deu_Latn", bad_words_ids=others, renormalize_logits=True))
+
+
+HEADS = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}  # CTranslate2 needs the same number
+
+
+@pytest.mark.parametrize("case", ["nllb", "m2m"])
+def test_ctranslate2_writes_the_same_translations(case: str, text: list[str], tmp_path: Path) -> None:
+    ctranslate2 = pytest.importorskip("ctranslate2")
+    both = Both(tmp_path / "model", text, **CASES[case], **HEADS)
+    tokenizer = both.contents.tokenizers[0]
+    export_ctranslate2(both.ours, TorchStepFunction(both.ours.eval()), both.contents.tokenizers, tmp_path / "ct2")
+    translator = ctranslate2.Translator(str(tmp_path / "ct2"))
+    names = {piece: token for token, piece in enumerate(tokenizer.names())}
+    src, tgt = both.codes[0], both.codes[-1]
+    sources = [[f"\u2581{source_tag(src)}", *tokenizer.pieces(tokenizer.encode(line))] for line in text[:40]]
+    found = translator.translate_batch(
+        sources, target_prefix=[[language_tag(tgt)]] * 40, beam_size=1, max_decoding_length=LIMIT
+    )
+    ids = [[both.rows[names[piece]] for piece in each.hypotheses[0]] for each in found]
+    check_same(ids, generated(both, text[:40], src, tgt, num_beams=1, early_stopping=False))
+
+
+def test_ctranslate2_and_argos_refuse_what_they_cannot_do(
+    exported: tuple[Both, Translator], text: list[str], tmp_path: Path
+) -> None:
+    ours = exported[0].ours
+    with pytest.raises(ConfigError, match="reads the source's language behind the source"):
+        export_ctranslate2(ours, TorchStepFunction(ours), exported[0].contents.tokenizers, tmp_path / "ct2")
+    both = Both(tmp_path / "model", text, **CASES["m2m"], **HEADS)
+    step_fn, tokenizers = TorchStepFunction(both.ours), both.contents.tokenizers
+    with pytest.raises(ConfigError, match="Argos Translate reads no tags of languages"):
+        export_argos(both.ours, step_fn, tokenizers, ("en", "de"), tmp_path / "x.argosmodel")
 
 
 @pytest.mark.parametrize(

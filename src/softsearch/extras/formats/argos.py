@@ -19,6 +19,7 @@ from softsearch.extras.formats.ctranslate2 import export_ctranslate2
 from softsearch.extras.formats.splitter import sentence_splitter
 from softsearch.files import new_file
 from softsearch.models.interface import Seq2Seq
+from softsearch.models.many_languages import ManyLanguagesDecoder
 from softsearch.search.interface import StepFunction
 from softsearch.text.tokenizer import Tokenizers
 
@@ -49,11 +50,14 @@ def export_argos(
     """Writes the package of a model for plain text; ``languages`` are the codes of source and target.
 
     Raises:
-        ConfigError: CTranslate2 is not installed or does not support the model, or ``path`` exists.
+        ConfigError: CTranslate2 is not installed or does not support the model, the model reads tags of languages, or
+            ``path`` exists.
         BundleError: the CTranslate2 model computes other numbers; nothing was written.
     """
     if path.exists():
         raise ConfigError(f"out={path} exists; choose a new file or remove it")
+    if isinstance(model.decoder, ManyLanguagesDecoder):
+        raise ConfigError("Argos Translate reads no tags of languages, which this model needs; use format=ctranslate2")
     names = (Locale("en").languages.get(code, code) for code in languages)
     metadata = {"package_version": "1.0", "argos_version": _VERSION, "type": "translate"}
     metadata |= dict(zip(("from_code", "to_code", "from_name", "to_name"), (*languages, *names), strict=True))

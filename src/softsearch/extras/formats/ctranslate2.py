@@ -14,6 +14,7 @@ from softsearch.export.format import ExportFormat, ExportInputs, ExportSummary
 from softsearch.export.parity import LOG_PROBS, Numbers, Parity, compare, random_sentences
 from softsearch.files import new_folder
 from softsearch.models.interface import Seq2Seq
+from softsearch.models.many_languages import FIRST_POSITION, ManyLanguagesDecoder, ManyLanguagesEncoder
 from softsearch.models.multi_head import SelfAttention
 from softsearch.models.output_layers import linear_layer
 from softsearch.models.transformer import TransformerDecoder, TransformerEncoder
@@ -21,6 +22,7 @@ from softsearch.process import how_to_install
 from softsearch.search.forced_decoding import score_pairs
 from softsearch.search.interface import Sentences, StepFunction
 from softsearch.text.tokenizer import Tokenizers
+from softsearch.text.vocabulary import EOS, SPECIALS
 
 _ACTIVATIONS: dict[type, str] = {nn.ReLU: "RELU", nn.GELU: "GELU", nn.SiLU: "SWISH"}
 _POSITIONS = 2048  # longest sentence, as in models from CTranslate2's own converters
@@ -58,6 +60,8 @@ def export_ctranslate2(model: Seq2Seq, reference: StepFunction, tokenizers: Toke
     spec.register_source_vocabulary(src.names())
     spec.register_target_vocabulary(tgt.names())
     spec.config.add_source_eos = True
+    if isinstance(model.decoder, ManyLanguagesDecoder):
+        spec.config.decoder_start_token = SPECIALS[EOS]
     spec.validate()
     spec.optimize()
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
@@ -68,15 +72,22 @@ def export_ctranslate2(model: Seq2Seq, reference: StepFunction, tokenizers: Toke
             (new / f"{name}.model").write_bytes(tokenizer.model)
         stacks: tuple[Any, ...] = (model.encoder, model.decoder)
         most = min(stack.positions.max_len or _POSITIONS for stack in stacks)
-        parity = _compare(new, reference, tokenizers, most)
+        parity = _compare(new, reference, tokenizers, most, model.decoder)
     return parity
 
 
 def _spec(model: Seq2Seq) -> Any:
     """Returns the weights in the form of CTranslate2's converters."""
-    encoder, decoder = model.encoder, model.decoder
-    if type(encoder) is not TransformerEncoder or type(decoder) is not TransformerDecoder:
+    encoder, decoder = cast(Any, model.encoder), cast(Any, model.decoder)
+    kinds = (type(encoder), type(decoder))
+    if kinds not in ((TransformerEncoder, TransformerDecoder), (ManyLanguagesEncoder, ManyLanguagesDecoder)):
         raise ConfigError("CTranslate2 supports only Transformers, not this architecture; use format=bundle")
+    if isinstance(encoder, ManyLanguagesEncoder) and encoder.source_language == "last":
+        raise ConfigError(
+            "this NLLB-200 reads the source's language behind the source (legacy_behaviour), which CTranslate2's "
+            "models do not in this export; use format=bundle"
+        )
+    first_position = FIRST_POSITION if isinstance(encoder, ManyLanguagesEncoder) else 0
     encoder_layers, decoder_layers = list[Any](encoder.layers), list[Any](decoder.layers)
     if not all(isinstance(layer.self_attention, SelfAttention) for layer in decoder_layers):
         raise ConfigError("CTranslate2 does not support the SSRU, expected self_attention=attention; use format=bundle")
@@ -101,7 +112,8 @@ def _spec(model: Seq2Seq) -> Any:
         rotary = stack.positions.kind == "rotary"
         side = kind(len(stack.layers), num_heads, pre_norm=pre_norm, rotary_dim=0 if rotary else None, **options)
         if not rotary:
-            positions, dim = torch.arange(stack.positions.max_len or _POSITIONS), stack.embedding.embedding_dim
+            positions = first_position + torch.arange(stack.positions.max_len or _POSITIONS)
+            dim = stack.embedding.embedding_dim
             side.position_encodings.encodings = _array(stack.positions.encodings(positions, dim))
         side.scale_embeddings = stack.positions.scale != 1
         side.activation = np.int8(Activation[_ACTIVATIONS[type(cast(Any, stack.layers[0]).feed_forward.activation)]])
@@ -164,19 +176,30 @@ def _array(weight: Tensor) -> NDArray[np.float32]:
     return weight.detach().float().cpu().numpy()
 
 
-def _compare(folder: Path, reference: StepFunction, tokenizers: Tokenizers, most: int) -> Parity:
-    """Compares the log probabilities of random translations with at most ``most`` tokens, EOS included."""
+def _compare(folder: Path, reference: StepFunction, tokenizers: Tokenizers, most: int, decoder: object) -> Parity:
+    """Compares the log probabilities of random translations with at most ``most`` tokens, EOS included.
+
+    For a model of many languages CTranslate2 gets no tag of the target; its translations begin with the language.
+    """
     import ctranslate2
 
-    src, tgt = (random_sentences(_LENGTHS, t.vocab_size, most, seed=seed) for seed, t in enumerate(tokenizers))
+    many = decoder.num_languages if isinstance(decoder, ManyLanguagesDecoder) else 0
+    sizes = [tokenizer.vocab_size - 3 * many for tokenizer in tokenizers]
+    src, tgt = (random_sentences(_LENGTHS, size, most, seed=seed) for seed, size in enumerate(sizes))
+    if many:
+        languages = [number % many for number in range(len(src))]
+        src = [[sizes[0] + many + n, sizes[0] + 3 * many - 1 - n, *ids] for n, ids in zip(languages, src, strict=True)]
+        tgt = [[sizes[1] + n, *ids] for n, ids in zip(languages, tgt, strict=True)]
+    skipped = 1 if many else 0
     translator = ctranslate2.Translator(str(folder), device="cpu", compute_type="float32")
 
     def own(src: Sentences) -> Iterator[Numbers]:
-        texts = [[t.pieces(ids) for ids in side] for t, side in zip(tokenizers, (src, tgt), strict=True)]
-        yield from ({LOG_PROBS: np.array(score.log_probs)} for score in translator.score_batch(*texts))
+        read = [ids[skipped:] for ids in src]
+        texts = [[t.pieces(ids) for ids in side] for t, side in zip(tokenizers, (read, tgt), strict=True)]
+        yield from ({LOG_PROBS: np.array(score.log_probs[skipped:])} for score in translator.score_batch(*texts))
 
     def expected(src: Sentences) -> Iterator[Numbers]:
         scores = score_pairs(reference, src, tgt, batch_tokens=4096)
-        yield from ({LOG_PROBS: np.array(score.token_log_probs)} for score in scores)
+        yield from ({LOG_PROBS: np.array(score.token_log_probs[skipped:])} for score in scores)
 
     return compare(own, expected, src, names=("CTranslate2's log probabilities", "the model's"))
