@@ -172,6 +172,8 @@ def test_a_sweep_gives_each_job_a_folder(trained: Path, tmp_path: Path) -> None:
     assert [yaml.safe_load((folder / "config.yaml").read_text())["seed"] for folder in folders] == [1, 2]
     losses = {json.loads((folder / "metrics.json").read_text())["test/loss"] for folder in folders}
     assert len(losses) == 2
+    assert done.stdout.count("next:") == 1
+    assert done.stdout.endswith(f"next: softsearch compare '{tmp_path}/*'\n")
 
 
 def _base_closure() -> set[str]:

@@ -59,8 +59,8 @@ _NOT_FOR_USERS = (  # warnings about intended behaviour
 )
 _MAIN = {
     **VERSION,
-    **({"execution_whitelist": ["softsearch.app.console.*"]} if HYDRA_1_4 else {}),
-}  # for classes of logging
+    **({"execution_whitelist": ["softsearch.app.console.*", "softsearch.app.config.*"]} if HYDRA_1_4 else {}),
+}  # for classes of logging and callbacks
 
 
 def run(command: Command, options: Sequence[str] | None = None) -> None:

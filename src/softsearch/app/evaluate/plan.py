@@ -88,8 +88,7 @@ def make_plan(config: DictConfig) -> Plan:
         metrics = own | {name: metric for name, metric in metrics.items() if name not in own}
     whole = read_test_set(options, options.test, members)
     text = whole.select(range(len(whole.sources))[: options.sentences])
-    for system in members:
-        echo(f"translating {len(text.sources):,} sentences with {system.described}")
+    described = [system.described for system in members]
     inputs = 1 if options.test is None else len(options.test) - 1
     members = with_separate_inputs([with_shortlist(system, options) for system in members], inputs)
     systems = with_ensemble(members, options)
@@ -102,6 +101,9 @@ def make_plan(config: DictConfig) -> Plan:
     names += [system.name for system, _ in others]
     written = {f"the translations {system.origin}": system.hypotheses[:SAMPLE] for system, _ in others}
     warnings += text_problems(text, members, bound) + form_problems(written, text_form=text.text_form, joiner="")
+    others += [] if options.against is None else read_earlier(options.against, evaluator, names)
+    for system in described:
+        echo(f"translating {len(text.sources):,} sentences with {system}")
     return Plan(
         options=options,
         glossary=glossary,
@@ -113,7 +115,7 @@ def make_plan(config: DictConfig) -> Plan:
         curve=curve,
         gold=gold,
         guarded=guarded,
-        others=others + ([] if options.against is None else read_earlier(options.against, evaluator, names)),
+        others=others,
         warnings=warnings,
     )
 
@@ -121,6 +123,8 @@ def make_plan(config: DictConfig) -> Plan:
 def _check_options(options: Evaluate) -> None:
     """Refuses options that contradict each other, and unknown formats of tables."""
     check_table_name(options.table)
+    if options.against is not None and not options.against.exists():
+        raise ConfigError(f"against={options.against} does not exist; name the folder of a report")
     for key in ("weights", "language_model"):
         if getattr(options, key) is not None and options.ensemble is None:
             raise ConfigError(f"{key} is set, but ensemble is null; set ensemble=log_probs or ensemble=probs")

@@ -13,6 +13,7 @@ import torch
 from hydra.core.hydra_config import HydraConfig
 
 from softsearch.app.config.allowed_classes import to_be_trusted
+from softsearch.app.config.command import sweep_name
 from softsearch.app.config.composition import quoted
 from softsearch.app.config.options import Train
 from softsearch.app.config.shorthands import shell_command
@@ -116,7 +117,7 @@ def test_text(data: ParallelDataModule, count: bool | int) -> tuple[str, HeldOut
 
 
 def print_end(options: Train, config: Mapping[str, Any], model: Seq2Seq, trainer: lightning.Trainer) -> None:
-    """Prints the best checkpoint and, unless this is a ``debug`` run, the commands to use it with."""
+    """Prints the best checkpoint and, unless this is a ``debug`` run or a job of a sweep, commands to use it with."""
     best, last = (options.run_dir / "checkpoints" / name for name in (BEST, LAST))
     if best.is_file():
         saver = best_saver(trainer)
@@ -125,7 +126,8 @@ def print_end(options: Train, config: Mapping[str, Any], model: Seq2Seq, trainer
     elif last.is_file():
         echo(f"last checkpoint: {last}")
     is_debug = HydraConfig.initialized() and HydraConfig.get().runtime.choices.get("debug") is not None
-    if not model.encoder.description.output_dim or is_debug or not (best.is_file() or last.is_file()):
+    is_last_word = not is_debug and sweep_name() is None
+    if not model.encoder.description.output_dim or not is_last_word or not (best.is_file() or last.is_file()):
         return
     run = str(options.run_dir if best.is_file() else last).removeprefix(f"{Path.cwd()}/")
     ckpt, out = f"ckpt={quoted(run)}", f"exports/{options.name}"
