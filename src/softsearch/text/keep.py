@@ -1,6 +1,6 @@
 """Text that translations copy unchanged: matches of patterns, and usual items such as addresses and numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from time import monotonic
 from typing import Any, NamedTuple
@@ -29,14 +29,16 @@ class Keep:
     Args:
         patterns: regular expressions, as in the package regex.
         usual: also the forms of :mod:`softsearch.text.kept_forms`: addresses, numbers, placeholders and so on.
-        simple: patterns are from strangers: only those of :mod:`softsearch.text.simple_patterns` are allowed, and
-            nothing is compiled before the first text.
+        served: if the patterns are from strangers, patterns by name, of any kind, that they may name besides those of
+            :mod:`softsearch.text.simple_patterns`; nothing is compiled before the first text.
 
     Raises:
         ConfigError: a pattern is not a regular expression, or too long.
     """
 
-    def __init__(self, patterns: Sequence[str] = (), *, usual: bool = False, simple: bool = False) -> None:
+    def __init__(
+        self, patterns: Sequence[str] = (), *, usual: bool = False, served: Mapping[str, str] | None = None
+    ) -> None:
         given: object = patterns
         if not isinstance(given, list | tuple) or not all(isinstance(each, str) for each in given):
             raise ConfigError(f"keep is {patterns!r:.80}, expected a list of regular expressions, as Keep([PATTERN])")
@@ -44,9 +46,11 @@ class Keep:
             if len(pattern) > MAX_PATTERN:
                 raise ConfigError(f"keep has a pattern of {len(pattern)} characters, expected at most {MAX_PATTERN}")
         self._usual, self._named = usual, tuple(patterns)
-        self._patterns = tuple(map(read_pattern, patterns)) if simple else self._named
-        if not simple:
-            _ = self._compiled
+        if served is None:
+            self._patterns = self._named
+            _ = self._compiled  # wrong patterns are refused here
+        else:
+            self._patterns = tuple(served.get(each) or read_pattern(each) for each in patterns)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leaves compiled patterns out, so that another process compiles its own."""

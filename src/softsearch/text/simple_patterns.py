@@ -36,7 +36,8 @@ class _Reader:
     def error(self, what: str) -> ConfigError:
         return ConfigError(
             f"keep={self.pattern!r:.80} has {what} at character {self.at + 1}; expected characters, classes as [a-z] "
-            r"or \d, \b ^ $, groups ( ), | and the repetitions * + ? {2,5}, with a backslash before others"
+            r"or \d, \b ^ $, groups ( ), | and the repetitions * + ? {2,5}, with a backslash before others; the "
+            "server can name any pattern (serve --keep NAME=PATTERN)"
         )
 
     def alternatives(self, depth: int) -> tuple[str, int]:

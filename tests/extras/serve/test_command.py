@@ -118,3 +118,19 @@ def test_without_the_extra_the_error_names_it() -> None:
     assert done.returncode == 1
     (said,) = done.stderr.splitlines()
     assert said == f"softsearch: error: serve needs uvicorn, which is not installed: {how_to_install('serve')}"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["code"], "--keep code: expected NAME=PATTERN"),
+        (["a=x", "a=y"], "--keep a=y: expected NAME=PATTERN, with another name for each"),
+        (["a=("], "keep='(' is not a regular expression"),
+    ],
+)
+def test_patterns_are_checked_before_the_server_starts(
+    given: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [word for each in given for word in ("--keep", each)]
+    assert cli.main(["serve", str(BUNDLE), "--port", "0", *words]) == 2
+    assert message in capsys.readouterr().err

@@ -122,6 +122,7 @@ def test_terms_and_text_to_keep_are_as_of_the_runtime(client: httpx.Client, tran
         ({"glossary": "money"}, {"glossary": {"euro": "dollar"}}),
         ({"glossary": "money", "glossary_bonus": 9.5}, {"glossary": {"euro": "dollar"}, "glossary_bonus": 9.5}),
         ({"keep": ["th.ee", "x{3}"], "keep_usual": True}, {"keep": Keep(["th.ee"], usual=True)}),
+        ({"keep": ["three"]}, {"keep": Keep(["(?i)TH.{2}E"])}),
     ]
     texts = []
     for body, options in asked:
@@ -134,6 +135,7 @@ def test_terms_and_text_to_keep_are_as_of_the_runtime(client: httpx.Client, tran
     assert _translate(client, text=lines[1], **asked[0][0])[0]["n_best"][0]["missing_terms"] == ["ten"]
     assert "dollar" in texts[0]
     assert "three" in texts[3]
+    assert "three" in texts[4]
     (split,) = _translate(client, text=f"{lines[0]}. {lines[2]}", paragraphs=True, glossary="money")
     assert "dollar" in split["n_best"][0]["text"]
 

@@ -35,8 +35,15 @@ def test_patterns_are_regular_expressions_and_the_longest_counts() -> None:
     assert Keep(["ACME [0-9]"], usual=True).find("ACME 55 x") == [Kept(0, 7, "ACME 55")]
 
 
+def test_strangers_may_name_the_patterns_of_a_server() -> None:
+    served = {"code": r"(?i)\bx\p{N}"}
+    assert Keep(["code", "c."], served=served).find("ce X5 xa") == [Kept(0, 2, "ce"), Kept(3, 5, "X5")]
+    with pytest.raises(ConfigError, match="serve --keep NAME=PATTERN"):
+        Keep([served["code"]], served=served)
+
+
 def test_another_process_compiles_its_own_patterns() -> None:
-    keep = Keep(["a+"], usual=True, simple=True)
+    keep = Keep(["a+"], usual=True, served={})
     assert "_compiled" not in vars(keep)
     assert keep.find("aa 5") == pickle.loads(pickle.dumps(keep)).find("aa 5") == [Kept(0, 2, "aa"), Kept(3, 4, "5")]
 

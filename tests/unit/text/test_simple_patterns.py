@@ -73,5 +73,5 @@ def test_everything_else_is_literal(pattern: str) -> None:
 def test_others_are_refused_at_once(pattern: str, message: str) -> None:
     began = time.process_time()
     with pytest.raises(ConfigError, match=message):
-        Keep([pattern], simple=True)
+        Keep([pattern], served={})
     assert time.process_time() - began < 0.1

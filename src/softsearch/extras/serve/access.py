@@ -198,8 +198,8 @@ class Service:
                 f"one of {', '.join(served)}" if served else "an object of terms, because this server has no glossaries"
             )
             raise RequestError(422, f"glossary is {shown(name)}, expected {one}")
-        is_kept = options.keep or options.keep_usual
-        keep = Keep(options.keep or (), usual=options.keep_usual, simple=True) if is_kept else None
+        is_kept, patterns = options.keep or options.keep_usual, self.settings.keep or {}
+        keep = Keep(options.keep or (), usual=options.keep_usual, served=patterns) if is_kept else None
         if glossary is None and keep is None:
             return {}
         own = None if glossary is None or name else await asyncio.to_thread(open_glossary, glossary)

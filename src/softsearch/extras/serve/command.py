@@ -35,12 +35,30 @@ def _serve(arguments: argparse.Namespace) -> None:
     from softsearch.extras.serve.running import run
 
     given = {option.name: getattr(arguments, option.name) for option in fields(Settings)}
-    settings = Settings(**given | {"glossary": _named(arguments.glossary or (), "a glossary")})
+    named = {"glossary": _named(arguments.glossary or (), "a glossary"), "keep": _patterns(arguments.keep or ())}
+    settings = Settings(**given | named)
     if settings.max_sentences > settings.queue:
         raise ConfigError(
             f"--max-sentences is {settings.max_sentences}, expected at most --queue ({settings.queue}); change one"
         )
     asyncio.run(run(_named(arguments.bundles, "a model"), settings))
+
+
+def _patterns(given: Sequence[str]) -> dict[str, str]:
+    """Returns the patterns that requests may name."""
+    from softsearch.text.keep import Keep
+
+    named: dict[str, str] = {}
+    for each in given:
+        name, equals, pattern = each.partition("=")
+        if not equals or not _NAME.fullmatch(name) or name in named:
+            raise ConfigError(
+                f"--keep {each}: expected NAME=PATTERN, with another name for each, of letters, digits, '.', '_' and "
+                "'-', as in --keep 'code=[A-Z]{2}\\d+'"
+            )
+        named[name] = pattern
+    Keep([*named.values()])
+    return named
 
 
 def _named(given: Sequence[str], what: str) -> dict[str, Path]:

@@ -61,6 +61,10 @@ class Settings:
         Mapping[str, Path] | None,
         _Flag(_REQUEST, "a glossary that requests may name; may be repeated", "NAME=FILE", str),
     ] = None
+    keep: Annotated[
+        Mapping[str, str] | None,
+        _Flag(_REQUEST, "a regular expression that requests may name; may be repeated", "NAME=PATTERN", str),
+    ] = None
     cors: Annotated[
         Sequence[str] | None,
         _Flag(_ACCESS, "allow pages of this origin to use the server; may be repeated", "ORIGIN", str),
@@ -82,7 +86,7 @@ def add_serve_options(parser: argparse.ArgumentParser) -> None:
         groups[flag.group].add_argument(
             f"--{name.replace('_', '-')}",
             default=default,
-            action="append" if name in ("cors", "glossary") else "store",
+            action="append" if name in ("cors", "glossary", "keep") else "store",
             type=flag.type or number(hints[name]),
             metavar=flag.metavar,
             help=flag.help if default is None else f"{flag.help} (default: {default})",
