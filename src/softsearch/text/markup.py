@@ -122,8 +122,8 @@ class Element:
 
     @property
     def is_foreign(self) -> bool:
-        """Tells whether it is a formula or a drawing, in which names have other meanings than in HTML."""
-        return self.name.rpartition(":")[2] in FOREIGN
+        """Tells whether it is a formula or a drawing, copied: names in it have other meanings than in HTML."""
+        return self.is_copied and self.name.rpartition(":")[2] in FOREIGN
 
 
 class Token(NamedTuple):

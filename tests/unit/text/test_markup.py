@@ -1,6 +1,11 @@
 """Markup without its tags, and back."""
 
+import random
+from collections.abc import Iterator
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from softsearch.errors import InputError
 from softsearch.text.markup import Segment
@@ -63,6 +68,34 @@ FRAGMENTS = {  # with the texts to translate
 def test_a_fragment_is_its_texts_and_what_is_around_them(fragment: str, texts: list[str]) -> None:
     assert _texts(fragment) == texts
     assert "".join(_written(fragment).split()) == "".join(fragment.split())
+
+
+ATOMS = ["one ", "two", " three. ", "\n", "  ", "&nbsp;", "&brand;", "<br>", "<img src='a'>", "<!x>", "<!-- a <b> -->"]
+ATOMS += ["<?p x?>", "<![CDATA[<i>]]>", "1", "\u200b", "2 ", "<hr>", "<p>", "<li>"]
+NAMES = ["b", "i", "code", "sup", "sub", "a", "span", "x1", "s", "pre", "div", "p", "li", "td", "math", "m:svg", "kbd"]
+NAMES += ["em", "title", "textarea"]
+
+
+def _fragment(rng: random.Random, depth: int = 0) -> str:
+    def parts() -> Iterator[str]:
+        for _ in range(rng.randint(0, 5 - depth)):
+            if rng.random() < 0.55:
+                yield rng.choice(ATOMS)
+            else:
+                name, kept = rng.choice(NAMES), rng.choice(["", " translate=no", " translate=yes"])
+                yield f"<{name}{kept}>{_fragment(rng, depth + 1)}</{name}>"
+
+    return "".join(parts())
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_nothing_is_lost_whatever_is_copied(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(50):
+        fragment = _fragment(rng)
+        written = _written(fragment).replace("\xa0", "&nbsp;")
+        assert "".join(written.replace("&nbsp;", "").split()) == "".join(fragment.replace("&nbsp;", "").split())
 
 
 def test_what_a_model_does_not_read_stays_around_the_text() -> None:
