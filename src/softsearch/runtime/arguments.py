@@ -145,8 +145,8 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
         "--glossary": (
             _FILE,
             (
-                "translations must contain these terms: a file of lines SOURCE<TAB>TARGET, or TARGET|TARGET for "
-                "alternatives, and optionally <TAB>case (as written) or <TAB>part (also inside words)"
+                "translations must contain these terms: a file of lines SOURCE<TAB>TARGET (or CSV), or TARGET|TARGET "
+                "for alternatives, and optionally <TAB>case (as written) or <TAB>part (also inside words)"
             ),
         ),
         "--glossary-bonus": (

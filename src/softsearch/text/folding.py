@@ -110,7 +110,9 @@ def _forms() -> dict[str, tuple[str, ...]]:
     for char in map(chr, range(_LAST_DECOMPOSABLE + 1)):
         if unicodedata.decomposition(char):
             usual = compatible().get(char, char)
-            forms[char] = (*_equivalents(char), usual, unicodedata.normalize("NFD", usual))
+            typed = "".join(TO_USUAL.get(each, each) for each in usual)  # 'n for Afrikaans' U+0149
+            same = *_equivalents(char), usual, unicodedata.normalize("NFD", usual)
+            forms[char] = (*same, typed) if len(usual) > 1 else same
     return forms
 
 

@@ -74,6 +74,7 @@ def test_text_that_looks_the_same_has_the_same_ids(kind: Kind) -> None:
         ("\u0627 \u06f1\u06f5", ["\u0627 \u0661\u0665"]),
         ("\u05d0-\u05d1'", ["\u05d0\u05be\u05d1\u05f3"]),
         ("\u301c", ["~", "\uff5e"]),
+        ("'n hond", ["\u0149 hond", "\u2019n hond"]),
         ("\u0e01\u0e33", ["\u0e01\u0e4d\u0e32"]),  # Thai's am, in two parts
     ],
 )
