@@ -23,9 +23,10 @@ from typing import Annotated, Any, Literal
 
 import sentencepiece
 
-from softsearch.errors import BundleError, ConfigError, CorpusError, InputError
+from softsearch.errors import ConfigError, CorpusError, InputError
 from softsearch.ranges import Range, Share
 from softsearch.text.corpus import MAX_LINE_BYTES
+from softsearch.text.sentencepiece_model import parse_model
 from softsearch.text.vocabulary import BOS, EOS, FIRST_TAG, PAD, SOURCE_SEPARATOR, SPECIALS, UNK
 
 Kind = Literal["word", "char", "bpe", "unigram"]
@@ -53,7 +54,7 @@ class SentencePieceTokenizer:
     def __init__(self, model: bytes, *, reverse: bool = False) -> None:
         self.model, self.reverse = model, reverse
         self.fingerprint = hashlib.sha256(model + b"reverse" * reverse).hexdigest()  # of all that determines the ids
-        self._processor = _parse(model)
+        self._processor = parse_model(model)
         self.vocab_size: int = self._processor.get_piece_size()
 
     def encode(self, text: str) -> list[int]:
@@ -326,32 +327,6 @@ def _training_error(message: str, kind: str, key: str, vocab_size: int) -> Confi
     if "sentences_.empty()" in message or "all_chars_count" in message:
         return CorpusError("there is no text to train a tokenizer on; expected lines with words; check the corpus")
     return CorpusError(f"SentencePiece cannot train a {kind} tokenizer on this corpus: {message}")
-
-
-def _parse(model: bytes) -> sentencepiece.SentencePieceProcessor:
-    try:
-        if not model:
-            raise RuntimeError("it is empty")
-        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-    except RuntimeError as error:
-        raise BundleError(
-            f"the tokenizer is not a SentencePiece model ({len(model)} bytes: {str(error).strip()}); "
-            "expected the bytes of a .model file, export or train it again"
-        ) from error
-    special_ids = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
-    if special_ids != (PAD, UNK, BOS, EOS):
-        raise BundleError(
-            f"the tokenizer has the special ids pad, unk, bos, eos = {special_ids}, expected {(PAD, UNK, BOS, EOS)}; "
-            "train it with this lab"
-        )
-    try:
-        processor.id_to_piece(list(range(processor.get_piece_size())))
-        processor.decode([UNK])
-    except UnicodeDecodeError as error:
-        raise BundleError(
-            f"the tokenizer has a piece that is not UTF-8 ({error}); expected text, do not use this file"
-        ) from error
-    return processor
 
 
 def _without_surrogates(text: str) -> str:
