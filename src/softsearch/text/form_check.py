@@ -138,17 +138,18 @@ def reference_problems(place: str, references: Iterable[str], tokenizer: Sentenc
     for line in sample:
         if (own := written(line)) == line:
             continue
-        usual = {kind: changed for kind, form in _USUAL.items() if (changed := form(line)) != line}
-        kinds = [
-            kind
-            for kind, changed in usual.items()
-            if written(changed) in (changed, own) and (set(line) - set(changed)).isdisjoint(own)
-        ]
-        if not kinds and as_read(own).text == as_read(line).text:  # the vocabulary has another form than the usual one
-            kinds = [_ALIKE]
-        for kind in kinds:
+        usual = {
+            kind: changed
+            for kind, form in _USUAL.items()
+            if (changed := form(line)) != line
+            and written(changed) in (changed, own)
+            and (set(line) - set(changed)).isdisjoint(own)
+        }
+        if not usual and as_read(own).text == as_read(line).text:  # the vocabulary has another form than the usual one
+            usual = {_ALIKE: own}
+        for kind, changed in usual.items():
             counts[kind] += 1
-            odd.setdefault(kind, set()).update(set(line) - set(usual.get(kind, own)) - {" "})
+            odd.setdefault(kind, set()).update(set(line) - set(changed) - {" "})
     found = [
         f"{count:,} have {kind}{_code_points(odd[kind])}" for kind, count in counts.items() if count > len(sample) / 100
     ]

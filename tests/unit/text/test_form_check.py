@@ -139,5 +139,7 @@ def test_references_that_the_model_cannot_write_are_counted() -> None:
     assert reference_problems("x.de", [f"{line} \u6f22" for line in curly], writes_them) == []
     (straight,) = reference_problems("x.de", [line.replace("\u2019", "'") for line in curly], writes_them)
     assert "30 have characters that look like others (U+0027), which" in straight
+    (both,) = reference_problems("x.de", [line.replace("nummer", "\uff4eummer") for line in curly], writes_them)
+    assert "30 have characters that look like others (U+FF4E), which" in both
     apart = [line.replace(" ", "\u00a0", 1) for line in lines]
     assert reference_problems("x.de", apart, train_tokenizer(apart, kind="bpe", vocab_size=60)) == []  # it writes them
