@@ -79,14 +79,7 @@ def export_ctranslate2(model: Seq2Seq, reference: StepFunction, tokenizers: Toke
 def _spec(model: Seq2Seq) -> Any:
     """Returns the weights in the form of CTranslate2's converters."""
     encoder, decoder = cast(Any, model.encoder), cast(Any, model.decoder)
-    kinds = (type(encoder), type(decoder))
-    if kinds not in ((TransformerEncoder, TransformerDecoder), (ManyLanguagesEncoder, ManyLanguagesDecoder)):
-        raise ConfigError("CTranslate2 supports only Transformers, not this architecture; use format=bundle")
-    if isinstance(encoder, ManyLanguagesEncoder) and encoder.source_language == "last":
-        raise ConfigError(
-            "this NLLB-200 reads the source's language behind the source (legacy_behaviour), which CTranslate2's "
-            "models do not in this export; use format=bundle"
-        )
+    _check_kinds(encoder, decoder)
     first_position = FIRST_POSITION if isinstance(encoder, ManyLanguagesEncoder) else 0
     encoder_layers, decoder_layers = list[Any](encoder.layers), list[Any](decoder.layers)
     if not all(isinstance(layer.self_attention, SelfAttention) for layer in decoder_layers):
@@ -137,6 +130,18 @@ def _spec(model: Seq2Seq) -> Any:
         _linear(key_value, source.key_value_projection)
         _linear(output, source.output_projection)
     return spec
+
+
+def _check_kinds(encoder: Any, decoder: Any) -> None:
+    """Refuses other architectures than Transformers, and languages behind the source."""
+    kinds = (type(encoder), type(decoder))
+    if kinds not in ((TransformerEncoder, TransformerDecoder), (ManyLanguagesEncoder, ManyLanguagesDecoder)):
+        raise ConfigError("CTranslate2 supports only Transformers, not this architecture; use format=bundle")
+    if isinstance(encoder, ManyLanguagesEncoder) and encoder.source_language == "last":
+        raise ConfigError(
+            "this NLLB-200 reads the source's language behind the source (legacy_behaviour), which CTranslate2's "
+            "models do not in this export; use format=bundle"
+        )
 
 
 def heads_of_alignments(decoder: TransformerDecoder) -> int:
