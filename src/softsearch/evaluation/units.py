@@ -3,19 +3,14 @@
 from collections.abc import Sequence
 from typing import Literal
 
-import regex
-
 from softsearch.data.corpora.base import TextForm
+from softsearch.text.word_links import UNSPACED
 
 Unit = Literal["words", "characters"]
 
 # sacreBLEU's tokenizers of scripts without spaces between words (ISO 15924); not ja-mecab, which needs MeCab.
 _TOKENIZERS = dict.fromkeys(("Hans", "Hant", "Hani"), "zh") | dict.fromkeys(
     ("Jpan", "Hira", "Kana", "Hrkt", "Thai", "Laoo", "Khmr", "Mymr", "Tibt", "Lana", "Tale", "Talu", "Tavt"), "char"
-)
-_UNSPACED = regex.compile(
-    r"[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}\p{sc=Tibt}"
-    r"\p{sc=Lana}\p{sc=Tale}\p{sc=Talu}\p{sc=Tavt}]"
 )
 
 
@@ -29,7 +24,7 @@ def tokenizer_for(text_form: TextForm, lang: str) -> str:
 def is_unspaced(lines: Sequence[str]) -> bool:
     """Tells whether most characters of a text are of scripts without spaces between words."""
     text = "".join("".join(lines).split())
-    return 2 * len(_UNSPACED.findall(text)) > len(text)
+    return 2 * len(UNSPACED.findall(text)) > len(text)
 
 
 def unit_of(lines: Sequence[str]) -> Unit:

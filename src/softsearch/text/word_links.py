@@ -17,7 +17,11 @@ from softsearch.text.vocabulary import EOS, SPECIALS, UNK
 Link = tuple[int, int]  # indices of a source and of a target word, from 0
 _PHARAOH = re.compile(r"(\d{1,9})-(\d{1,9})", re.ASCII)
 _SPACE, _END, _UNKNOWN = "\u2581", SPECIALS[EOS], SPECIALS[UNK]
-_UNSPACED = regex.compile(r"[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]")
+# Letters of scripts without spaces between words.
+UNSPACED = regex.compile(
+    r"[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}\p{sc=Tibt}"
+    r"\p{sc=Lana}\p{sc=Tale}\p{sc=Talu}\p{sc=Tavt}]"
+)
 
 
 def read_pharaoh(line: str, src_words: int, tgt_words: int) -> list[Link]:
@@ -120,7 +124,7 @@ def word_starts(pieces: Sequence[str], *, whole_words: bool, unspaced: bool = Fa
         or last[1:].endswith(_SPACE)
         or piece == _END
         or (whole_words and piece == _UNKNOWN)
-        or (unspaced and last != _SPACE and _UNSPACED.match(piece) is not None)
+        or (unspaced and last != _SPACE and UNSPACED.match(piece) is not None)
     ]
 
 

@@ -3,7 +3,7 @@
 const END = '</s>';
 const LANGUAGE = /^<(2|from:)([^\s<>]+)>$/u; // a tag that the source or the translation begins with
 // Scripts without spaces: a word would be a whole sentence, so each piece is shown as a word.
-const UNSPACED = /^[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]/u;
+const UNSPACED = /^[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}\p{sc=Tibt}\p{sc=Lana}\p{sc=Tale}\p{sc=Talu}\p{sc=Tavt}]/u;
 const NAMED = 0.05; // the smallest weight in a description
 const MOST_NAMED = 4;
 const LONG = 15; // letters of a word that may be broken over a line

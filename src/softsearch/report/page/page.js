@@ -15,7 +15,7 @@
 
   // Scripts without spaces are compared by character, all others by word, punctuation apart. A word follows its spaces.
   const TOKEN =
-    /(\s*)([\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Mymr}\p{sc=Tibt}\p{sc=Lana}]\p{M}*|[\p{L}\p{M}\p{N}]+|\S)/gu;
+    /(\s*)([\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Mymr}\p{sc=Tibt}\p{sc=Lana}\p{sc=Tale}\p{sc=Talu}\p{sc=Tavt}]\p{M}*|[\p{L}\p{M}\p{N}]+|\S)/gu;
   const words = (text) => [...text.matchAll(TOKEN)].map((match) => match[2]);
 
   // For the words of each side, whether they are in the longest common subsequence.
