@@ -259,13 +259,13 @@ def _invisible() -> dict[int, str]:
 
 def _without_tags(tokens: Sequence[Token]) -> Segment:
     text, nodes, inside = "", list[Node](), [-1]
-    apart: list[int] = []  # nodes for which it is undecided whether a space follows
+    apart: list[int] = []  # points behind the last text; a space may follow the last one
     since: list[int] = []  # nodes that begin or end behind the last text
     for token in tokens:
         is_spaced = text == "" or text.endswith(" ")
         if token.kind == "text":
             more = _SPACES.sub(" ", unescape(token.raw))
-            for index in apart if more.startswith(" ") else ():
+            for index in apart[-1:] if more.startswith(" ") else ():
                 nodes[index] = nodes[index]._replace(spaces=(nodes[index].spaces[0], True))
             if apart and text.endswith(" ") and _FOLLOWS.match(more):  # the space was for the point
                 text = text[:-1]
@@ -281,8 +281,9 @@ def _without_tags(tokens: Sequence[Token]) -> Segment:
             if not is_spaced and _BREAK.match(token.raw):
                 text += " "
             is_seen = not token.is_inside and not _UNSEEN.match(token.raw)
+            is_begun = is_spaced and is_seen and not apart
             apart += [len(nodes)] * is_seen
             since.append(len(nodes))
-            nodes.append(Node(token.raw, "", len(text), len(text), inside[-1], (is_spaced and is_seen, False)))
+            nodes.append(Node(token.raw, "", len(text), len(text), inside[-1], (is_begun, False)))
             inside += [len(nodes) - 1] * token.is_inside
     return Segment(text.rstrip(), tuple(nodes))

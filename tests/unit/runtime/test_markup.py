@@ -98,6 +98,7 @@ def _aligned(source: str, target: str, links: str) -> Translation:
         ("<i>the <br>red</i> house .", "la maison <i><br>rouge</i>."),
         ("the<BR>red<br/> house .", "la<br/> maison<BR>rouge."),
         ("the <br> red house .", "la maison <br> rouge."),
+        ("the <img><img> <input/><u></u><img> red house .", "la maison <img><img> <input/><u></u><img> rouge."),
         ("the red <k translate=no>x</k> house .", "la <k translate=no>x</k> maison rouge."),
         ("<u>the</u> <b>red</b> <b>house</b> <u>.</u>", "<u>la</u> <b>maison</b> <b>rouge</b><u>.</u>"),
     ],
