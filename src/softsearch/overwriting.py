@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from fnmatch import fnmatch
+from glob import escape
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import Any, NamedTuple
@@ -93,8 +94,11 @@ def _paths(option: str, value: Any, *, text: bool) -> Iterator[_Input]:
     if isinstance(value, Path):
         yield _Input(option, value)
     elif isinstance(value, str):
-        if (text or value.startswith("@")) and os.path.isfile(name := value.removeprefix("@")):  # noqa: PTH113 - any text
+        name = value.removeprefix("@")
+        if (text or name != value) and os.path.isfile(name):  # noqa: PTH113 - any text
             yield _Input(option, Path(name))
+        elif text and option.startswith("data") and Path(name).name:  # text.en and text.de may be named text
+            yield from (_Input(option, each) for each in Path(name).parent.glob(f"{escape(Path(name).name)}.*"))
     elif isinstance(value, list | tuple):
         for each in value:
             yield from _paths(option, each, text=text)

@@ -32,6 +32,7 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text(name)
     Path("run/test.hypotheses.txt").write_text("eins\n")
+    Path("corpus.de").write_text("eins\n")
     os.mkfifo("pipe")
 
 
@@ -43,6 +44,7 @@ REFUSED: list[tuple[dict[str, Any], tuple[str, ...], str]] = [
     ({"src": [Path("no"), Path("text")], "out": Path("text")}, ("out",), "which src reads"),
     ({"data": {"train": ["text"]}, "out": Path("text")}, ("out",), "which data.train reads"),
     ({"data": Corpus(["text"]), "out": Path("text")}, ("out",), "which data.train reads"),
+    ({"data": {"train": "corpus"}, "out": Path("corpus.de")}, ("out",), "overwrite corpus.de, which data.train reads"),
     ({"words": "@text", "out": Path("text")}, ("out",), "which words reads"),
     ({"out": Path("new"), "trace": Path("./new")}, ("out", "trace"), "out and trace would both write new"),
     ({"bundle": Path("bundle"), "out": Path("bundle/encoder.onnx")}, ("out",), "write outside of the bundle"),
