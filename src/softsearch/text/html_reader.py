@@ -32,6 +32,7 @@ class HtmlReader:
         self._open: list[_Open] = []
         self._active: list[_Open | None] = []  # formatting elements that go on; None is the edge of a cell etc.
         self._foreign: dict[str, dict[int, int]] = {}  # where formulas and drawings end
+        self._is_page_copied = False
         self._copied = self._with_lines = 0  # open elements that are copied, or whose line ends are kept
 
     def feed(self, text: str) -> None:
@@ -52,7 +53,7 @@ class HtmlReader:
     def close(self) -> tuple[str | Segment, ...]:
         """Returns the parts: unchanged text, and segments."""
         self._pop_to(0)
-        return tuple(parts(self._tokens))
+        return ("".join(token.raw for token in self._tokens),) if self._is_page_copied else tuple(parts(self._tokens))
 
     def _read(self, text: str, at: int) -> int:
         """Reads the token that begins at an index, and returns its end."""
@@ -107,6 +108,7 @@ class HtmlReader:
     def _start_tag(self, raw: str, name: str, attributes: str) -> None:
         values = {each[1].lower(): each[2].strip("\"'") for each in reversed([*ATTRIBUTE.finditer(attributes)])}
         if name in _IGNORED or (name in html.TABLE_CONTEXTS and self._scope("table", {"html", "template"}) is None):
+            self._is_page_copied |= name in ("html", "body") and is_copied(name, values)
             self._block(raw)
             return
         self._close_before(name)

@@ -112,6 +112,7 @@ POSTS = {  # what comes back, and the texts to translate
     "one </b> two</div></p> <LI>three</Em>": ("one </b> two</div></p> <LI>three</Em>", ["one two", "three"]),
     "<b>one<p>two</b> three</p>": ("<b>one<p>two</b> three</p>", ["one", "two", "three"]),
     "<p class=\"a\"b='c' D>one<br/>two</br>three": ("<p class=\"a\"b='c' D>one<br/>two</br>three", ["one two three"]),
+    "<html translate=no><body>one": ("<html translate=no><body>one", []),
     "one <x id=1/>two <span/>three": ("one <x id=1/>two <span/>three</span>", ["one two three"]),
     "two <code>rm <b>x</code> three": ("two <code>rm <b>x</b></code> <b>three</b>", ["two three"]),
     "<svg><title>x</title><g/></svg> one <math><mi>x": (
