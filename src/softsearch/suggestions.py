@@ -271,14 +271,18 @@ def did_you_mean(word: str, names: Iterable[str], others: Mapping[str, list[str]
         "" if no name is similar enough.
     """
     ours = _ends(names)
-    meant = ours | _existing(others, ours)
+    theirs = _existing(others, ours)
+    meant = ours | theirs
     word = _plain(word)[:_LONGEST]
     parent, _, last = word.rpartition(".")
     typed = (word, last, *similar(word, ours), *get_close_matches(last, meant, 1, _SAME))
     found = next((meant[form] for form in typed if form in meant), [])
     if not found or " " in found[0]:
         return found[0] if found else ""
-    found = [name for name in found if parent and name.startswith(f"{parent}.")] or found
+    inside = [name for name in found if parent and name.startswith(f"{parent}.")]
+    if parent and not inside and len(found) > 1 and last not in theirs:  # data.path is no path of callbacks or loggers
+        return ""
+    found = inside or found
     *first, one = [name if name[0] == "-" else repr(name) for name in found if " " not in name][:_MOST]
     return f"did you mean {', '.join(first)}{' or ' * bool(first)}{one}?"
 

@@ -52,6 +52,8 @@ SURFACES = {
         ("train", "lora.r", "write adapter=lora adapter.rank=N"),
         ("train", "src", "write data.train='[FILE.en,FILE.de]'; data.src_lang and data.tgt_lang name languages"),
         ("train", "xyzzy", ""),
+        ("train", "data.path", ""),
+        ("train", "trainer.lr", "did you mean 'optimizer.lr'?"),
         ("prepare", "dataset", "write data.train='[FILE.en,FILE.de]'"),
         ("evaluate", "tgt", "write test='[FILE.en,FILE.de]'"),
         ("evaluate", "num_beams", "did you mean 'search.beam'?"),

@@ -185,7 +185,7 @@ class CommandLine:
         if word in self._groups():
             return f"write {word}=NAME, one of {', '.join(self.choices(word))}"
         if word in self._keys():
-            return f"write {word}={self._example(word)}"
+            return f"write {word}={'RUN' if word == 'init' else self._example(word)}"
         if self.command in ("train", "prepare", "count") and ("/" in word or Path(word).exists()):
             return self._of_path(word, rest)
         whole = shell_command([f"{before} {word}"]) if "=" in before else ""

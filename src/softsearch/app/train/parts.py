@@ -157,7 +157,8 @@ def build_training(options: Train, model: Seq2Seq) -> dict[str, Any]:
 
 def is_counted(model: DictConfig) -> bool:
     """Tells whether the model of a config is for ``softsearch count``: its decoder is counted, not trained."""
-    decoder = target_of(model.decoder, "model.decoder") if "decoder" in model else None
+    node = model.get("decoder") or {}  # that of an experiment for another model has no _target_
+    decoder = target_of(node, "model.decoder") if "_target_" in node else None
     return isinstance(decoder, type) and issubclass(decoder, CountedDecoder)
 
 
