@@ -154,12 +154,12 @@ def _with_keys(command: str, options: Sequence[str], *, is_sweep: bool) -> list[
     for key, given in values.items():
         if same := [word for word in read if word.startswith(f"{key}=")]:
             raise ConfigError(f"{' '.join(given)} and {same[0]} both set {key}; remove one of them")
+    named = []
     for key, given in values.items():
-        if is_sweep and len(given) == 1 and "," in given[0] and not _is_path(given[0]):
-            read.insert(0, f"{key}={','.join(map(quoted, given[0].split(',')))}")
-        else:
-            read.insert(0, f"{key}={_as_value(key, given)}")
-    return read
+        are_jobs = is_sweep and len(given) == 1 and "," in given[0] and not _is_path(given[0])
+        value = ",".join(map(quoted, given[0].split(","))) if are_jobs else _as_value(key, given)
+        named.append(f"{key}={value}")
+    return [*named, *read]
 
 
 def _key_of(command: str, word: str, taken: Iterable[str]) -> str:

@@ -47,6 +47,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("sweep quality trials=3", "sweep=quality trials=3"),
         ("train --help model", "--help model"),
         ("evaluate --help ckpt", "--help ckpt"),
+        ("evaluate run.ckpt --help", "--help run.ckpt"),
+        ("evaluate bundle --help", "--help"),
+        ("evaluate -m a,b", "-m ckpt=a,b"),
+        ("evaluate a,b", "\"ckpt='a,b'\""),
+        ("train --cfg job data.train=~/a", "--cfg job data.train=" + str(Path("~/a").expanduser())),
     ],
 )
 def test_words_are_read_as_they_are_meant(typed: str, read: str) -> None:
