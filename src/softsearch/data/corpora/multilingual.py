@@ -127,6 +127,13 @@ def _check(key: str, source: object, parent: str, tags: tuple[str, ...], *, read
             f"{key} has several training corpora or filters, expected a single unfiltered corpus; give each corpus "
             f"its own name in {parent}, and filter it beforehand"
         )
+    for name, inner in vars(source).items():
+        if isinstance(inner, ParallelSource) and (sizes := Whole(inner, []).sizes):
+            split, size = next(iter(sizes.items()))
+            raise ConfigError(
+                f"{key}.{name}.{split} is {size}, but all of {parent} are divided together, and {name} would be "
+                "divided by itself; name files"
+            )
     if any(source.reversed_sides):
         raise ConfigError(
             f"{key} has reverse_source or target_direction, expected them in data, for all sources; move them there"

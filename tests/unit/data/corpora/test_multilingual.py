@@ -6,6 +6,7 @@ from typing import get_args
 
 import pytest
 
+from softsearch.data.corpora.joined import Joined
 from softsearch.data.corpora.multilingual import Multilingual
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.corpora.spellout import Spellout
@@ -157,6 +158,10 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 LC_TOK = Parallel(train=["a.en", "a.de"], val=["a.en", "a.de"], text_form="lc_tok")
 BAD_PAIRS = [
+    (
+        {"x": Joined(source=replace(LC_TOK, val=5, src_lang="en", tgt_lang="de"))},
+        "data.pairs.x.source.val is 5, but all of data.pairs are divided together",
+    ),
     ({}, "data.pairs is empty, expected pairs of files"),
     ({"x": "a.en"}, "data.pairs.x is 'a.en', expected a source of one language pair"),
     ({"x": Multilingual(src_lang="en", tgt_lang="de", pairs=PAIRS)}, "data.pairs.x is Multilingual"),
