@@ -167,7 +167,8 @@ def _json_lines(path: Path, columns: tuple[Column, Column], left_out: Counter[st
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise CorpusError(f"{where} is not JSON ({error}); expected one object per line, fix it") from error
+            why = str(error).partition("; use ")[0]  # advice for programmers
+            raise CorpusError(f"{where} is not JSON ({why}); expected one object per line, fix it") from error
         yield where, (_cell(where, row, columns[0]), _cell(where, row, columns[1]))
 
 
