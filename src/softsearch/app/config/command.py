@@ -118,12 +118,17 @@ def run(command: Command, options: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         end_silently()
     except OSError as error:
-        if error.filename is None:  # of standard output
-            discard_output()
-            fail(SoftsearchError(f"standard output: {error.strerror}; free space or choose another file"))
-        fail(SoftsearchError(f"the run's folder cannot be written: {line.explain(error)}; set hydra.run.dir=FOLDER"))
+        fail(_unwritten(error, line))
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _unwritten(error: OSError, line: CommandLine) -> SoftsearchError:
+    """Says what cannot be written: standard output, which has no name, or the run's folder."""
+    if error.filename is None:
+        discard_output()
+        return SoftsearchError(f"standard output: {error.strerror}; free space or choose another file")
+    return SoftsearchError(f"the run's folder cannot be written: {line.explain(error)}; set hydra.run.dir=FOLDER")
 
 
 def register_resolvers(*, without_pytorch: bool = False) -> None:
