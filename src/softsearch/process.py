@@ -9,12 +9,14 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from softsearch.commands import Command
 from softsearch.errors import SoftsearchError, printable
+
+if TYPE_CHECKING:
+    from softsearch.commands import Command
 
 SPIN_COUNT = 1500  # turns of libgomp's waiting loop; benchmarks/README.md has what it costs and saves
 KERNELS = 256  # of oneDNN, whose default is 1,024
@@ -24,7 +26,7 @@ _OF_LAB, _TOO_NEW = {"lab", "sweep", "hf", "ctranslate2", "lora"}, (3, 14)
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def missing_package(command: Command, error: ModuleNotFoundError) -> str:
+def missing_package(command: "Command", error: ModuleNotFoundError) -> str:
     """The message that says what to install; raises the error again if the module is our own, which is a bug."""
     if not error.name or error.name.startswith("softsearch"):
         raise error

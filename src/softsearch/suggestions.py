@@ -259,19 +259,19 @@ LANGUAGES = _by_word(
 )
 
 
-def did_you_mean(word: str, names: Iterable[str], others: Mapping[str, list[str]] = OPTIONS) -> str:
+def did_you_mean(word: str, names: Iterable[str], others: Mapping[str, list[str]] | None = None) -> str:
     """Returns the end of a message about a word that does not exist, such as "did you mean 'beam'?".
 
     Args:
         word: as typed, with or without dashes.
         names: the words that exist: flags, fields, commands, choices, or config keys, whose last parts are enough.
-        others: another toolkit's word -> what it may mean here.
+        others: another toolkit's word -> what it may mean here; by default those for options.
 
     Returns:
         "" if no name is similar enough.
     """
     ours = _ends(names)
-    theirs = _existing(others, ours)
+    theirs = _existing(OPTIONS if others is None else others, ours)
     meant = ours | theirs
     word = _plain(word)[:_LONGEST]
     parent, _, last = word.rpartition(".")

@@ -12,7 +12,6 @@ from rich.text import Text
 from softsearch.app.config.options import Parts
 from softsearch.app.config.validation import build
 from softsearch.app.console import echo, plain_console, print_rows
-from softsearch.app.seeds import ScoredRun, seed_table
 from softsearch.errors import ConfigError, printable
 from softsearch.evaluation.metrics import Metric, Scores
 from softsearch.evaluation.schema import REPORT, MetricFacts, Report, SystemReport, three_digits
@@ -121,6 +120,8 @@ def show_tables(tables: Sequence[Table], file: Path | None, in_file: Sequence[Ta
 
 def report_tables(report: Report) -> list[Table]:
     """Returns the tables of an evaluation: scores, means of seeds, searches and comparisons."""
+    from softsearch.app.seeds import ScoredRun, seed_table  # a training imports this file
+
     # Checkpoints are in the folder checkpoints of their run.
     trained = [
         ScoredRun(s.name, Path(s.origin).parent.parent, s.search, {n: each.value for n, each in s.scores.items()})

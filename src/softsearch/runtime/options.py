@@ -19,7 +19,6 @@ from softsearch.search.interface import PrefixStrategy
 from softsearch.search.options import expect, option
 from softsearch.search.rerank import Rerank, RescoringModel
 from softsearch.search.sampling import Sampling
-from softsearch.suggestions import CHOICES, OPTIONS, did_you_mean, similar
 from softsearch.text.corpus import read_lines
 from softsearch.text.vocabulary import SPECIALS
 
@@ -61,7 +60,7 @@ def strategy_class(kind: str) -> type[Strategy]:
         return STRATEGIES[kind]
     if (point := installed_searches().get(kind)) is None:
         kinds = (*STRATEGIES, *installed_searches())
-        raise ConfigError(f"search is {kind!r}{nearest(kind, kinds, CHOICES)}")
+        raise _no_search("search", kind, kinds)
     try:
         strategy: type[Strategy] = point.load()
     except Exception as error:  # third-party code may raise anything
@@ -126,7 +125,7 @@ def check_options(kind: str, given: Collection[str], spell: Callable[[str], str]
     """
     if kind not in KINDS and kind not in installed_searches():
         kinds = (*KINDS, *installed_searches())
-        raise ConfigError(f"{spell('search')} is {kind!r}{nearest(kind, kinds, CHOICES)}")
+        raise _no_search(spell("search"), kind, kinds)
     own = option_names(kind)
     for name in (name for name in given if name not in own):
         if not (others := kinds_with(name)):
@@ -181,6 +180,8 @@ def banned_tokens(tokenizer: "SentencePieceTokenizer", names: Sequence[str]) -> 
     for name in names:
         matches = {ids[form] for form in (name, f"\u2581{name}") if form in ids}
         if not matches:
+            from softsearch.suggestions import similar  # only a mistake needs it
+
             near = similar(f"\u2581{name}", ids)
             advice = f"did you mean {near[0]!r}?" if near else "choose a piece as --alignments writes them"
             raise ConfigError(f"banned {name}: the target vocabulary has no such token; {advice}")
@@ -211,6 +212,8 @@ def refuse_misplaced(given: Collection[str]) -> None:
     Raises:
         ConfigError: an option is misplaced.
     """
+    from softsearch.suggestions import OPTIONS
+
     for name in given:
         meanings = (name, *OPTIONS.get(name, ()))
         if meant := next((own for own in ("provider", "threads", "batch_tokens", "rescore") if own in meanings), None):
@@ -273,8 +276,16 @@ def read_search(facts: Mapping[str, Any], vocab_size: int = 2**20) -> tuple[str,
     return kind, defaults | given
 
 
-def nearest(name: str, names: Collection[str], others: Mapping[str, list[str]] = OPTIONS) -> str:
+def _no_search(option: str, kind: str, kinds: Collection[str]) -> ConfigError:
+    from softsearch.suggestions import CHOICES  # only a mistake needs it
+
+    return ConfigError(f"{option} is {kind!r}{nearest(kind, kinds, CHOICES)}")
+
+
+def nearest(name: str, names: Collection[str], others: Mapping[str, list[str]] | None = None) -> str:
     """The suggestion that ends a message: what the name may mean, or all names."""
+    from softsearch.suggestions import did_you_mean  # only a mistake needs it
+
     return "; " + (did_you_mean(name, names, others) or f"expected one of {', '.join(names)}")
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from softsearch.errors import ConfigError
-from softsearch.suggestions import LANGUAGES, similar
 from softsearch.text.corpus import is_blank
 from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.text.vocabulary import LANGUAGE_TAG, SOURCE_TAG, language_tag, source_tag
@@ -96,6 +95,8 @@ def languages_of(tokenizer: SentencePieceTokenizer) -> Languages:
 
 def suggestion(code: str, codes: Collection[str]) -> str:
     """The end of a message about a code that is not among ``codes``: similar ones, or the first ones."""
+    from softsearch.suggestions import LANGUAGES, similar  # only a mistake needs it
+
     named = {one for each in LANGUAGES.get(code.lower(), ()) for one in each.split()} or {code[:2]}
     same = (other for other in codes if named & {other[:2], re.split("[-_]", other)[0]})
     near = sorted({*similar(code, codes, 4), *same})

@@ -12,7 +12,6 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from softsearch.files import open_file
 from softsearch.ranges import fits, in_words
-from softsearch.suggestions import did_you_mean
 
 MAX_NESTING = 64
 _MAX_BYTES = 1 << 28
@@ -99,6 +98,8 @@ def _section(kind: Any, values: dict[str, Any], path: str, check: Callable[[str,
     hints = get_type_hints(kind, include_extras=True)
     prefix = f"{path}." if path else ""
     for key in (key for key in values if key not in hints):
+        from softsearch.suggestions import did_you_mean  # only a mistake needs it
+
         advice = did_you_mean(key, hints) or f"expected one of {', '.join(hints)}"
         raise ValueError(f"{prefix}{key[:40]} is unknown; {advice}")
     for each in fields(kind):

@@ -13,8 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 from softsearch.app.config.allowed_classes import UntrustedClassError, build_from_file
 from softsearch.app.config.options import Train, Vectors
 from softsearch.app.config.validation import build, check, target_of
-from softsearch.data.corpora.base import ParallelSource, UnbuiltSource
-from softsearch.data.corpora.held_out import RULE, splits_pairs_off
+from softsearch.data.corpora.base import DIVISION, ParallelSource, UnbuiltSource
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.interface import CountedDecoder, Seq2Seq
@@ -246,7 +245,11 @@ def rebuild_source(contents: CheckpointContents) -> ParallelSource:
         if contents.source is None:
             raise
         return UnbuiltSource(**{**contents.source, "tags": tuple(contents.source["tags"])}, refusal=str(refusal))
-    if contents.division == RULE or not splits_pairs_off(contents.config["data"]):
+    if contents.division == DIVISION:
+        return source
+    from softsearch.data.corpora.held_out import splits_pairs_off  # only an old checkpoint needs it
+
+    if not splits_pairs_off(contents.config["data"]):
         return source
     return UnbuiltSource(
         src_lang=source.src_lang,

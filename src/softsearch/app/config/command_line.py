@@ -24,7 +24,6 @@ from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.files import MANIFEST
 from softsearch.process import explained, how_to_install
 from softsearch.ranges import fits
-from softsearch.suggestions import CHOICES, OPTIONS, similar
 
 _EXTRAS = {"joblib": "sweep", "submitit_slurm": "sweep"}  # launcher -> pip extra; the pins of ray conflict with ours
 _NESTED = ("hydra/launcher", *(p.relative_to(CONFIGS).as_posix() for p in CONFIGS.glob("*/*") if p.is_dir()))
@@ -238,6 +237,8 @@ class CommandLine:
             if other != "noise" and (CONFIGS / other / f"{name}.yaml").is_file()
         ]:
             return f"write {' or '.join(others)}"
+        from softsearch.suggestions import CHOICES  # only a mistake needs it
+
         return nearest(name, options, CHOICES)
 
     def _groups(self) -> list[str]:
@@ -249,6 +250,8 @@ class CommandLine:
         name, _, value = flag.partition("=")
         after = [x for x in self.words[self.words.index(flag) + 1 :][:1] if not x.startswith("-") and "=" not in x]
         key, keys = name.lstrip("-").replace("-", "_"), self._keys()
+        from softsearch.suggestions import similar  # only a mistake needs it
+
         if meant := similar(name, _FLAGS):
             return f"there is no option {name}; did you mean {meant[0]}?"
         advice = f"write {key}={value or ''.join(after) or 'VALUE'}" if key in keys else nearest(key, keys)
@@ -256,6 +259,8 @@ class CommandLine:
 
     def _no_key(self, key: str, missing: str) -> str:
         """Explains that a key, or the key ``missing`` within its value, is not in the config."""
+        from softsearch.suggestions import OPTIONS  # only a mistake needs it
+
         keys, group = self._keys(), key.partition(".")[0]
         if missing.startswith(f"{key}."):
             replace = f"to replace the section, write ~{key} '+{key}={{...}}'"

@@ -21,7 +21,6 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from softsearch.app.config.options import Part, Parts, Section, library_hints
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.ranges import fits, in_words
-from softsearch.suggestions import OPTIONS, did_you_mean
 
 log = logging.getLogger(__name__)
 _MARKS = ("_target_", "_partial_")  # keys of a node that are not arguments
@@ -177,8 +176,10 @@ def construct(node: Any, path: str, **extra: Any) -> Any:
         raise ConfigError(f"{path}: {name} refuses its options: {str(error).strip()}; change them") from error
 
 
-def nearest(word: str, names: Iterable[str], others: Mapping[str, list[str]] = OPTIONS) -> str:
+def nearest(word: str, names: Iterable[str], others: Mapping[str, list[str]] | None = None) -> str:
     """Suggests what a word may mean, or else lists the first parts of all names; for the end of a message."""
+    from softsearch.suggestions import did_you_mean  # only a mistake needs it
+
     names = sorted(names)
     tops = dict.fromkeys(name.partition(".")[0] for name in names)
     return did_you_mean(word, names, others) or f"there are: {', '.join(tops) or 'none'}"

@@ -29,6 +29,7 @@ _LinkFiles = str | Path | Sequence[str | Path] | None
 Links = Annotated[
     Literal["auto"] | Mapping[Literal["train"], _LinkFiles] | None, "auto, or a file: data.links.train=FILE"
 ]
+DIVISION = 2  # rule by which held-out pairs are chosen; raise it when the same text is divided in another way
 LEFT_OUT = ".left_out"  # suffix of a file with the numbers of pairs split off a corpus
 _LANGUAGE = re.compile(r"[a-z]{2,3}([-_]([A-Z]{2}|[A-Z][a-z]{3}))?")  # such as en, hsb, pt_BR and zh-Hans
 _NO_LANGUAGE = re.compile("bpe|dev|hyp|lc|npy|out|raw|ref|spm|src|tgt|tok|trg|tst|val")  # suffixes, not languages

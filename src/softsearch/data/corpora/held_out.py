@@ -12,7 +12,7 @@ from typing import IO, Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softsearch.data.corpora.base import LEFT_OUT, FilePair, ParallelSource, digest_of, given_links, is_size
+from softsearch.data.corpora.base import DIVISION, LEFT_OUT, FilePair, ParallelSource, digest_of, given_links, is_size
 from softsearch.data.preparation.cache_folder import made_folder
 from softsearch.errors import CorpusError
 from softsearch.ranges import AtLeastOne, Range
@@ -23,7 +23,6 @@ from softsearch.text.same_text import hash_of
 from softsearch.text.word_links import lines_of_links
 
 HeldOut = AtLeastOne | Annotated[float, Range(0, 1, open_low=True, open_high=True)]  # pairs, or a share of all
-RULE = 2  # raise it when the same text is divided in another way
 _SPLITS = ("val", "test")  # in this order, so that adding a test set does not change the validation set
 _NOWHERE = len(_SPLITS) + 1
 _MAX_VALUES = 100_000  # in a config
@@ -108,7 +107,7 @@ def divide(wholes: Sequence[Whole], cache_dir: Path) -> list[Division]:
             _write_part(folder, number, whole, np.split(places[begin:end], np.cumsum([*map(len, own)])[:-1]))
             begin = end
 
-    folder = made_folder(cache_dir, "held-out", repr((RULE, [whole.identity() for whole in wholes])), write)
+    folder = made_folder(cache_dir, "held-out", repr((DIVISION, [whole.identity() for whole in wholes])), write)
     return [
         Division(
             [_files(folder, f"train-{number}-{corpus}") for corpus in range(len(whole.corpora))],

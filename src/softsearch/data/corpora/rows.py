@@ -13,7 +13,6 @@ from softsearch.data.corpora.separated import Column, read_cells
 from softsearch.data.corpora.tmx import MAX_LANGUAGES, language_code, read_units
 from softsearch.errors import ConfigError, CorpusError, parsing
 from softsearch.process import how_to_install
-from softsearch.suggestions import similar
 from softsearch.text.corpus import MAX_LINE_BYTES, PACKED, read_lines
 from softsearch.text.file_kinds import other_kind
 
@@ -125,6 +124,8 @@ def _existing(where: str, names: Collection[str], column: str) -> str:
     if not names:
         raise ConfigError(f"{where} has nothing by name, expected {column!r:.60}; check that it is the right file")
     if column not in names:
+        from softsearch.suggestions import similar  # only a mistake needs it
+
         listed = similar(column, [*names][:_MAX_COMPARED], _MAX_LISTED)
         is_near = bool(listed)
         listed = [*dict.fromkeys([*listed, *islice(names, _MAX_LISTED)])][:_MAX_LISTED]

@@ -8,8 +8,7 @@ import torch
 from lightning.pytorch.callbacks import Callback, WeightAveraging
 from torch import Tensor
 
-from softsearch.data.corpora.base import ParallelSource, TextForm
-from softsearch.data.corpora.held_out import RULE
+from softsearch.data.corpora.base import DIVISION, ParallelSource, TextForm
 from softsearch.data.sentencepiece_file import with_folding
 from softsearch.doors import with_public_names
 from softsearch.errors import BundleError, CheckpointError, ConfigError, summarize
@@ -38,7 +37,7 @@ class SaveOrigin(Callback):
             "config": config,
             "tokenizers": [torch.frombuffer(bytearray(t.model), dtype=torch.uint8) for t in tokenizers],
             "reversed": [t.reverse for t in tokenizers],
-            "division": RULE,
+            "division": DIVISION,
         }
         if source is not None:
             self.origin["source"] = {name: getattr(source, name) for name in _SOURCE} | {"tags": list(source.tags)}
@@ -70,7 +69,7 @@ class CheckpointContents(NamedTuple):
     step: int
     averaged: int  # number of checkpoints averaged
     source: Mapping[str, Any] | None = None  # describes the data source without its class
-    division: object = RULE  # the rule that split validation and test pairs off the training text
+    division: object = DIVISION  # the rule that split validation and test pairs off the training text
 
     @property
     def guided(self) -> bool:

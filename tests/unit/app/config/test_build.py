@@ -10,7 +10,7 @@ from softsearch.app.config.allowed_classes import name_of
 from softsearch.app.config.build import build_data, build_model, check_attention, load_vectors, rebuild_source
 from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Vectors
-from softsearch.data.corpora.held_out import RULE
+from softsearch.data.corpora.base import DIVISION
 from softsearch.data.corpora.multilingual import Multilingual
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.errors import ConfigError, CorpusError
@@ -132,7 +132,7 @@ def test_a_model_without_a_source_has_no_source_vectors(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("val", "division", "is_refused"), [(5, None, True), (5, RULE, False), (["c.en", "c.de"], 1, False)]
+    ("val", "division", "is_refused"), [(5, None, True), (5, DIVISION, False), (["c.en", "c.de"], 1, False)]
 )
 def test_text_divided_by_an_older_rule_is_not_tested_on(
     val: object, division: int | None, is_refused: bool, tmp_path: Path
