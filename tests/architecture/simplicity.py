@@ -10,6 +10,8 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from softsearch.doors import PACKAGES
+
 NOT_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 ADR = Path("docs/adr/0034-what-is-measured.md")  # the one place of the limits
@@ -17,6 +19,7 @@ LAYOUT = Path("docs/layout.md")  # has the files to read first
 EXTRAS = "softsearch.extras"
 TRAIN = ("softsearch.__main__", "softsearch.app.start", "softsearch.app.config.command", "softsearch.app.train.train")
 MANY = 12  # imports of a file
+PUBLIC = {"softsearch", *(f"softsearch.{name}" for name in (*PACKAGES, "commands", "errors", "ranges"))}
 
 
 class Graph(NamedTuple):
@@ -88,17 +91,21 @@ class Tree:
         yield "own imports of a file: mean", round(sum(counts) / len(counts), 2)
         yield f"files with more than {MANY} own imports", sum(count > MANY for count in counts)
         yield "circles of files", len(graph.circles())
-        yield "names of the core that extras use", len(self.names_used_by_extras())
+        yield "private names of the core that extras use", len(self.names_used_by_extras())
 
     def names_used_by_extras(self) -> set[tuple[str, str]]:
-        """The names of the core that modules of extras import, with their modules."""
+        """The private names of the core that modules of extras import, with their modules."""
         found = set()
         for module, text in self.graph.texts.items():
             if module.startswith(EXTRAS):
                 for node in ast.walk(ast.parse(text)):
                     if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("softsearch"):
                         found |= {(str(node.module), alias.name) for alias in node.names}
-        return {(module, name) for module, name in found if not module.startswith(EXTRAS)}
+        return {
+            (module, name)
+            for module, name in found
+            if not module.startswith(EXTRAS) and (module not in PUBLIC or f"{module}.{name}" in self.graph.texts)
+        }
 
     def _code(self, modules: Iterable[str]) -> int:
         return sum(code_lines(self.graph.texts[module]) for module in modules)

@@ -22,9 +22,8 @@ from softsearch.extras.claims.claim import Plan
 from softsearch.extras.claims.options import History
 from softsearch.extras.claims.trainings import Training, train_all, trainings
 from softsearch.files import MANIFEST
-from softsearch.runtime import cli
-from softsearch.runtime.bundle import Bundle
-from softsearch.text.corpus import read_lines
+from softsearch.runtime import Bundle, cli
+from softsearch.text import read_lines
 from softsearch.text.filters import ParallelCorpus, read_parallel
 from softsearch.text.moses import detokenize
 

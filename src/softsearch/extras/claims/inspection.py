@@ -14,7 +14,7 @@ from softsearch.app.config.build import untrained_model
 from softsearch.app.results import read_metrics
 from softsearch.app.systems.open import open_systems
 from softsearch.app.train_process import logged_values
-from softsearch.evaluation.inference import TorchStepFunction
+from softsearch.evaluation import TorchStepFunction
 from softsearch.evaluation.test_set import HeldOutText, read_split
 from softsearch.extras.claims.measures import Runs, chosen, evaluated
 from softsearch.extras.claims.verdict import Row

@@ -9,7 +9,7 @@ from omegaconf import OmegaConf
 
 from softsearch.app.config.options import Parts
 from softsearch.app.config.validation import build, flatten, plain
-from softsearch.data.corpora.base import ParallelSource
+from softsearch.data import ParallelSource
 from softsearch.errors import ConfigError
 from softsearch.extras.claims.measures import digest
 from softsearch.extras.claims.options import Trainings

@@ -22,7 +22,8 @@ from softsearch.app.config.validation import build, plain
 from softsearch.app.environment import git_state
 from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.app.results import METRICS
-from softsearch.data.corpora.base import ParallelSource, digest_of
+from softsearch.data import ParallelSource
+from softsearch.data.corpora.base import digest_of
 from softsearch.errors import ConfigError
 from softsearch.evaluation.metrics import bleu_for
 from softsearch.evaluation.schema import REPORT, Report, SystemReport, read_report

@@ -15,13 +15,13 @@ from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import build, read_options
 from softsearch.app.train.parts import build_training
-from softsearch.data.dataset import Batch
+from softsearch.data import Batch
 from softsearch.extras.claims.measures import Runs
 from softsearch.extras.claims.verdict import Row
-from softsearch.models.interface import Seq2Seq
+from softsearch.models import Seq2Seq
 from softsearch.ranges import AtLeastOne
-from softsearch.text.vocabulary import BOS, EOS, SPECIALS
-from softsearch.training.module import make_optimizer
+from softsearch.text import BOS, EOS, SPECIALS
+from softsearch.training import make_optimizer
 
 log = logging.getLogger(__name__)
 Step = Callable[[Batch], object]

@@ -14,7 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from softsearch.report.drawing import LINE, SOFT, colour, draw_heatmap, drawable
+from softsearch.report import draw_heatmap
+from softsearch.report.drawing import LINE, SOFT, colour, drawable
 
 Rows = Sequence[Mapping[str, Any]]
 Columns = str | Sequence[str]

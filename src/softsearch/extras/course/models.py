@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from softsearch.extras.course.exercise import Arguments, Exercise, rng
 from softsearch.search.interface import log_sum_exp
-from softsearch.text.vocabulary import PAD
+from softsearch.text import PAD
 
 Array = NDArray[np.float64]
 
@@ -60,7 +60,7 @@ def sentence_log_prob(logits: Array, targets: NDArray[np.int64]) -> Array:
 
 def additive_energies(s: Array, h: Array, W_a: Array, U_a: Array, v_a: Array) -> Array:
     """Returns e_ij of :class:`~softsearch.models.AdditiveAttention`: one s_{i-1}, all h_j ``[len, dim]``."""
-    from softsearch.models.attention import AdditiveAttention
+    from softsearch.models import AdditiveAttention
 
     attention = AdditiveAttention(len(s), h.shape[1], dim=len(v_a)).double()
     weights = {"query_projection.weight": W_a, "memory_projection.weight": U_a, "energy_weight": v_a}
@@ -71,14 +71,14 @@ def masked_softmax(energies: Array, mask: NDArray[np.bool_]) -> Array:
     """Returns the softmax where ``mask`` is True (:func:`softsearch.models.attention.masked_softmax`)."""
     import torch
 
-    from softsearch.models.attention import masked_softmax
+    from softsearch.models import masked_softmax
 
     return _numpy(masked_softmax(torch.from_numpy(energies), torch.from_numpy(mask)))
 
 
 def luong_general(h_t: Array, h_s: Array, W_a: Array) -> Array:
     """Returns a_t with the score ``general`` of :class:`~softsearch.models.LuongAttention`."""
-    from softsearch.models.luong_attention import LuongAttention
+    from softsearch.models import LuongAttention
 
     attention = LuongAttention(len(h_t), h_s.shape[1], score="general").double()
     return _attend(attention, {"memory_projection.weight": W_a}, h_t, h_s)
@@ -89,7 +89,7 @@ def local_weights(scores: Array, p_t: float, half_window: int) -> Array:
 
     Our attention gets states whose products with the query are the scores, and weights that result in p_t.
     """
-    from softsearch.models.luong_attention import LuongAttention
+    from softsearch.models import LuongAttention
 
     attention = LuongAttention(2, 2, score="dot", window="local-p", half_window=half_window).double()
     query, states = np.array([1.0, 0.0]), np.stack((scores, np.zeros(len(scores))), axis=1)
@@ -129,7 +129,7 @@ def smoothed_loss(logits: Array, targets: NDArray[np.int64], smoothing: float) -
     """Returns the mean loss per token with label smoothing (:class:`softsearch.models.CrossEntropy`)."""
     import torch
 
-    from softsearch.models.loss import CrossEntropy
+    from softsearch.models import CrossEntropy
 
     vocab = logits.shape[1]
     identity = torch.eye(vocab, dtype=torch.float64), torch.zeros(vocab, dtype=torch.float64)
@@ -141,7 +141,7 @@ def _attend(attention: Any, weights: dict[str, Array], query: Array, states: Arr
     """Returns the weights, or the energies, of attention from one query to the states of one sentence."""
     import torch
 
-    from softsearch.models.interface import Memory
+    from softsearch.models import Memory
 
     _set(attention, weights)
     h = torch.from_numpy(states)[None]

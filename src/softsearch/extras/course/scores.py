@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.extras.course.exercise import Arguments, Exercise, rng
-from softsearch.search import batching, options
+from softsearch.search import Sampling, batching, options
 from softsearch.search.interface import best_candidates
-from softsearch.search.sampling import Sampling
 
 Array = NDArray[np.float64]
 Links = set[tuple[int, int]]
@@ -17,7 +16,7 @@ Links = set[tuple[int, int]]
 
 def alignment_error_rate(predicted: Sequence[Links], sure: Sequence[Links], possible: Sequence[Links]) -> float:
     """Returns the alignment error rate of predicted links; ``possible`` includes ``sure``."""
-    from softsearch.evaluation.alignment_error import Gold, alignment_error_rate
+    from softsearch.evaluation import Gold, alignment_error_rate
 
     return alignment_error_rate(predicted, [Gold(*links) for links in zip(sure, possible, strict=True)])
 
@@ -47,7 +46,7 @@ def nucleus(probs: Array, top_p: float) -> Array:
 
 def bleu_precision(hypothesis: Sequence[str], reference: Sequence[str], n: int) -> tuple[int, int]:
     """Returns the clipped matches and the number of n-grams of a hypothesis, as counted by sacreBLEU."""
-    from softsearch.evaluation.metrics import BLEU
+    from softsearch.evaluation import BLEU
 
     counts = BLEU(tokenize="none").table([" ".join(hypothesis)], [" ".join(reference)])[0]
     return int(counts[1 + n]), int(counts[5 + n])
@@ -63,7 +62,8 @@ def brevity_penalty(hypothesis_length: int, reference_length: int) -> float:
 
 def p_value(system: float, baseline: float, system_resamples: Array, baseline_resamples: Array) -> float:
     """Returns the p-value of a paired bootstrap (:func:`softsearch.evaluation.paired_bootstrap`)."""
-    from softsearch.evaluation.bootstrap import Resamples, paired_bootstrap
+    from softsearch.evaluation import paired_bootstrap
+    from softsearch.evaluation.bootstrap import Resamples
 
     pairs = {"baseline": (baseline, baseline_resamples), "system": (system, system_resamples)}
     return paired_bootstrap({name: {"bleu": Resamples(*own)} for name, own in pairs.items()})[0].p_value

@@ -10,17 +10,14 @@ from softsearch.app.config.command import register_resolvers
 from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import build, read_options
-from softsearch.data.dataset import Batch, pad
+from softsearch.data import Batch, pad
 from softsearch.data.sampler import Shard
-from softsearch.evaluation.inference import TorchStepFunction, translate_sources
-from softsearch.models.interface import CountedDecoder, Seq2Seq
-from softsearch.models.loss import CrossEntropy
-from softsearch.search.beam import BeamSearch
-from softsearch.search.interface import SearchStrategy
+from softsearch.evaluation import TorchStepFunction
+from softsearch.evaluation.inference import translate_sources
+from softsearch.models import CountedDecoder, CrossEntropy, Seq2Seq
+from softsearch.search import BeamSearch, SearchStrategy
 from softsearch.text.tokenizer import Tokenizers
-from softsearch.training.module import make_optimizer
-from softsearch.training.objectives.teacher_forcing import TrainingMethod
-from softsearch.training.optimizer.lazy_adam import clip_by_norm
+from softsearch.training import TrainingMethod, clip_by_norm, make_optimizer
 
 _OPTIONS = (
     "name=course",

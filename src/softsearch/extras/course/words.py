@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.extras.course.exercise import Arguments, Exercise, rng
-from softsearch.search.forced_decoding import PairScore
+from softsearch.search import PairScore
 
 Pair = tuple[str, str]
 Symbols = tuple[str, ...]
@@ -32,7 +32,7 @@ def continuation_probability(bigrams: Sequence[Pair]) -> dict[str, float]:
 
 def perplexity(log_probs: Sequence[Sequence[float]]) -> float:
     """Returns exp of the mean -log p per token, from the natural log probabilities of each sentence's tokens."""
-    from softsearch.evaluation.inference import mean_nll
+    from softsearch.evaluation import mean_nll
 
     return math.exp(mean_nll([PairScore(sum(tokens), tuple(tokens)) for tokens in log_probs]))
 

@@ -13,14 +13,12 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from babel import Locale
 
 from softsearch.errors import ConfigError
-from softsearch.export.format import ExportFormat, ExportInputs, ExportSummary
-from softsearch.export.parity import Parity
+from softsearch.export import ExportFormat, ExportInputs, ExportSummary, Parity
 from softsearch.extras.formats.ctranslate2 import export_ctranslate2
 from softsearch.extras.formats.splitter import sentence_splitter
 from softsearch.files import new_file
-from softsearch.models.interface import Seq2Seq
-from softsearch.models.many_languages import ManyLanguagesDecoder
-from softsearch.search.interface import StepFunction
+from softsearch.models import ManyLanguagesDecoder, Seq2Seq
+from softsearch.search import StepFunction
 from softsearch.text.tokenizer import Tokenizers
 
 _VERSION = "1.11"  # the oldest Argos Translate that supports such splitters

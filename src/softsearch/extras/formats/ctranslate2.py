@@ -10,19 +10,24 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from softsearch.errors import ConfigError
-from softsearch.export.format import ExportFormat, ExportInputs, ExportSummary
-from softsearch.export.parity import LOG_PROBS, Numbers, Parity, compare, random_sentences
+from softsearch.export import ExportFormat, ExportInputs, ExportSummary, Parity, compare
+from softsearch.export.parity import LOG_PROBS, Numbers, random_sentences
 from softsearch.files import new_folder
-from softsearch.models.interface import Seq2Seq
-from softsearch.models.many_languages import FIRST_POSITION, ManyLanguagesDecoder, ManyLanguagesEncoder
+from softsearch.models import (
+    ManyLanguagesDecoder,
+    ManyLanguagesEncoder,
+    Seq2Seq,
+    TransformerDecoder,
+    TransformerEncoder,
+)
+from softsearch.models.many_languages import FIRST_POSITION
 from softsearch.models.multi_head import SelfAttention
 from softsearch.models.output_layers import linear_layer
-from softsearch.models.transformer import TransformerDecoder, TransformerEncoder
 from softsearch.process import how_to_install
-from softsearch.search.forced_decoding import score_pairs
-from softsearch.search.interface import Sentences, StepFunction
+from softsearch.search import StepFunction, score_pairs
+from softsearch.search.interface import Sentences
+from softsearch.text import EOS, SPECIALS
 from softsearch.text.tokenizer import Tokenizers
-from softsearch.text.vocabulary import EOS, SPECIALS
 
 _ACTIVATIONS: dict[type, str] = {nn.ReLU: "RELU", nn.GELU: "GELU", nn.SiLU: "SWISH"}
 _POSITIONS = 2048  # longest sentence, as in models from CTranslate2's own converters

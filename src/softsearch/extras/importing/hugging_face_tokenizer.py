@@ -16,9 +16,9 @@ from tokenizers import Tokenizer
 
 from softsearch.data.sentencepiece_file import Piece, with_normalizer, with_pieces
 from softsearch.errors import ConfigError, summarize
+from softsearch.text import UNK, SentencePieceTokenizer, train_tokenizer
 from softsearch.text.plain_values import read_json
-from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, train_tokenizer
-from softsearch.text.vocabulary import UNK
+from softsearch.text.tokenizer import Kind
 
 _KINDS: dict[str, Kind] = {"BPE": "bpe", "Unigram": "unigram"}
 _OPTIONS = ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback", "ignore_merges")

@@ -9,15 +9,14 @@ from torch import Tensor
 
 from softsearch.app.config.allowed_classes import name_of
 from softsearch.app.config.build import described_model
-from softsearch.data.corpora.base import UnbuiltSource
+from softsearch.data import UnbuiltSource
 from softsearch.data.sentencepiece_file import kind_of
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.extras.importing.config_json import refuse_other_kind
 from softsearch.files import new_folder, open_file
-from softsearch.models.embeddings import Embeddings, Tie
-from softsearch.models.interface import Seq2Seq
-from softsearch.models.transformer import TransformerDecoder, TransformerEncoder
-from softsearch.text.tokenizer import SentencePieceTokenizer, TokenizerTrainer
+from softsearch.models import Embeddings, Seq2Seq, TransformerDecoder, TransformerEncoder
+from softsearch.models.embeddings import Tie
+from softsearch.text import SentencePieceTokenizer, TokenizerTrainer
 from softsearch.training.checkpoints.checkpoint_contents import read_contents
 from softsearch.training.checkpoints.folder import BEST, save_weights
 

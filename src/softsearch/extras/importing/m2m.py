@@ -16,8 +16,8 @@ from softsearch.extras.importing.config_json import Config, read_object
 from softsearch.extras.importing.imported import NEVER, Imported, transformer
 from softsearch.extras.importing.m2m_vocabulary import LanguageVocabulary, read_languages
 from softsearch.extras.importing.weights import read_weights
+from softsearch.models import ManyLanguagesDecoder, ManyLanguagesEncoder
 from softsearch.models.embeddings import Tie
-from softsearch.models.many_languages import ManyLanguagesDecoder, ManyLanguagesEncoder
 
 _DEFAULTS: dict[str, Any] = {  # of options that a config may omit
     "scale_embedding": True,

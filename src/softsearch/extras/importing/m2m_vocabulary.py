@@ -23,7 +23,7 @@ from softsearch.errors import CheckpointError, ConfigError
 from softsearch.extras.importing.config_json import Config, read_object
 from softsearch.extras.importing.hugging_face_tokenizer import from_tokenizer_json
 from softsearch.extras.importing.imported import read_bytes
-from softsearch.text.corpus import read_lines
+from softsearch.text import read_lines
 from softsearch.text.languages import suggestion
 from softsearch.text.vocabulary import language_tag, source_tag
 

@@ -15,7 +15,8 @@ from softsearch.extras.importing.bart_layout import ALIASES, take_embeddings, ta
 from softsearch.extras.importing.config_json import Config, read_object, read_vocabulary
 from softsearch.extras.importing.imported import NEVER, Imported, read_bytes, transformer
 from softsearch.extras.importing.weights import read_weights
-from softsearch.text.vocabulary import BOS, language_tag
+from softsearch.text import BOS
+from softsearch.text.vocabulary import language_tag
 
 _TAG = re.compile(r">>([^\s<>]+)<<")  # at the start of source lines of multilingual models
 _CODE = re.compile(r"[\w+-]{1,100}")  # of one or several languages

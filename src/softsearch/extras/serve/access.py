@@ -20,7 +20,7 @@ from softsearch.extras.serve.monitoring import Metrics
 from softsearch.extras.serve.schema import Options
 from softsearch.extras.serve.settings import Settings
 from softsearch.runtime.glossary import open_glossary
-from softsearch.text.keep import Keep
+from softsearch.text import Keep
 
 _MATRICES = 64_000_000  # attention weights of a request, if each character were a token
 _KEY = re.compile(r"[!-~]{16,200}")

@@ -46,7 +46,7 @@ def _serve(arguments: argparse.Namespace) -> None:
 
 def _patterns(given: Sequence[str]) -> dict[str, str]:
     """Returns the patterns that requests may name."""
-    from softsearch.text.keep import Keep
+    from softsearch.text import Keep
 
     named: dict[str, str] = {}
     for each in given:

@@ -31,9 +31,9 @@ from softsearch.extras.serve.monitoring import Metrics
 from softsearch.extras.serve.pool import Pool
 from softsearch.extras.serve.settings import Settings
 from softsearch.extras.serve.workers import Failure, Job, Worker, WorkerDiedError
+from softsearch.runtime import Translation
 from softsearch.runtime.tag_places import Tags
-from softsearch.runtime.translation import Translation
-from softsearch.search.forced_decoding import PairScore
+from softsearch.search import PairScore
 
 _RETRY_AFTER = {"Retry-After": "5"}  # seconds, if the queue gives no estimate
 INLINE = 2000  # largest request, in characters, that this process splits and encodes itself, in a few milliseconds

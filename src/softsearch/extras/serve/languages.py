@@ -15,8 +15,7 @@ from babel.core import Locale, UnknownLocaleError, get_global
 
 from softsearch.extras.serve.models import ENCODERS
 from softsearch.runtime.line_encoder import LineEncoder
-from softsearch.text.tokenizer import SentencePieceTokenizer
-from softsearch.text.vocabulary import UNK
+from softsearch.text import UNK, SentencePieceTokenizer
 
 AUTO = "auto"  # LibreTranslate's code for a source language to detect
 CONFIDENCE = 10.0  # per cent that a detected language needs to be translated, and twice that of any other

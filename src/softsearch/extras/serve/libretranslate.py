@@ -22,7 +22,7 @@ from softsearch.extras.serve.languages import (
 from softsearch.extras.serve.line_queue import RequestError
 from softsearch.extras.serve.models import ModelFacts
 from softsearch.extras.serve.texts import join, split
-from softsearch.runtime.translation import Translation
+from softsearch.runtime import Translation
 
 _MAX_NAMED = 8  # languages or pairs that a message names
 

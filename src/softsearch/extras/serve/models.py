@@ -7,14 +7,14 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from softsearch.errors import BundleError, ConfigError, InputError
-from softsearch.runtime.bundle import Bundle
-from softsearch.runtime.glossary import Control, Glossary
+from softsearch.runtime import Bundle, Glossary, Translation
+from softsearch.runtime.glossary import Control
 from softsearch.runtime.heads import check_head, heads_of
 from softsearch.runtime.line_encoder import LineEncoder, open_tokenizers
 from softsearch.runtime.manifest import SINGLE
 from softsearch.runtime.options import Strategy, check_options, default_batch_tokens, make_search, needs_alignments
 from softsearch.runtime.paragraphs import SplitText, join_paragraphs
-from softsearch.runtime.translation import Part, Translation
+from softsearch.runtime.translation import Part
 from softsearch.text.languages import languages_of
 
 GLOSSARIES: dict[str, Glossary] = {}  # in worker processes: the server's glossaries by name

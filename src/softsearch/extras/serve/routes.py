@@ -18,8 +18,8 @@ from softsearch.extras.serve.languages import name_of
 from softsearch.extras.serve.models import ModelFacts
 from softsearch.extras.serve.texts import split
 from softsearch.extras.serve.web.site import site_json
+from softsearch.runtime import Translation
 from softsearch.runtime.paragraphs import SplitText, join_paragraphs, refuse_with
-from softsearch.runtime.translation import Translation
 
 CLIENT_GONE = 499  # nginx's number; only for the log
 FIRST_LENGTH = 4  # target tokens in a stream's first result; each further result has twice as many

@@ -19,11 +19,10 @@ from pydantic import (
     model_validator,
 )
 
+from softsearch.runtime import Translation
 from softsearch.runtime.options import option_of
-from softsearch.runtime.translation import Translation
-from softsearch.search.beam import BeamSearch
+from softsearch.search import BeamSearch, Sampling
 from softsearch.search.options import MAX_BEAM, kind_of
-from softsearch.search.sampling import Sampling
 
 ALIGNMENT_DIGITS = 4  # after the decimal point
 MAX_TERMS, MAX_TERM = 1000, 200  # terms per request; characters per term and in its translations

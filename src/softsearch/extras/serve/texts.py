@@ -5,9 +5,9 @@ from functools import partial
 
 from softsearch.extras.serve.dispatcher import INLINE, Dispatcher
 from softsearch.extras.serve.models import join_texts
+from softsearch.runtime import Translation
 from softsearch.runtime.line_encoder import LineEncoder
 from softsearch.runtime.paragraphs import SplitText
-from softsearch.runtime.translation import Translation
 
 
 async def split(dispatcher: Dispatcher, model: str, texts: Sequence[str], *, html: bool = False) -> Sequence[SplitText]:

@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from softsearch.errors import BundleError, SoftsearchError, traceback_of
 from softsearch.extras.serve.models import ENCODERS, GLOSSARIES
 from softsearch.extras.serve.settings import is_shortage
-from softsearch.runtime.bundle import Bundle
-from softsearch.runtime.glossary import Glossary
+from softsearch.runtime import Bundle, Glossary
 from softsearch.runtime.options import Strategy
 from softsearch.runtime.tag_places import SentenceTags, with_places
 
 if TYPE_CHECKING:  # only worker processes import ONNX Runtime
-    from softsearch.runtime.translator import Translator
+    from softsearch.runtime import Translator
 
 # Not fork: copying a process with threads, an event loop and sockets is unsafe.
 _CONTEXT = multiprocessing.get_context("spawn")
@@ -220,7 +219,7 @@ def _die_with_parent() -> None:
 
 
 def _open(path: Path, sha256: str) -> "Translator":
-    from softsearch.runtime.translator import Translator  # here, because it imports ONNX Runtime
+    from softsearch.runtime import Translator  # here, because it imports ONNX Runtime
 
     bundle = Bundle.open(path)
     if bundle.sha256 != sha256:

@@ -34,9 +34,8 @@ from softsearch.extras.sweep.study import Plan
 from softsearch.extras.sweep.sweep import run_study
 from softsearch.extras.sweep.trial import TrialFailed, override, suggest
 from softsearch.runtime.system import System, combine
-from softsearch.search.batching import translate_ids
-from softsearch.search.interface import SearchStrategy
-from softsearch.search.rerank import Rerank, ScoredHypothesis, ranked
+from softsearch.search import Rerank, SearchStrategy, translate_ids
+from softsearch.search.rerank import ScoredHypothesis, ranked
 
 _RERANKINGS = 200  # largest number of trials of a reranker
 _NOT_ALWAYS = ("weights", "ensemble", "language_model_weight", "search.weights", "search.length_penalty")

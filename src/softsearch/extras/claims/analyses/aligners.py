@@ -14,19 +14,26 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from softsearch.data.corpora.base import ParallelSource
-from softsearch.data.corpora.joined import Joined
+from softsearch.data import Joined, ParallelSource
 from softsearch.data.lexicon import train_lexicon
 from softsearch.errors import CorpusError
-from softsearch.evaluation.alignment_error import Gold, Link, alignment_error_rate, read_gold
-from softsearch.evaluation.inference import TorchState, TorchStepFunction, torch_model
+from softsearch.evaluation import (
+    Gold,
+    TorchStepFunction,
+    align,
+    alignment_error_rate,
+    encode_sentences,
+    links,
+    read_gold,
+)
+from softsearch.evaluation.alignment_error import Link
+from softsearch.evaluation.inference import TorchState, torch_model
 from softsearch.evaluation.test_set import HeldOutText, read_split
-from softsearch.evaluation.word_alignment import align, encode_sentences, links
-from softsearch.models.interface import Seq2Seq
+from softsearch.models import Seq2Seq
 from softsearch.models.multi_head import MultiHeadAttention
 from softsearch.runtime.system import System
-from softsearch.search.interface import Candidates, StepFunction
-from softsearch.text.corpus import read_lines
+from softsearch.search import Candidates, StepFunction
+from softsearch.text import read_lines
 from softsearch.text.filters import read_parallel
 
 LINKS = Path(__file__).with_name("multi30k_val.links")  # Pharaoh: sure 0-0, possible 0?0; English before German

@@ -12,12 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from softsearch.data.dataset import pad
+from softsearch.data import pad
 from softsearch.evaluation.inference import torch_model
 from softsearch.evaluation.test_set import HeldOutText
-from softsearch.models.interface import Seq2Seq
+from softsearch.models import Seq2Seq
 from softsearch.runtime.system import System
-from softsearch.text.vocabulary import BOS, EOS, PAD
+from softsearch.text import BOS, EOS, PAD
 
 _BATCH = 64  # sentences
 _WINDOWS = 512  # windows in a batch

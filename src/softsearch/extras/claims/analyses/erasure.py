@@ -9,13 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from softsearch.data.dataset import pad
+from softsearch.data import pad
 from softsearch.evaluation.inference import torch_model
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.extras.claims.analyses.aligners import read_aligned
-from softsearch.models.interface import Seq2Seq
+from softsearch.models import Seq2Seq
 from softsearch.runtime.system import System
-from softsearch.text.vocabulary import UNK, with_eos
+from softsearch.text import UNK
+from softsearch.text.vocabulary import with_eos
 from softsearch.text.word_links import word_starts
 
 

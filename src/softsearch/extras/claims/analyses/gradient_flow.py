@@ -13,12 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from softsearch.data.dataset import pad
+from softsearch.data import pad
 from softsearch.evaluation.inference import torch_model
 from softsearch.evaluation.test_set import HeldOutText
-from softsearch.models.cells import Cell, ElmanCell
-from softsearch.models.recurrence import Recurrence
-from softsearch.models.recurrent import RecurrentEncoder
+from softsearch.models import Cell, ElmanCell, Recurrence, RecurrentEncoder
 from softsearch.runtime.system import System
 
 

@@ -10,12 +10,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from softsearch.data.dataset import pad
+from softsearch.data import pad
 from softsearch.evaluation.inference import torch_model
 from softsearch.evaluation.test_set import HeldOutText
-from softsearch.models.interface import Seq2Seq
+from softsearch.models import Seq2Seq
 from softsearch.runtime.system import System
-from softsearch.text.vocabulary import PAD, with_eos
+from softsearch.text import PAD
+from softsearch.text.vocabulary import with_eos
 
 _PERMUTATIONS = 9999
 _BATCH = 64  # sentences

@@ -13,12 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from softsearch.data.corpora.base import ParallelSource
-from softsearch.data.dataset import pad
+from softsearch.data import ParallelSource, pad
 from softsearch.evaluation.inference import torch_model
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.runtime.system import System
-from softsearch.text.corpus import read_lines
+from softsearch.text import read_lines
 from softsearch.text.vocabulary import language_tag
 
 _WHO = ("man", "woman", "boy", "girl")

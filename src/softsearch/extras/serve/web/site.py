@@ -14,9 +14,10 @@ from softsearch.errors import BundleError, ConfigError
 from softsearch.extras.serve.models import ModelFacts, model_facts
 from softsearch.extras.serve.web.about import Example, PageAbout, read_about
 from softsearch.files import MANIFEST, new_folder
-from softsearch.runtime.bundle import Bundle, check_replaceable, writing
+from softsearch.runtime import Bundle
+from softsearch.runtime.bundle import check_replaceable, writing
 from softsearch.runtime.manifest import SINGLE
-from softsearch.text.corpus import read_lines
+from softsearch.text import read_lines
 from softsearch.text.plain_values import read_json
 
 SITE = "site.json"
