@@ -15,6 +15,7 @@ from tests.api_pages import homes
 
 TARGETS = re.compile(r"_target_[:=] *(softsearch\.[\w.]+)")
 PRIVATE = {  # targets of configs that are no public names: parts of commands
+    "softsearch.app.config.after_sweep.NextOfSweep",
     "softsearch.app.console.PrintableFormatter",
     "softsearch.app.systems.search.mbr",
     "softsearch.app.systems.search.rerank",

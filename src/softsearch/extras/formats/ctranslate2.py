@@ -87,10 +87,6 @@ def _spec(model: Seq2Seq) -> Any:
     _check_kinds(encoder, decoder)
     first_position = FIRST_POSITION if isinstance(encoder, ManyLanguagesEncoder) else 0
     encoder_layers, decoder_layers = list[Any](encoder.layers), list[Any](decoder.layers)
-    if not all(isinstance(layer.self_attention, SelfAttention) for layer in decoder_layers):
-        raise ConfigError("CTranslate2 does not support the SSRU, expected self_attention=attention; use format=bundle")
-    if any(layer.convolutions is not None for layer in encoder_layers):
-        raise ConfigError("CTranslate2 has no convolutions, expected convolution_widths=null; use format=bundle")
     output_layer = linear_layer(decoder.output_projection, "CTranslate2", "use format=bundle")
     heads = {layer.self_attention.num_heads for layer in (*encoder_layers, *decoder_layers)}
     residuals = [layer.self_attention_residual for layer in (*encoder_layers, *decoder_layers)]
@@ -138,7 +134,7 @@ def _spec(model: Seq2Seq) -> Any:
 
 
 def _check_kinds(encoder: Any, decoder: Any) -> None:
-    """Refuses other architectures than Transformers, and languages behind the source."""
+    """Refuses other architectures than Transformers, layers of other kinds, and languages behind the source."""
     kinds = (type(encoder), type(decoder))
     if kinds not in ((TransformerEncoder, TransformerDecoder), (ManyLanguagesEncoder, ManyLanguagesDecoder)):
         raise ConfigError("CTranslate2 supports only Transformers, not this architecture; use format=bundle")
@@ -147,6 +143,10 @@ def _check_kinds(encoder: Any, decoder: Any) -> None:
             "this NLLB-200 reads the source's language behind the source (legacy_behaviour), which CTranslate2's "
             "models do not in this export; use format=bundle"
         )
+    if not all(isinstance(layer.self_attention, SelfAttention) for layer in decoder.layers):
+        raise ConfigError("CTranslate2 does not support the SSRU, expected self_attention=attention; use format=bundle")
+    if any(layer.convolutions is not None for layer in encoder.layers):
+        raise ConfigError("CTranslate2 has no convolutions, expected convolution_widths=null; use format=bundle")
 
 
 def heads_of_alignments(decoder: TransformerDecoder) -> int:
