@@ -15,7 +15,7 @@ _LETTER = rf"[[\w\p{{M}}\p{{No}}]--{_UNSPACED}]"
 _JOINT = r"[-\u2013._/:@\\=&#~\^*+|,$%\[(]"  # between the parts of a name such as a-1.b
 _DIGITS = (
     r"(?:0[xX][0-9A-Fa-f]+|\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?:[.,]\d+)?"
-    r"|\d+(?:[.,:/\uff0c\uff0e\uff1a\u066b\u066c\u2013\u2019'x\u00d7-]\d+)*+(?:T\d\d:\d\d(?::\d\d)?Z?|[eE][+\u2212-]?\d+)?)"
+    r"|\d+(?:%?[.,:/\uff0c\uff0e\uff1a\u066b\u066c\u2013\u2019'x\u00d7-]\d+)*+(?:T\d\d:\d\d(?::\d\d)?Z?|[eE][+\u2212-]?\d+)?)"
 )
 _NUMBER = (
     rf"(?:[A-Z]{{1,3}}(?=\p{{Sc}}))?[+\u2212\u00b1-]?\p{{Sc}}?[+\u2212-]?{_DIGITS}"
@@ -62,12 +62,12 @@ _FORMS = (
     r"(?<!\w|:):[a-z0-9_+-]+:(?!\w|:)",
     r"(?<!\w)\+\d{1,3}(?:[ ()/-]{1,2}\d{2,})+(?!\w)",
     rf"(?:(?<!\w){_DIGITS})?%{_FLAGS}{_CONVERSION}(?!\w)",
-    r"(?<!\d\s?)(?:%(?:L?\d{1,2}|Ln)(?![\w$])|%[A-Za-z_]\w+(?:\.\w+)*%?|%[A-Za-z](?!\w))",
+    r"(?<!\d\s?)(?:%(?:L?\d{1,3}(?:[.,]\d+)*|Ln)(?![\w$])|%[A-Za-z_]\w+(?:\.\w+)*%?|%[A-Za-z](?!\w))",
     r"%%",
     rf"{_BEFORE}{_WORDS}(?<kept>{_NUMBER}){_ENDINGS}{_AFTER}",
 )
 # What follows the opening brace of a placeholder: another one, a name or nothing, and then its format, or the end.
-_PLACEHOLDER = r"\{(?:[{%#]|\s*[@&^>!~*?+/]?[\w.$\[\]'\"@/-]*\s*[,:!|?(=<}])"
+_PLACEHOLDER = r"\{(?:[{%]|#[^{}]*#\}|\s*[@&^>!~*?+/]?[\w.$\[\]'\"@/-]*\s*[,:!|?(=<}])"
 
 
 @cache
