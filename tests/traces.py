@@ -18,7 +18,7 @@ MAX_GRAPHS = 400  # of about 100 kB
 
 
 def keep_traces() -> None:
-    """Makes ``torch.onnx.export`` in this process look for the graph in :data:`FOLDER` first.
+    """Makes ``torch.onnx.export`` in this process look for the graph in ``FOLDER`` first.
 
     Two modules have one graph if they are equal in classes, attributes and weights, are traced with equal examples, and
     neither their source nor the tracer has changed.

@@ -1,4 +1,4 @@
-"""Command ``softsearch``, also ``python -m softsearch``; :mod:`softsearch.commands` has the list of its commands.
+"""Command ``softsearch``, also ``python -m softsearch``; ``softsearch.commands`` has the list of its commands.
 
 ``softsearch train ...`` is the same as ``python src/train.py ...``.
 """

@@ -1,6 +1,6 @@
 """The commands of ``softsearch``: those of the core, and those that installed packages add.
 
-A package adds one by listing a :class:`Command` under the entry-point group ``softsearch.commands``, as our own extras
+A package adds one by listing a ``Command`` under the entry-point group ``softsearch.commands``, as our own extras
 do in pyproject.toml. The entry points are read only where a word is not a command of the core, and to list all.
 """
 
@@ -155,7 +155,7 @@ def find(words: Sequence[str]) -> Command | None:
 
 
 def named(name: str) -> Command | None:
-    """Returns the command of a name; ``score`` is the lab's; raises as :func:`find`."""
+    """Returns the command of a name; ``score`` is the lab's; raises as ``find``."""
     if name in CORE:
         return CORE[name]
     point = installed().get(name)

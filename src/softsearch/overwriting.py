@@ -62,7 +62,7 @@ def refuse_overwriting(
 
     Args:
         values: the options. Paths in them are read if they are not written.
-        writes: what is written, see :class:`softsearch.commands.Command`.
+        writes: what is written, see ``softsearch.commands.Command``.
         shown: what the option of a name is called: ``--output``.
         text: whether text names a file, too, if there is one of that name; ``@FILE`` always does.
 

@@ -1,7 +1,7 @@
 """Ranges of numbers for type annotations: ``def __init__(self, *, hidden_dim: Size, lr: Positive = 0.1)``.
 
-:mod:`softsearch.app.config.validation` checks configs against annotations before anything is built, and
-:mod:`softsearch.search.options` the options of a search.
+``softsearch.app.config.validation`` checks configs against annotations before anything is built, and
+``softsearch.search.options`` the options of a search.
 """
 
 import inspect

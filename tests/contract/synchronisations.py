@@ -1,4 +1,4 @@
-"""Counts where a program would wait for a GPU: operations on tensors of :mod:`tests.contract.other_device`."""
+"""Counts where a program would wait for a GPU: operations on tensors of ``tests.contract.other_device``."""
 
 from collections import Counter
 from typing import Any

@@ -36,7 +36,7 @@ def device() -> Iterator[torch.device]:
 def step(
     case: tuple[str, ...], loss: CrossEntropy, method: TrainingMethod, device: torch.device, batch: Batch = BATCH
 ) -> dict[str, int]:
-    """The synchronisations of a step as :class:`TranslationModule` takes it."""
+    """The synchronisations of a step as ``TranslationModule`` takes it."""
     model, loss = moved(*case), loss.to(device)
     # A fused optimizer needs a device that it knows; this one launches more kernels and waits as little.
     optimizer, guard = torch.optim.Adam(model.parameters(), foreach=True, capturable=False), StepGuard()

@@ -82,7 +82,7 @@ DEEDS: dict[str, Callable[[], Any]] = {
 
 
 def faulty(kind: str) -> Any:
-    """A training method with a fault of :data:`LOSSES`."""
+    """A training method with a fault of ``LOSSES``."""
 
     def method(model: Seq2Seq, loss: CrossEntropy, batch: Batch, step: int) -> tuple[Loss, Tensor]:
         found, tokens = teacher_forcing(model, loss, batch, step)

@@ -101,7 +101,7 @@ def configure_run(home: Path, name: str, *options: str) -> DictConfig:
 
 
 def export_run(home: Path, name: str) -> None:
-    """Makes the :func:`bundle` of a run."""
+    """Makes the ``bundle`` of a run."""
     options = (f"ckpt={ckpt(home, name)}", f"out={bundle(home, name)}", f"cache_dir={home}")
     export(read_options(configure("export", *options), Export))
 

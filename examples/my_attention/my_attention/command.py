@@ -19,7 +19,7 @@ COMMAND = Command(
 
 @dataclass(frozen=True, kw_only=True)
 class MyAttentionOptions:
-    """The options, as ``configs/my_attention.yaml`` has them; types and ranges are checked before :func:`run`."""
+    """The options, as ``configs/my_attention.yaml`` has them; types and ranges are checked before ``run``."""
 
     text: Path
     longest: AtLeastOne

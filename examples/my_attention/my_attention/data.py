@@ -24,7 +24,7 @@ class MyAttentionSource(ParallelSource):
     test: str | None = None
 
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
-        """Writes each column to a file of its own in ``cache_dir``; see :class:`ParallelSource`."""
+        """Writes each column to a file of its own in ``cache_dir``; see ``ParallelSource``."""
         named = {"train": self.train, "val": self.val, "test": self.test}
         splits = {split: path for split, path in named.items() if path is not None}
         columns = {split: _columns(split, path) for split, path in splits.items()}

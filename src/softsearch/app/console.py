@@ -1,6 +1,6 @@
 """Console output of commands: text, tables, a progress bar and the log.
 
-The text may come from other people's files, so it is made printable (:func:`softsearch.errors.printable`).
+The text may come from other people's files, so it is made printable (``softsearch.errors.printable``).
 """
 
 import logging

@@ -65,7 +65,7 @@ class TokenStore:
     """The token ids of many sentences.
 
     Args:
-        path: path of the files, as for :class:`softsearch.data.preparation.encode.TokenWriter`.
+        path: path of the files, as for ``softsearch.data.preparation.encode.TokenWriter``.
         dtype: type of the ids.
         rows: indices of sentences in the files, in any order and with repetitions; by default all of them once.
     """
@@ -99,7 +99,7 @@ class FeatureStore:
     """The feature vectors of many sources, from a file.
 
     Args:
-        path: see :func:`softsearch.text.features.read_features`.
+        path: see ``softsearch.text.features.read_features``.
         examples: for each source, the number of its example in the file, from 0.
     """
 
@@ -131,7 +131,7 @@ class LinkStore:
     def __call__(
         self, indices: Sequence[int], stored: Sequence[tuple[Ids, Ids]], drawn: Sequence[tuple[Ids, Ids]]
     ) -> Tensor:
-        """Returns a batch's weights, :func:`~softsearch.text.word_links.link_weights`, padded like its tokens.
+        """Returns a batch's weights, ``link_weights``, padded like its tokens.
 
         Pairs are ``drawn`` from the ``stored`` ones; a pair whose text has changed has no links.
         """
@@ -217,7 +217,7 @@ class NoisyText:
 
 
 class ParallelDataset:
-    """Sentence pairs as token ids, read as whole batches (:class:`Batch`) by a list of draws.
+    """Sentence pairs as token ids, read as whole batches (``Batch``) by a list of draws.
 
     A draw is a pair and an epoch, ``epoch * len(dataset) + index``: in epoch 0 the index itself. A ``resampler`` draws
     new segmentations, or noise, in each epoch. ``features`` and ``links`` are given if the data has them.

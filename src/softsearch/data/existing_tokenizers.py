@@ -39,9 +39,9 @@ class ExistingTokenizers:
     """Existing tokenizers for prepared data, which may get new pieces.
 
     Args:
-        models: source and target models, as written by :func:`~softsearch.data.sentencepiece_file.with_pieces`.
+        models: source and target models, as written by ``with_pieces``.
         origin: their origin, for messages.
-        sampling: see :class:`~softsearch.text.TokenizerTrainer`.
+        sampling: see ``TokenizerTrainer``.
         grow: trains tokenizers of the same kind on the new text, whose pieces are added after those of ``models``.
 
     Raises:

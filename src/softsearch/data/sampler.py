@@ -147,7 +147,7 @@ class Shard:
     similar, so that none waits long for another.
 
     Args:
-        batches: batches from :meth:`Batching.cut`, in order of length.
+        batches: batches from ``Batching.cut``, in order of length.
         src_lengths: [pairs] source lengths of these batches' sentences.
         tgt_lengths: [pairs] target lengths of these batches' sentences.
         seed: determines the order, with the epoch.

@@ -57,7 +57,7 @@ def read_pieces(model: bytes, name: str) -> dict[int, Piece]:
 def with_pieces(model: bytes, pieces: Sequence[Piece], name: str) -> bytes:
     """Returns a model that normalises and segments like ``model``, with this lab's special pieces and ``pieces``.
 
-    Piece ``i`` has the id ``EOS + 1 + i``. Texts must be unique. Arguments as in :func:`read_pieces`.
+    Piece ``i`` has the id ``EOS + 1 + i``. Texts must be unique. Arguments as in ``read_pieces``.
 
     Raises:
         ConfigError: the bytes are not a SentencePiece model, a piece is not text, or the model could not find tags.
@@ -98,7 +98,7 @@ def with_joiner(model: bytes, joiner: str) -> bytes:
 def with_folding(model: bytes) -> bytes:
     """Returns a model that replaces characters it lacks with look-alikes; other text keeps its ids.
 
-    See :mod:`softsearch.text.folding`. A model with its own normalisation is returned unchanged. Single-byte pieces do
+    See ``softsearch.text.folding``. A model with its own normalisation is returned unchanged. Single-byte pieces do
     not count: a model has hardly ever seen them instead of a no-break space.
     """
     proto = _parse(model, "the model")
@@ -110,7 +110,7 @@ def with_folding(model: bytes) -> bytes:
 
 
 def without_folding(model: bytes, name: str = "the model") -> bytes:
-    """Undoes :func:`with_folding`."""
+    """Undoes ``with_folding``."""
     proto = _parse(model, name)
     if proto.normalizer_spec.name != FOLDING:
         return model
@@ -145,7 +145,7 @@ def with_normalizer(model: bytes, charsmap: bytes) -> bytes:
 
 
 def kind_of(model: bytes, name: str) -> Kind:
-    """Returns the unit of a model's pieces; arguments and errors as in :func:`read_pieces`."""
+    """Returns the unit of a model's pieces; arguments and errors as in ``read_pieces``."""
     return _KINDS[_parse(model, name).trainer_spec.model_type]
 
 
@@ -158,7 +158,7 @@ def spelling(model: bytes, name: str) -> Callable[[str], list[int]]:
 
 
 def processor_of(model: bytes, name: str) -> SentencePieceProcessor:
-    """Returns a SentencePiece processor for a model; arguments and errors as in :func:`read_pieces`."""
+    """Returns a SentencePiece processor for a model; arguments and errors as in ``read_pieces``."""
     try:
         return SentencePieceProcessor(model_proto=model)
     except RuntimeError as error:

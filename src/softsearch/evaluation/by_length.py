@@ -22,7 +22,7 @@ _RANGES: Mapping[Unit, tuple[Sequence[int], Sequence[str]]] = {
 def length_ranges(sources: Sequence[str]) -> dict[str, list[int]]:
     """Returns the indices of the sources in each range of lengths, short ones first, without empty ranges.
 
-    Lengths are in words separated by spaces, or in characters (:func:`softsearch.evaluation.units.unit_of`). The ranges
+    Lengths are in words separated by spaces, or in characters (``softsearch.evaluation.units.unit_of``). The ranges
     are fixed, so that runs can be compared.
     """
     bounds, names = _RANGES[unit_of(sources)]

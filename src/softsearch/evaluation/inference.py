@@ -50,7 +50,7 @@ class Words(NamedTuple):
 
 
 class TorchStepFunction(StepFunction):
-    """Search over a :class:`Seq2Seq`, which must be in evaluation mode.
+    """Search over a ``Seq2Seq``, which must be in evaluation mode.
 
     With a shortlist, probabilities are normalised over the words allowed in each translation.
 
@@ -187,7 +187,7 @@ def translate_sources(
 ) -> list[str]:
     """Translates sources, distributed over the processes; returns all translations in order, on every process.
 
-    ``joined`` is passed to :meth:`SentencePieceTokenizer.decode`.
+    ``joined`` is passed to ``SentencePieceTokenizer.decode``.
 
     Raises:
         TimeoutError: on all processes, if one of them takes more than ``seconds``.

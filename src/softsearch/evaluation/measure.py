@@ -163,7 +163,7 @@ class Evaluator:
         return Translations(hypotheses, texts, seconds, lacking)
 
     def trace(self, system: System, strategy: SearchStrategy, sentences: Sequence[int]) -> list[dict[str, object]]:
-        """Traces the search for some of the sentences, with their ``line`` numbers (:func:`trace_parts`)."""
+        """Traces the search for some of the sentences, with their ``line`` numbers (``trace_parts``)."""
         if not sentences:
             return []
         src, sources = self.text.encode(system.tokenizers)[0], self.text.sources_for(system.tokenizers[0])

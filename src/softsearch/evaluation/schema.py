@@ -143,7 +143,7 @@ def three_digits(value: float) -> str:
 
 @contextmanager
 def all_or_nothing(folder: Path) -> Iterator[Path]:
-    """Context in which the folder of a report is replaced as a whole (:func:`softsearch.files.new_contents`).
+    """Context in which the folder of a report is replaced as a whole (``softsearch.files.new_contents``).
 
     Raises:
         ConfigError: the disk is full or the folder is not writable; nothing was changed.

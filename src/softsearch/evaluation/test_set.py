@@ -20,7 +20,7 @@ Ids = list[Sequence[int]]  # per line, without BOS and EOS
 class HeldOutText:
     """Sources and their references, line by line as in the files; ``features`` if sources are feature vectors.
 
-    References of split text (:attr:`~softsearch.text.SentencePieceTokenizer.joiner`) are joined, like
+    References of split text (``joiner``) are joined, like
     translations; ``split_references`` are as in the file.
     """
 
@@ -59,7 +59,7 @@ class HeldOutText:
     def sources_for(self, tokenizer: SentencePieceTokenizer) -> list[str]:
         """Returns the sources in the form that a model with this tokenizer reads.
 
-        Multilingual models use tags (:class:`softsearch.data.Multilingual`): a line without a tag
+        Multilingual models use tags (``softsearch.data.Multilingual``): a line without a tag
         gets that of the target language, if it is in the vocabulary. A tag that is not in it is removed, so that a
         model of one language pair reads the same text. Lines with several sources are not changed.
         """

@@ -71,7 +71,7 @@ class Overlap:
     """Compares a stream of training text with a test set; memory grows only with the test set.
 
     Both sides of the training text are compared with both sides of the test set, because a model of both directions has
-    seen a reference that was a source. :mod:`softsearch.text.same_text` says which texts are the same; two are near
+    seen a reference that was a source. ``softsearch.text.same_text`` says which texts are the same; two are near
     twins if the Dice coefficient of their sets of words and bigrams is at least ``NEAR_TWIN``.
     """
 

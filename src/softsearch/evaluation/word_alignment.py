@@ -72,7 +72,7 @@ def align(
 def align_by_head(
     step_fn: TorchStepFunction, tokenizers: Tokenizers, source: Sentence, target: Sentence, *, units: Units
 ) -> dict[str, NDArray[np.float32]]:
-    """Returns the weights of each head of a Transformer and their mean, by name, like :func:`align`; else nothing."""
+    """Returns the weights of each head of a Transformer and their mean, by name, like ``align``; else nothing."""
     heads = step_fn.all_heads(source.ids, target.written)
     if heads is None:
         return {}

@@ -37,7 +37,7 @@ Finish = Callable[[Bundle, float], tuple[dict[str, bytes], dict[str, Any]]]  # -
 
 
 class BundleFormat(ExportFormat):
-    """A folder that :class:`softsearch.Translator` opens: graphs, tokenizers, manifest and model card."""
+    """A folder that ``softsearch.Translator`` opens: graphs, tokenizers, manifest and model card."""
 
     name: ClassVar[str] = "bundle"
     takes: ClassVar[Collection[str]] = ("precision", "report", "shortlist")

@@ -59,7 +59,7 @@ class ExportFormat(ABC):
 
     @abstractmethod
     def write(self, inputs: ExportInputs, out: Path) -> ExportSummary:
-        """Writes ``out`` if it computes the same numbers as the model (:func:`softsearch.export.compare`).
+        """Writes ``out`` if it computes the same numbers as the model (``softsearch.export.compare``).
 
         Raises:
             ConfigError: the format does not support the model, or ``out`` is not suitable.

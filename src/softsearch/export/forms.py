@@ -63,7 +63,7 @@ class _Columns(nn.Module):
 
 
 class _FusedSelfAttention(SelfAttention):
-    """A :class:`SelfAttention` with one product for queries, keys and values, and ONNX's operators for the rest."""
+    """A ``SelfAttention`` with one product for queries, keys and values, and ONNX's operators for the rest."""
 
     def __init__(self, original: SelfAttention) -> None:
         nn.Module.__init__(self)
@@ -100,7 +100,7 @@ class _FusedSelfAttention(SelfAttention):
 
 
 class _FusedAttention(MultiHeadAttention):
-    """A :class:`MultiHeadAttention` by :func:`_attention`, with queries, keys and values ``[batch, len, d_model]``."""
+    """A ``MultiHeadAttention`` by ``_attention``, with queries, keys and values ``[batch, len, d_model]``."""
 
     def __init__(self, original: MultiHeadAttention) -> None:
         nn.Module.__init__(self)

@@ -123,7 +123,7 @@ def write_graph(name: str, model: onnx.ModelProto, constants: Mapping[str, Array
     Args:
         name: of the file.
         model: the graph.
-        constants: values of constants that :func:`read_graph` has taken out.
+        constants: values of constants that ``read_graph`` has taken out.
     """
     held = [tensor for tensor in model.graph.initializer if tensor.name in constants or len(tensor.raw_data) >= LARGE]
     outside = sum(_size(tensor, constants) for tensor in held) > MOST_INSIDE

@@ -1,4 +1,4 @@
-"""Exports the encoder and the decoder's step as ONNX graphs for :mod:`softsearch.runtime.session`."""
+"""Exports the encoder and the decoder's step as ONNX graphs for ``softsearch.runtime.session``."""
 
 import copy
 import gc
@@ -281,7 +281,7 @@ def _drop(values: Any, names: set[str]) -> None:
 
 
 def _pad_vocabulary(model: Seq2Seq) -> int:
-    """Adds words of probability 0 to the output layer, to a multiple of :data:`BLOCK`.
+    """Adds words of probability 0 to the output layer, to a multiple of ``BLOCK``.
 
     Returns the number of words missing in its output if the layer is not linear.
     """

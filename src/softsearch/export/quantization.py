@@ -2,7 +2,7 @@
 
 Every product of an activation and a weight matrix becomes a product of 8-bit integers. Weights have a scale for each
 output and range from -64 to 64, so that results are also exact on processors without VNNI, which add pairs of products
-in 16 bits. An activation has one scale and zero point, fixed by :mod:`softsearch.export.calibration`: with scales from
+in 16 bits. An activation has one scale and zero point, fixed by ``softsearch.export.calibration``: with scales from
 the batch, as in dynamic quantization, sentences would change each other's translations. Embeddings have a scale for
 each row.
 
@@ -47,7 +47,7 @@ def product_inputs(graph: Graph) -> list[str]:
 
 
 def quantize(graph: Graph, ranges: Mapping[str, Range]) -> onnx.ModelProto:
-    """Converts a float32 graph to int8; ``ranges`` are for :func:`product_inputs`."""
+    """Converts a float32 graph to int8; ``ranges`` are for ``product_inputs``."""
     model = onnx.load_from_string(graph.model)
     proto, floats = model.graph, _floats(model.graph)
     nodes = list(proto.node)

@@ -2,7 +2,7 @@
 
 Our plain cells become ONNX's operators RNN, LSTM and GRU. Other cells, and those with norms or further transitions,
 become a ``Scan`` of the cell's step, for which the runtime allows at most one iteration per token
-(:func:`bound_scans`).
+(``bound_scans``).
 
 The GRU's ``linear_before_reset`` is 0 if the reset gate acts before the product and 1 if it acts after. In ONNX z
 weights the old state, but in our cells it weights the candidate, so its weights are negated: sigmoid(-a) = 1 -
@@ -43,7 +43,7 @@ def exportable_loop(layer: Recurrence) -> nn.Module:
 def bound_scans(graph: onnx.GraphProto, tokens: str) -> None:
     """Makes every ``Scan`` also scan the input of tokens ``[sentences, src_len]``, without using it.
 
-    ONNX Runtime refuses scans of unequal lengths, so :mod:`softsearch.runtime.graph_check` can tell their length.
+    ONNX Runtime refuses scans of unequal lengths, so ``softsearch.runtime.graph_check`` can tell their length.
     """
     for node in (node for node in graph.node if node.op_type == "Scan"):
         attributes = {attribute.name: attribute for attribute in node.attribute}
@@ -82,7 +82,7 @@ class _ScannedRecurrence(Recurrence):
 
 
 class OnnxRecurrence(nn.Module):
-    """A :class:`Recurrence` from zero states whose loop over time is one operator; only for export."""
+    """A ``Recurrence`` from zero states whose loop over time is one operator; only for export."""
 
     def __init__(self, original: Recurrence) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ class OnnxRecurrence(nn.Module):
         self.b = nn.Buffer(torch.cat((b, b_r), dim=1))  # [directions, 2 * blocks * hidden]
 
     def forward(self, x: Tensor, mask: Tensor, initial: None = None) -> RecurrenceOutput:
-        """Runs the layer like :meth:`Recurrence.forward`."""
+        """Runs the layer like ``Recurrence.forward``."""
         (batch, src_len, _), (directions, _, hidden_dim) = x.shape, self.r.shape
         last = (directions, batch, hidden_dim)
         states, *final = torch.onnx.ops.symbolic_multi_out(

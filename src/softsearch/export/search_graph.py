@@ -1,8 +1,8 @@
-"""Beam search as ONNX operators, equal to :class:`~softsearch.search.BeamSearch`.
+"""Beam search as ONNX operators, equal to ``BeamSearch``.
 
-:func:`start` prepares a batch; :func:`count`, :func:`rank` and :func:`advance` process the candidates of one step;
-:func:`choose` makes n-best lists from all steps, and :func:`trace` reads their tokens.
-:mod:`softsearch.export.search_loop` joins the functions of a step with a model, :mod:`softsearch.export.single_graph`
+``start`` prepares a batch; ``count``, ``rank`` and ``advance`` process the candidates of one step;
+``choose`` makes n-best lists from all steps, and ``trace`` reads their tokens.
+``softsearch.export.search_loop`` joins the functions of a step with a model, ``softsearch.export.single_graph``
 all of them. They are ONNX written as Python: ``op.Add`` is an operator, and shapes broadcast as in NumPy. A finished
 sentence stays in its batch, with hypotheses of log probability -inf, which cannot be continued.
 
@@ -116,7 +116,7 @@ def advance(
     size: Ints,
     returned: Ints,
 ) -> tuple[Bools, Ints, Ints, Doubles, Doubles, Ints, Ints, Ints, Doubles, Doubles, Ints]:
-    """One step of the search, after those that wrote ``step`` tokens, from what :func:`rank` found.
+    """One step of the search, after those that wrote ``step`` tokens, from what ``rank`` found.
 
     ``best_scores`` are those of hypotheses that have ended, ``[sentences, returned]``, and ``ended`` counts these,
     ``[sentences, 1]``. ``size`` is the beam's.
@@ -171,7 +171,7 @@ def choose(
 ) -> tuple[Ints, Floats, Floats, Ints, Ints]:
     """The n-best lists: hypotheses that ended by score, then those that were cut off at the length limit.
 
-    The first five arguments are what :func:`advance` returned at every step, ``[steps, sentences, size]``. Returns
+    The first five arguments are what ``advance`` returned at every step, ``[steps, sentences, size]``. Returns
     ``[sentences, returned]`` each, with the last token of every hypothesis and the row that wrote it.
     """
     never = op.Cast(_NEVER, to=DOUBLE.dtype)

@@ -1,7 +1,7 @@
 """Steps of a decoder and of its beam search as an ONNX ``Loop``.
 
-The single graph (:mod:`softsearch.export.single_graph`) runs the loop to the end. In a bundle it is
-``decoder_block.onnx``, which :mod:`softsearch.search.blocks` calls for some steps at a time.
+The single graph (``softsearch.export.single_graph``) runs the loop to the end. In a bundle it is
+``decoder_block.onnx``, which ``softsearch.search.blocks`` calls for some steps at a time.
 """
 
 from collections.abc import Mapping
@@ -121,7 +121,7 @@ def search_loop(
         names: names of the values of ``steps`` (the largest number to run), of ``written`` (the number of tokens before
             them), of the settings, of the state before the first step, and of other inputs of ``step``.
         results: names for the state after the last step, and for the history, ``[steps, ...]``.
-        more: what each step adds to the history, other than :data:`HISTORY`.
+        more: what each step adds to the history, other than ``HISTORY``.
     """
     types = {value.name: value.type.tensor_type.elem_type for value in step.input}
     axes = {value.name: [None] * len(value.type.tensor_type.shape.dim) for value in step.input}  # of any size

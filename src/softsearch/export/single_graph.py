@@ -1,10 +1,10 @@
 """One ONNX graph that translates: a model's encoder, and its decoder's step inside a beam search.
 
 It is for hosts with ONNX Runtime but without Python: C++, C#, Java, JavaScript, mobile, browsers. It uses only ONNX's
-own operators; the search is the loop of :mod:`softsearch.export.search_loop` with the functions of
-:mod:`softsearch.export.search_graph`.
+own operators; the search is the loop of ``softsearch.export.search_loop`` with the functions of
+``softsearch.export.search_graph``.
 
-:data:`INPUTS` and :data:`OUTPUTS` document the graph. All inputs are required: for an input with a default value,
+``INPUTS`` and ``OUTPUTS`` document the graph. All inputs are required: for an input with a default value,
 onnxruntime-node ignores the caller's value and onnxruntime-web refuses it.
 """
 
@@ -72,7 +72,7 @@ def single_graph(graphs: Mapping[str, bytes], search: Strategy, tgt_vocab_size: 
     """Joins the graphs of a bundle and a beam search into one ONNX file.
 
     Args:
-        graphs: ``encoder.onnx`` and ``decoder_step.onnx``, see :mod:`softsearch.runtime.session`.
+        graphs: ``encoder.onnx`` and ``decoder_step.onnx``, see ``softsearch.runtime.session``.
         search: provides the default length limit and the form of the length penalty.
         tgt_vocab_size: size of the target vocabulary; the beam is smaller.
 
@@ -131,7 +131,7 @@ def single_graph(graphs: Mapping[str, bytes], search: Strategy, tgt_vocab_size: 
 
 
 def describe_single(graphs: Mapping[str, bytes]) -> dict[str, Any]:
-    """Describes the inputs and outputs of :func:`single_graph`, for the manifest and the model card."""
+    """Describes the inputs and outputs of ``single_graph``, for the manifest and the model card."""
     outputs = _outputs(read_graph(graphs, DECODER_STEP)[0].graph)
     return {
         side: [port._asdict() | {"shape": list(port.shape)} for port in ports]

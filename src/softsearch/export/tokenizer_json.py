@@ -143,7 +143,7 @@ def _normalizer(
 
 
 def _rules(spec: Any) -> list[normalizers.Normalizer]:
-    """Returns a model's replacements; :mod:`tokenizers` accepts SentencePiece's bytes."""
+    """Returns a model's replacements; ``tokenizers`` accepts SentencePiece's bytes."""
     charsmap = bytes(spec.precompiled_charsmap)
     return [normalizers.Precompiled(charsmap)] if charsmap else []
 
@@ -194,7 +194,7 @@ def _words_normalizer(rules: list[normalizers.Normalizer]) -> normalizers.Normal
 def _difference(tokenizer: SentencePieceTokenizer, converted: Tokenizer, name: str) -> str:
     """Describes a difference for odd texts or texts of random pieces; "" if there is none.
 
-    The page and examples/node apply rules like SentencePiece, so texts are compared with its rules. :mod:`tokenizers`
+    The page and examples/node apply rules like SentencePiece, so texts are compared with its rules. ``tokenizers``
     applies the shortest rule, to a letter together with its marks; such differences are only logged.
     """
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""A trained run: the folder that ``softsearch train`` and :func:`softsearch.lab.train` write."""
+"""A trained run: the folder that ``softsearch train`` and ``softsearch.lab.train`` write."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

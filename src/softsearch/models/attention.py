@@ -52,10 +52,10 @@ class Attention(nn.Module):
     """Attention, a part of a decoder: the context is sum_j alpha_ij h_j with the weights alpha_i.
 
     It is built with the widths of the decoder's queries and of the annotations. A custom attention defines
-    :meth:`energies`, and :meth:`project` if it multiplies the annotations by weights; in YAML it is
+    ``energies``, and ``project`` if it multiplies the annotations by weights; in YAML it is
     ``attention: {_target_: mypackage.MyAttention, _partial_: true}`` with its options. If it is more than a
-    softmax of energies, it overrides :meth:`forward`. If it reads its own previous result, it sets ``num_states`` and
-    defines :meth:`start`.
+    softmax of energies, it overrides ``forward``. If it reads its own previous result, it sets ``num_states`` and
+    defines ``start``.
     """
 
     num_states: int = 0  # tensors passed from one step to the next
@@ -71,7 +71,7 @@ class Attention(nn.Module):
         return ()
 
     def energies(self, query: Tensor, memory: Memory, state: tuple[Tensor, ...]) -> Tensor:
-        """The energies e_ij ``[sentences, queries, positions]``; the arguments are those of :meth:`forward`."""
+        """The energies e_ij ``[sentences, queries, positions]``; the arguments are those of ``forward``."""
         raise NotImplementedError
 
     def forward(
@@ -81,7 +81,7 @@ class Attention(nn.Module):
 
         Args:
             query: ``[sentences, queries, query_dim]``.
-            memory: the annotations; ``projected`` begins with the result of :meth:`project`.
+            memory: the annotations; ``projected`` begins with the result of ``project``.
             position: the step of each query, ``[sentences, queries]`` from 0.
             state: the tensors that the previous step returned, each ``[sentences * queries, ...]``.
         """
@@ -130,7 +130,7 @@ class AdditiveAttention(Attention):
 
 
 class HybridAttention(AdditiveAttention):
-    """An :class:`AdditiveAttention` that also reads the previous step's alignments (Chorowski et al. 2015, 2.1).
+    """An ``AdditiveAttention`` that also reads the previous step's alignments (Chorowski et al. 2015, 2.1).
 
     e_ij = v_a' tanh(W_a s_{i-1} + U_a h_j + U f_ij + b) with the convolutional features of section 2.2, f_i = F *
     alpha_{i-1} (arXiv:1506.07503). alpha_0 has all its mass on the first position; beyond both ends there are zeros.
@@ -172,7 +172,7 @@ class HybridAttention(AdditiveAttention):
 
 
 class LocationAttention(HybridAttention):
-    """A :class:`HybridAttention` that does not read the annotations: e_ij = v_a' tanh(W_a s_{i-1} + U f_ij + b).
+    """A ``HybridAttention`` that does not read the annotations: e_ij = v_a' tanh(W_a s_{i-1} + U f_ij + b).
 
     Attend(s_{i-1}, alpha_{i-1}) of Chorowski et al. 2015, section 2.1, and of Luong 2016, "Neural machine translation".
     """
@@ -181,7 +181,7 @@ class LocationAttention(HybridAttention):
 
 
 class GatedAttention(AdditiveAttention):
-    """An :class:`AdditiveAttention` whose weights are beta_i alpha_i, with a gate beta_i = sigmoid(f_beta(s_{i-1})).
+    """An ``AdditiveAttention`` whose weights are beta_i alpha_i, with a gate beta_i = sigmoid(f_beta(s_{i-1})).
 
     Xu et al. 2015 (arXiv:1502.03044), section 4.2.1, without its penalty on annotations that get little attention in
     total.

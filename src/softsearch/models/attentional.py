@@ -38,7 +38,7 @@ class AttentionalDecoder(Decoder):
       that was the attention's query: s_{i-1} as in RNNsearch, or s'_i with a ``context_cell``.
     - ``context_cell``: two cells instead of one: s'_i = cell(s_{i-1}; E y_{i-1}), c_i from s'_i, s_i =
       context_cell(s'_i; c_i). With GRUs this is the conditional GRU (Sennrich et al. 2017, arXiv:1703.04357, section 2,
-      where z weights the old state: :class:`GRUCell` with z's weights negated); ``transition_depth`` makes it deep
+      where z weights the old state: ``GRUCell`` with z's weights negated); ``transition_depth`` makes it deep
       (Miceli Barone et al. 2017, arXiv:1707.07631, section 2.3.2).
 
     s has ``hidden_dim`` units; for an LSTM, s is h. A cell's ``recurrent_dropout`` also applies to s in the attention

@@ -52,7 +52,7 @@ def _candidate_and_gate(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class BiScaleDecoder(AttentionalDecoder):
-    """Look, Update, Generate with a :class:`BiScaleCell`: the source in subwords, the target in characters.
+    """Look, Update, Generate with a ``BiScaleCell``: the source in subwords, the target in characters.
 
     Attention computes c_t from [E y_{t-1}; h2_{t-1}] (the paper's variant that aligns with the slower layer); the
     readout reads [h1_t; h2_t], E y_{t-1} and c_t. In the paper h1 and h2 start from tanh(W_init mean_i h_i).
@@ -70,7 +70,7 @@ class BiScaleDecoder(AttentionalDecoder):
         """Makes the layer that reads the context; it holds the slower layer's biases, which no other product has.
 
         Raises:
-            ConfigError: the cell is not a :class:`BiScaleCell`, or there is a second one.
+            ConfigError: the cell is not a ``BiScaleCell``, or there is a second one.
         """
         if not isinstance(self.cell, BiScaleCell) or self.context_cell is not None:
             raise ConfigError(

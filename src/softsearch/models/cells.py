@@ -32,7 +32,7 @@ class Cell(nn.Module):
     """A recurrent cell, whose product with the input is computed for all steps at once.
 
     x has ``input_dim`` units and h ``hidden_dim``; the products with both hold ``blocks`` vectors of h's width. A
-    custom cell sets ``blocks``, sets ``num_states`` if its state is more than h, and defines :meth:`update`; in YAML it
+    custom cell sets ``blocks``, sets ``num_states`` if its state is more than h, and defines ``update``; in YAML it
     is ``cell: {_target_: mypackage.MyCell, _partial_: true}``. All cells have:
 
     - ``layer_norm``: layer normalisation of W x + b and of U h, separately (Ba et al. 2016), in groups of
@@ -80,7 +80,7 @@ class Cell(nn.Module):
         self.transitions.extend(further)
 
     def make_weights(self, *, layer_norm: bool) -> None:
-        """Creates the weights of the state, and others that :meth:`update` needs."""
+        """Creates the weights of the state, and others that ``update`` needs."""
         del layer_norm
         self.recurrent_weight = recurrent_matrices(self.hidden_dim, self.blocks)
 
@@ -88,8 +88,8 @@ class Cell(nn.Module):
         """Returns the next state.
 
         Args:
-            x: the result of :attr:`input_projection` after :meth:`drop_input`, ``[..., batch, blocks * hidden_dim]``.
-            state: tensors ``[..., batch, hidden_dim]``; the first comes from :meth:`start_from`.
+            x: the result of ``input_projection`` after ``drop_input``, ``[..., batch, blocks * hidden_dim]``.
+            state: tensors ``[..., batch, hidden_dim]``; the first comes from ``start_from``.
             real: ``[..., batch, 1]`` bool, False where the state must not change; None: True everywhere.
         """
         return self.advance(self.normalized(x), state, real)
@@ -103,7 +103,7 @@ class Cell(nn.Module):
         return torch.cat([norm(part) for norm, part in zip(norms, parts, strict=True)], dim=-1)
 
     def advance(self, x: Tensor, state: State, real: Tensor | None = None) -> State:
-        """:meth:`forward`, given :meth:`normalized` x."""
+        """``forward``, given ``normalized`` x."""
         previous, mask = state[: self.num_states], state[self.num_states :]
         masks = mask[0].split(self.hidden_dim, dim=-1) if mask else (None,) * (1 + len(self.transitions))
         updated = self.update(x, previous, masks[0])
@@ -114,7 +114,7 @@ class Cell(nn.Module):
         return updated + mask
 
     def update(self, x: Tensor, state: State, keep: Tensor | None) -> State:
-        """The cell's equations; products use h * ``keep`` instead of h, see :meth:`product`."""
+        """The cell's equations; products use h * ``keep`` instead of h, see ``product``."""
         raise NotImplementedError
 
     def start_from(self, *state: Tensor) -> State:
@@ -128,7 +128,7 @@ class Cell(nn.Module):
 
     @property
     def drops_state(self) -> bool:
-        """Tells whether :meth:`start_from` draws masks."""
+        """Tells whether ``start_from`` draws masks."""
         return self.training and self.recurrent_dropout.rate > 0
 
     def drop_input(self, x: Tensor, state: State) -> Tensor:
@@ -136,7 +136,7 @@ class Cell(nn.Module):
         return x * state[self.num_states][..., -x.shape[-1] :] if self.drops_state else x
 
     def drop_inputs(self, x: Tensor, state: State) -> Tensor:
-        """:meth:`drop_input` for all steps, ``[batch, len, input_dim]``, or for one, ``[batch, input_dim]``."""
+        """``drop_input`` for all steps, ``[batch, len, input_dim]``, or for one, ``[batch, input_dim]``."""
         return self.drop_input(x.transpose(0, -2), state).transpose(0, -2)
 
     def drop_output(self, state: State) -> Tensor:
@@ -159,12 +159,12 @@ class Cell(nn.Module):
         return weight_of(self.input_projection), self.recurrent_weight.T, bias, torch.zeros_like(bias)
 
     def weights_in_order(self, *blocks: int, negated: tuple[int, ...] = ()) -> list[Tensor]:
-        """The :meth:`weights` with their blocks in another implementation's order, some of them negated."""
+        """The ``weights`` with their blocks in another implementation's order, some of them negated."""
         split = (weight.chunk(len(blocks)) for weight in self.weights())
         return [torch.cat([-parts[i] if i in negated else parts[i] for i in blocks]) for parts in split]
 
     def kernel_weights(self) -> list[Tensor]:
-        """The :meth:`weights` as PyTorch's kernel for a layer of these cells expects them."""
+        """The ``weights`` as PyTorch's kernel for a layer of these cells expects them."""
         return [weight.contiguous() for weight in self.weights()]  # as cuDNN requires
 
 
@@ -212,7 +212,7 @@ class InputForgetCell(Cell):
     """An LSTM whose output is its memory: an input and a forget gate, no output gate, no state except h.
 
     i, f = sigmoid(W x + U h + b) each, g = tanh(W x + U h + b), h' = f * h + i * g. Nothing bounds h, so the forget
-    gate's bias does not start at 1 as it does in :class:`LSTMCell`.
+    gate's bias does not start at 1 as it does in ``LSTMCell``.
     """
 
     blocks = 3  # i, f, g
@@ -302,7 +302,7 @@ def gru(
     keep: Tensor | None = None,
     norms: Sequence[Norm] = (),
 ) -> Tensor:
-    """One step of :class:`GRUCell`, also for several cells stacked on the leading axes.
+    """One step of ``GRUCell``, also for several cells stacked on the leading axes.
 
     ``x`` is W x + b for z, r and the candidate, ``[..., batch, 3 * hidden]``; ``h`` ``[..., batch, hidden]``; ``gates``
     U_z and U_r, ``[..., hidden, 2 * hidden]``; ``candidate`` U, ``[..., hidden, hidden]``; ``bias`` b_U of

@@ -87,7 +87,7 @@ class ConvolutionalEncoder(Encoder):
 
 
 class NgramEncoder(Encoder):
-    """The convolutional n-gram model CGM (section 3.3): :class:`ConvolutionalEncoder` up to the layer of 4-grams.
+    """The convolutional n-gram model CGM (section 3.3): ``ConvolutionalEncoder`` up to the layer of 4-grams.
 
     E_1 has a column for each word, E_2 = tanh(K^2 * E_1), cgm(e, 4) = tanh(K^3 * E_2). The paper's sigma is tanh here.
 

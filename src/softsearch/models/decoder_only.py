@@ -70,7 +70,7 @@ class DecoderOnlyLayer(Layer):
         return self.feed_forward_residual(x, self.feed_forward), (keys, values)
 
     def with_weights(self, x: Tensor, past: Tensors, mask: Tensor, angles: Tensor | None) -> tuple[Tensor, Tensor]:
-        """:meth:`forward` without keys and values; also returns the weights, ``[batch, heads, len, all positions]``."""
+        """``forward`` without keys and values; also returns the weights, ``[batch, heads, len, all positions]``."""
         y = self.self_attention_residual.before(x)
         y, weights = self.self_attention.with_weights(*self.self_attention.extend(y, past, mask.shape[0], angles), mask)
         return self.feed_forward_residual(self.self_attention_residual.after(x, y), self.feed_forward), weights
@@ -83,11 +83,11 @@ class DecoderOnlyLayer(Layer):
 
 
 class DecoderOnlyTransformer(MultiHeadDecoder):
-    """A stack of :class:`DecoderOnlyLayer` over source and target.
+    """A stack of ``DecoderOnlyLayer`` over source and target.
 
     The memory holds the features of the source, which predict each next source token. The first slots are the source's,
     which all rows see except for padding. Alignments are weights on the source, divided by their sum. The options are
-    those of :class:`~softsearch.models.TransformerDecoder`.
+    those of ``TransformerDecoder``.
 
     Raises:
         ConfigError: source and target have two embedding matrices, or the encoder's states or the heads do not fit
@@ -187,7 +187,7 @@ class DecoderOnlyRNN(RecurrentDecoder):
 
     h_t = f(E x_t, h_{t-1}) from zeros over the source, and on from its last real token over the target. The memory's
     states are features of the source, which predict each next source token. The options are those of
-    :class:`~softsearch.models.RecurrentDecoder`.
+    ``RecurrentDecoder``.
 
     Raises:
         ConfigError: source and target have two embedding matrices, or the encoder's states do not fit their width.

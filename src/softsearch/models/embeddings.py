@@ -22,7 +22,7 @@ class Embeddings:
         tie: ``none``; ``output``: target = output matrix; ``all``: source = target = output, one joint vocabulary.
         sparse: gradients hold only the rows that a batch used, for large vocabularies; needs an optimizer that supports
             them (``lazy_adam``), and where the output matrix is shared, saves memory only with ``sampled_softmax``.
-        output_layer: called with the linear layer from features to logits, returns the :class:`OutputLayer` to use
+        output_layer: called with the linear layer from features to logits, returns the ``OutputLayer`` to use
             instead; by default the linear layer itself.
 
     Raises:

@@ -13,7 +13,7 @@ class InitialState(nn.Module):
     """The initial state of a decoder: tanh(W x + b), with x taken from the encoder's output by subclasses.
 
     It is built with the encoder's description and the decoder's ``hidden_dim``. A custom one may be any module with
-    ``num_states`` and :meth:`forward`; in YAML it is ``initial_state: {_target_: mypackage.MyState, _partial_: true}``.
+    ``num_states`` and ``forward``; in YAML it is ``initial_state: {_target_: mypackage.MyState, _partial_: true}``.
     """
 
     def __init__(self, input_dim: int, hidden_dim: int, *, num_states: int = 1, layer_norm: bool = False) -> None:

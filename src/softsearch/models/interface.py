@@ -1,7 +1,7 @@
 """The interface of all architectures: an encoder, and a decoder that is a pure function of (token, state).
 
-Training (:meth:`Decoder.features`), search and the exported ONNX graphs (:meth:`Decoder.step`) are views of the same
-equations; contract tests check that they agree. The state is explicit and immutable, in two parts: :class:`Memory`
+Training (``Decoder.features``), search and the exported ONNX graphs (``Decoder.step``) are views of the same
+equations; contract tests check that they agree. The state is explicit and immutable, in two parts: ``Memory``
 belongs to a sentence and is never copied per beam, the cache belongs to a row (one hypothesis of a sentence).
 """
 
@@ -35,7 +35,7 @@ class FinalState(NamedTuple):
 
 
 class LayerShape(NamedTuple):
-    """The shape of a layer's :class:`FinalState`."""
+    """The shape of a layer's ``FinalState``."""
 
     dim: int  # width of h in each direction
     directions: int = 1
@@ -172,7 +172,7 @@ def over_tokens(alignments: Tensor, src_mask: Tensor, tokens_per_position: int) 
     Args:
         alignments: ``[rows, positions]``, rows = sentences * beams.
         src_mask: ``[sentences, src_len]`` bool, True = real token.
-        tokens_per_position: the encoder's, see :class:`EncoderDescription`.
+        tokens_per_position: the encoder's, see ``EncoderDescription``.
     """
     if tokens_per_position == 1:
         return alignments
@@ -202,7 +202,7 @@ class Encoder(nn.Module):
 class Decoder(nn.Module):
     """Predicts the next target token; subclasses set ``output_projection``.
 
-    A decoder is built with ``embeddings=``, ``encoder=`` (an :class:`EncoderDescription`) and its own options.
+    A decoder is built with ``embeddings=``, ``encoder=`` (an ``EncoderDescription``) and its own options.
     """
 
     output_projection: nn.Linear | OutputLayer  # features to logits or log probabilities
@@ -223,7 +223,7 @@ class Decoder(nn.Module):
         return self.features_and_alignments(tgt_tokens, state)[0]
 
     def features_and_alignments(self, tgt_tokens: Tensor, state: DecoderState) -> tuple[Tensor, Tensor]:
-        """:meth:`features`, and the alignments that the same steps return, ``[batch, tgt_len, positions]``."""
+        """``features``, and the alignments that the same steps return, ``[batch, tgt_len, positions]``."""
         raise NotImplementedError
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
@@ -274,10 +274,10 @@ class Seq2Seq(nn.Module):
     Args:
         src_vocab_size: source vocabulary, specials included.
         tgt_vocab_size: target vocabulary, specials included.
-        embeddings: called with both sizes, returns the :class:`Embeddings`.
-        encoder: called with ``embedding=`` of the source, returns the :class:`Encoder`.
-        decoder: called with ``embeddings=`` and ``encoder=``, returns the :class:`Decoder`.
-        init: called with the model, sets its parameters (:mod:`softsearch.models.init`); by default each part does.
+        embeddings: called with both sizes, returns the ``Embeddings``.
+        encoder: called with ``embedding=`` of the source, returns the ``Encoder``.
+        decoder: called with ``embeddings=`` and ``encoder=``, returns the ``Decoder``.
+        init: called with the model, sets its parameters (``softsearch.models.init``); by default each part does.
     """
 
     def __init__(
@@ -301,7 +301,7 @@ class Seq2Seq(nn.Module):
     def encode(
         self, src_tokens: Tensor, src_features: Tensor | None = None, src_mask: Tensor | None = None
     ) -> DecoderState:
-        """The decoder's first state; arguments and errors are those of :meth:`read_source`."""
+        """The decoder's first state; arguments and errors are those of ``read_source``."""
         return self.decoder.init_state(self.read_source(src_tokens, src_features, src_mask))
 
     def read_source(

@@ -79,7 +79,7 @@ def maxout(x: Tensor) -> Tensor:
 def xavier(layer: nn.Linear, blocks: int = 1) -> nn.Linear:
     """Initialises a layer's weight, ``blocks`` stacked matrices, as in Glorot & Bengio 2010, and its bias with 0.
 
-    The layer keeps ``blocks`` for :func:`blocks_of`.
+    The layer keeps ``blocks`` for ``blocks_of``.
     """
     vars(layer)["blocks"] = blocks
     for weight in layer.weight.data.chunk(blocks):

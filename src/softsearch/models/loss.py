@@ -73,7 +73,7 @@ class SampledSoftmax(CrossEntropy):
     SentencePiece are the frequent words. Checkpoints hold V', so a resumed run continues with the same one.
 
     A batch with more than ``tau`` different targets has a larger V'. Smoothing is spread over V' while training. With
-    ``sparse`` only the rows of V' get a gradient in the output matrix (see :class:`Embeddings`).
+    ``sparse`` only the rows of V' get a gradient in the output matrix (see ``Embeddings``).
     """
 
     recent_words: Tensor  # [tau] different target words, the most recent first
@@ -135,8 +135,8 @@ class NoiseContrastive(CrossEntropy):
         vocab_size: at least the size of the target vocabulary.
         noise_words: k.
         smoothing: label smoothing of the cross-entropy in evaluation.
-        per: as in :class:`CrossEntropy`.
-        bfloat16: as in :class:`CrossEntropy`, for the product with the noise words.
+        per: as in ``CrossEntropy``.
+        bfloat16: as in ``CrossEntropy``, for the product with the noise words.
     """
 
     counts: Tensor  # [vocab_size] int64

@@ -16,7 +16,7 @@ from softsearch.ranges import Depth, Rate, Size
 
 
 class LuongDecoder(RecurrentDecoder):
-    """A :class:`RecurrentDecoder` with attention from its top state h_t.
+    """A ``RecurrentDecoder`` with attention from its top state h_t.
 
     c_t by ``attention``, h~_t = tanh(W_c [c_t; h_t]) (equation 5), p(y_t) = softmax(W_s h~_t) (equation 6). With input
     feeding (section 3.3) the first layer reads [E y_{t-1}; h~_{t-1}], where h~_0 = 0; the cache holds h~ after the
@@ -110,7 +110,7 @@ class LuongDecoder(RecurrentDecoder):
     def _look(
         self, query: Tensor, memory: Memory, position: Tensor, state: tuple[Tensor, ...]
     ) -> tuple[Tensor, AttentionOutput]:
-        """Attends as :meth:`Attention.forward` does; also returns the contexts ``[sentences, queries, memory_dim]``."""
+        """Attends as ``Attention.forward`` does; also returns the contexts ``[sentences, queries, memory_dim]``."""
         attended: AttentionOutput = self.attention(query, memory, position, state)
         return attended.weights @ memory.states, attended
 

@@ -23,13 +23,13 @@ FIRST_POSITION = 2  # of sinusoids, as fairseq counts them
 
 
 class ManyLanguagesEncoder(TransformerEncoder):
-    """A :class:`TransformerEncoder` that does not see the target's tag.
+    """A ``TransformerEncoder`` that does not see the target's tag.
 
     Args:
         num_languages: languages at the end of the vocabulary.
         source_language: position of the source's language: ``first``, or ``last`` (after EOS), as in the first release
             of NLLB-200 (arXiv:2207.04672).
-        options: those of :class:`TransformerEncoder`.
+        options: those of ``TransformerEncoder``.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class ManyLanguagesEncoder(TransformerEncoder):
 
 
 class ManyLanguagesDecoder(TransformerDecoder):
-    """A :class:`TransformerDecoder` whose translations begin with the language that the source's tag asks for.
+    """A ``TransformerDecoder`` whose translations begin with the language that the source's tag asks for.
 
     BOS is read as EOS. Training targets do not contain the language: it is read before their first token, and not
     predicted. Sources without a tag ask for the first language.
@@ -68,7 +68,7 @@ class ManyLanguagesDecoder(TransformerDecoder):
         self.num_languages, self.first_language = num_languages, self.embedding.num_embeddings - 3 * num_languages
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
-        """The state of a :class:`TransformerDecoder`; the last memory is the language to write, ``[sentences]``."""
+        """The state of a ``TransformerDecoder``; the last memory is the language to write, ``[sentences]``."""
         assert encoded.src_tokens is not None
         tag = encoded.src_tokens[:, 0] - self.num_languages
         language = torch.where(self._is_language(tag), tag, self.first_language)
@@ -113,6 +113,6 @@ class ManyLanguagesDecoder(TransformerDecoder):
 
 
 def _split(state: DecoderState) -> tuple[DecoderState, Tensor]:
-    """The state of a :class:`TransformerDecoder`, and the language."""
+    """The state of a ``TransformerDecoder``, and the language."""
     *projected, language = state.memory.projected
     return state._replace(memory=state.memory._replace(projected=tuple(projected))), language

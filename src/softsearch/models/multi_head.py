@@ -1,4 +1,4 @@
-"""Multi-head attention, and the slots in which a decoder keeps its past, see :class:`DecoderState`."""
+"""Multi-head attention, and the slots in which a decoder keeps its past, see ``DecoderState``."""
 
 from collections.abc import Collection
 
@@ -45,7 +45,7 @@ class MultiHeadAttention(nn.Module):
 
     Queries, keys and values are ``[batch, heads, len, d_model / heads]``. They are computed separately, so that a
     decoder can cache keys and values. ``batch`` is needed where ``x`` is ``[batch * len, d_model]``. A
-    ``mask`` broadcasts to ``[batch, heads, len, keys]``; it is True = visible, or the :func:`mask_bias` of such a mask.
+    ``mask`` broadcasts to ``[batch, heads, len, keys]``; it is True = visible, or the ``mask_bias`` of such a mask.
     """
 
     def __init__(self, d_model: int, num_heads: int) -> None:
@@ -108,9 +108,9 @@ class MultiHeadAttention(nn.Module):
 
 
 class SelfAttention(MultiHeadAttention):
-    """Attention of a sequence to itself. A decoder's past is the keys and values in its slots (:class:`DecoderState`).
+    """Attention of a sequence to itself. A decoder's past is the keys and values in its slots (``DecoderState``).
 
-    ``angles``, from :class:`~softsearch.models.positions.Positions`, rotate queries and keys.
+    ``angles``, from ``Positions``, rotate queries and keys.
     """
 
     def start(self, states: Tensor) -> Tensors:

@@ -129,7 +129,7 @@ def _combine(projection: nn.Module, layers: list[FinalState]) -> FinalState:
 
 
 class MultiSourceDecoder(LuongDecoder):
-    """A :class:`LuongDecoder` with a separate attention to each source (section 3.4).
+    """A ``LuongDecoder`` with a separate attention to each source (section 3.4).
 
     h~_t = tanh(W_c [c_t^1; c_t^2; h_t]). The alignments are the mean over the attentions.
 
@@ -149,7 +149,7 @@ class MultiSourceDecoder(LuongDecoder):
         return MultiSourceAttention(each, encoder.source_dims)
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
-        """The state of a :class:`LuongDecoder`; each source starts at position 0, and the memory holds its place."""
+        """The state of a ``LuongDecoder``; each source starts at position 0, and the memory holds its place."""
         assert encoded.sources is not None
         begins, masks = encoded.sources
         positions = torch.arange(masks.shape[2], device=masks.device)
@@ -187,7 +187,7 @@ class MultiSourceAttention(Attention):
     ) -> tuple[Tensor, AttentionOutput]:
         """The contexts side by side, and the combined output of all attentions.
 
-        The arguments are those of :meth:`Attention.forward`; in ``memory`` the places of the sources precede the
+        The arguments are those of ``Attention.forward``; in ``memory`` the places of the sources precede the
         products.
         """
         begins, masks, *projected = memory.projected

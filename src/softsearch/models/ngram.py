@@ -113,7 +113,7 @@ class NGramTables(OutputLayer):
 class NGramDecoder(CountedDecoder):
     """Predicts a token from the ``order - 1`` tokens before it, by counts; it reads no source.
 
-    p(w | h) is the interpolated modified Kneser-Ney estimate of :mod:`softsearch.models.kneser_ney` over the pieces of
+    p(w | h) is the interpolated modified Kneser-Ney estimate of ``softsearch.models.kneser_ney`` over the pieces of
     the target vocabulary. Only the vocabulary's size is used from the embeddings.
 
     The cache holds the numbers of the contexts of 1, ..., n - 2 words that end with the last token read. A context of k

@@ -27,7 +27,7 @@ class CopyMixture(OutputLayer):
 
     @staticmethod
     def join(t: Tensor, gate: Tensor, alignments: Tensor, src_tokens: Tensor) -> Tensor:
-        """Joins the arguments of :meth:`mix` into rows of features."""
+        """Joins the arguments of ``mix`` into rows of features."""
         return torch.cat((t, gate, alignments, src_tokens.to(accumulation_dtype(t))), dim=-1)
 
     def forward(self, features: Tensor) -> Tensor:
@@ -58,9 +58,9 @@ class CopyMixture(OutputLayer):
 
 
 class PointerGeneratorDecoder(AttentionalDecoder):
-    """An :class:`AttentionalDecoder` that copies pieces of the source (section 2.2).
+    """An ``AttentionalDecoder`` that copies pieces of the source (section 2.2).
 
-    p_gen = sigmoid(w_h' c_j + w_s' s_j + w_x' E y_{j-1} + b) (equation 8), and :class:`CopyMixture` over P_vocab, the
+    p_gen = sigmoid(w_h' c_j + w_s' s_j + w_x' E y_{j-1} + b) (equation 8), and ``CopyMixture`` over P_vocab, the
     decoder's softmax. Source and target share one vocabulary of pieces, so that every source piece has an id and no
     extended vocabulary is needed. Copying the source's EOS ends the translation. The paper's coverage is left out.
 
@@ -99,7 +99,7 @@ class PointerGeneratorDecoder(AttentionalDecoder):
         return (*super().project(encoded), encoded.src_tokens.where(encoded.mask, PAD))
 
     def features_and_alignments(self, tgt_tokens: Tensor, state: DecoderState) -> tuple[Tensor, Tensor]:
-        """The input of :class:`CopyMixture` for every position, and the alignments."""
+        """The input of ``CopyMixture`` for every position, and the alignments."""
         embedded, read = self.read_all(tgt_tokens, state)
         src_tokens = state.memory.projected[-1][:, None].expand_as(read.alignments)
         parts = (*self._readout_and_gate(embedded, read), read.alignments, src_tokens)

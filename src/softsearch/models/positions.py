@@ -15,7 +15,7 @@ class Positions(nn.Module):
     """Position encoding of a Transformer: added to its embeddings, or rotating its queries and keys.
 
     Args:
-        kind: an added encoding, which is ``sinusoidal``, another layout of :func:`sinusoids`, or ``learned``, a row for
+        kind: an added encoding, which is ``sinusoidal``, another layout of ``sinusoids``, or ``learned``, a row for
             each position (Gehring et al. 2017, arXiv:1705.03122, section 3.1); or ``rotary``, which adds nothing but
             rotates queries and keys of self-attention by angles that grow with the position (Su et al. 2021,
             arXiv:2104.09864, equations 14, 15 and 34).
@@ -56,7 +56,7 @@ class Positions(nn.Module):
         return rows
 
     def angles(self, position: Tensor) -> Tensor | None:
-        """The angles for :func:`rotate`, ``[..., d_model / heads / 2]``; None if nothing is rotated."""
+        """The angles for ``rotate``, ``[..., d_model / heads / 2]``; None if nothing is rotated."""
         return position[..., None].float() * _frequencies(position, self.head_dim) if self.kind == "rotary" else None
 
     def check_length(self, length: int, side: str) -> None:

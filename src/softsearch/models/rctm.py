@@ -82,7 +82,7 @@ class RCTM2Decoder(RCTMDecoder):
 
     F^g_j = tanh(T E^g_j) for the columns of E^g = cgm(e, 4); F = icgm(F^g, m), a column for each of m target words;
     h_1 = tanh(I v(f_1) + S F_1), h_{i+1} = tanh(R h_i + I v(f_{i+1}) + S F_{i+1}), o_{i+1} = O h_i. The paper's sigma
-    is tanh here, h_0 is zero, and f_1 is BOS. h has ``hidden_dim`` units. Dropout is as in :class:`RCTMDecoder`.
+    is tanh here, h_0 is zero, and f_1 is BOS. h has ``hidden_dim`` units. Dropout is as in ``RCTMDecoder``.
 
     icgm is the n-gram model upside down. Where K^i removes i - 1 columns, J^i adds as many: each column writes to i
     neighbours, through tanh. The layers of a pyramid over m words have m - 1, m - 3, m - 6, ... columns; M^r extends

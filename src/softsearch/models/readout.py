@@ -13,7 +13,7 @@ class Readout(nn.Module):
     """A readout t = f(U s + V E y + C c) of state, embedding and context; subclasses define f.
 
     It is built with the widths of embedding, state and context. A custom readout may be any module with ``output_dim``,
-    the two attributes below and :meth:`forward`; in YAML it is ``readout: {_target_: mypackage.MyReadout, _partial_:
+    the two attributes below and ``forward``; in YAML it is ``readout: {_target_: mypackage.MyReadout, _partial_:
     true}``.
     """
 

@@ -34,7 +34,7 @@ class Loop(nn.Module):
         self.cell = cell
 
     def forward(self, inputs: Tensor, state: State, real: Tensor | None) -> tuple[Tensor, State]:
-        """The outputs h of all steps, and the last state; see :meth:`Cell.advance`, with time on a first axis."""
+        """The outputs h of all steps, and the last state; see ``Cell.advance``, with time on a first axis."""
         reals = [None] * len(inputs) if real is None else real.unbind(0)
         outputs = []
         for step_input, step_real in zip(inputs.unbind(0), reals, strict=True):
@@ -46,7 +46,7 @@ class Loop(nn.Module):
 class Recurrence(nn.Module):
     """One layer, ``hidden_dim`` units in each direction: PyTorch's kernels where they compute the cell, else a loop.
 
-    ``cell`` is called with ``input_dim`` and ``hidden_dim``, and returns the :class:`Cell` of a direction.
+    ``cell`` is called with ``input_dim`` and ``hidden_dim``, and returns the ``Cell`` of a direction.
     """
 
     loop: type[Loop] = Loop  # the export has another
@@ -67,7 +67,7 @@ class Recurrence(nn.Module):
         """Reads ``x`` ``[batch, len, input_dim]``.
 
         ``mask`` is ``[batch, len]``, True = real token, with padding on the right; by default all are real. ``initial``
-        is the state before the first token of a layer with one direction, see :meth:`Cell.start_from`; zeros by
+        is the state before the first token of a layer with one direction, see ``Cell.start_from``; zeros by
         default.
         """
         cell = self.forward_cell
@@ -97,7 +97,7 @@ class Recurrence(nn.Module):
         return RecurrenceOutput(torch.cat(directions, dim=-1).transpose(0, 1), final)
 
     def loop_weights(self) -> dict[str, Tensor]:
-        """The cells' weights except those of their inputs, stacked, under the names of :class:`Loop`."""
+        """The cells' weights except those of their inputs, stacked, under the names of ``Loop``."""
         named = [dict(cell.named_parameters()) for cell in self.cells]
         return {
             f"cell.{name}": torch.stack([p[name] if p[name].dim() > 1 else p[name][None] for p in named])

@@ -28,8 +28,8 @@ from softsearch.ranges import Depth, Rate, Size
 class RecurrentEncoder(Encoder):
     """A stack of recurrent layers; the states of the last one are the annotations.
 
-    With a :class:`GRUCell`, one layer and both directions it is the encoder of Bahdanau et al. 2015 (appendix A.2.1).
-    Each direction has ``hidden_dim`` units; ``cell`` is called with two widths, see :class:`Cell`. Dropout applies to
+    With a ``GRUCell``, one layer and both directions it is the encoder of Bahdanau et al. 2015 (appendix A.2.1).
+    Each direction has ``hidden_dim`` units; ``cell`` is called with two widths, see ``Cell``. Dropout applies to
     the embeddings, between layers and to the annotations (Zaremba et al. 2014, arXiv:1409.2329).
     """
 
@@ -167,7 +167,7 @@ class RecurrentDecoder(Decoder):
 
 
 class EncoderDecoder(Seq2Seq):
-    """A :class:`Seq2Seq` of a :class:`RecurrentEncoder` and a :class:`RecurrentDecoder` of the same shape and cell.
+    """A ``Seq2Seq`` of a ``RecurrentEncoder`` and a ``RecurrentDecoder`` of the same shape and cell.
 
     With ``bidirectional`` each direction of the encoder has half of the ``hidden_dim`` units of a layer.
 

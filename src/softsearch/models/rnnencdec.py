@@ -24,7 +24,7 @@ class RNNencdecDecoder(Decoder):
     tanh(W E y_{t-1} + r * (U h_{t-1} + C c)); s_t = maxout(O_h h_t + O_y E y_{t-1} + O_c c), p(y_t) = softmax(G s_t).
     y_0 is BOS with an ordinary embedding, where the paper has zeros. With ``output_rank`` G is a product G_l G_r, and
     ``output_projection`` is G_l. h_N is the final state of the encoder's last layer, its directions side by side. The
-    GRU is a :class:`GRUCell` with ``reset=after``, whose ``layer_norm`` normalises U h_{t-1} + C c as one. Any other
+    GRU is a ``GRUCell`` with ``reset=after``, whose ``layer_norm`` normalises U h_{t-1} + C c as one. Any other
     ``cell`` reads W E y_{t-1} + C c, and an LSTM's memory starts from 0.
 
     ``summary`` selects what reads c: ``readout``, all of the above; ``cell``, not the readout (no O_c c); ``start``,

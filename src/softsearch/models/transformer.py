@@ -107,7 +107,7 @@ class ConvolutionalBlock(nn.Module):
 
 
 class EncoderLayer(Layer):
-    """Self-attention and a feed-forward block, and a :class:`ConvolutionalBlock` before them if there are widths."""
+    """Self-attention and a feed-forward block, and a ``ConvolutionalBlock`` before them if there are widths."""
 
     def __init__(self, options: LayerOptions, widths: Sequence[int] = ()) -> None:
         super().__init__()
@@ -145,7 +145,7 @@ class DecoderLayer(Layer):
     def with_weights(
         self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor, angles: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """:meth:`forward`; also returns the weights on the source, ``[batch, heads, tgt_len, src_len]``."""
+        """``forward``; also returns the weights on the source, ``[batch, heads, tgt_len, src_len]``."""
         x = self.self_attention_residual(x, lambda y: self.self_attention.sequence(y, angles))
         queries = self.cross_attention.queries(self.cross_attention_residual.before(x), keys.shape[0])
         y, weights = self.cross_attention.with_weights(queries, keys, values, mask)
@@ -169,12 +169,12 @@ class DecoderLayer(Layer):
 
 
 class TransformerEncoder(Encoder):
-    """A stack of :class:`EncoderLayer`; the width of the embeddings is d_model.
+    """A stack of ``EncoderLayer``; the width of the embeddings is d_model.
 
     Dropout applies to the embeddings and to each sublayer's output (section 5.4). With ``pre_norm`` norms come before
     each sublayer instead of after, and once more at the end; they add ``norm_eps`` to variances. ``activation`` is the
-    f of :meth:`LayerOptions.feed_forward`; ``positions``, ``max_positions`` and ``scale_embeddings`` are options of
-    :class:`~softsearch.models.positions.Positions`. ``convolution_widths`` puts a :class:`ConvolutionalBlock` with
+    f of ``LayerOptions.feed_forward``; ``positions``, ``max_positions`` and ``scale_embeddings`` are options of
+    ``Positions``. ``convolution_widths`` puts a ``ConvolutionalBlock`` with
     these widths into each layer, for characters.
 
     Raises:
@@ -230,10 +230,10 @@ class TransformerEncoder(Encoder):
 
 
 class TransformerDecoder(MultiHeadDecoder):
-    """A stack of :class:`DecoderLayer`.
+    """A stack of ``DecoderLayer``.
 
-    Each layer has two of the state's slots, or with ``self_attention=ssru`` one :class:`SSRU` state in the cache,
-    ``[rows, d_model]``. Options are the encoder's, and those of :class:`MultiHeadDecoder` for alignments.
+    Each layer has two of the state's slots, or with ``self_attention=ssru`` one ``SSRU`` state in the cache,
+    ``[rows, d_model]``. Options are the encoder's, and those of ``MultiHeadDecoder`` for alignments.
 
     Raises:
         ConfigError: the encoder's states or the heads do not fit the width of the embeddings, ``rotary`` positions are

@@ -83,7 +83,7 @@ def draw_curves(runs: Mapping[str, Points], metrics: Mapping[str, MetricFacts], 
 
 
 def draw_panel(title: str, runs: Mapping[str, Points], metrics: Mapping[str, MetricFacts]) -> Figure | None:
-    """Draws one panel of :func:`draw_curves` inside ``style``; None if no run has such metrics."""
+    """Draws one panel of ``draw_curves`` inside ``style``; None if no run has such metrics."""
     figure = Figure(figsize=(4.8, 3.0), layout="constrained")
     axes = figure.add_subplot()
     _draw(axes, title, runs, PANELS[title][len(runs) > 1], metrics)

@@ -78,14 +78,14 @@ def draw_heatmap(
 
 
 def pixels(figure: Figure) -> NDArray[np.uint8]:
-    """Draws a figure as ``[height, width, 3]``; call it inside :func:`style`."""
+    """Draws a figure as ``[height, width, 3]``; call it inside ``style``."""
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
 
 def svg(figure: Figure, name: str, notes: Mapping[int, Sequence[str]]) -> str:
-    """Draws a figure as an SVG element of a page; call it inside :func:`style`.
+    """Draws a figure as an SVG element of a page; call it inside ``style``.
 
     Colours are variables of the page's style sheet. There are no inline styles, which the page's policy forbids.
     ``name`` is unique in the page; ``notes``, by line number, are tooltips of the markers.

@@ -26,9 +26,9 @@ def bench(
     Args:
         bundle: the bundle's folder.
         src: sentences, one per line (plain or compressed).
-        options: search options, see :meth:`Translator.translate`.
+        options: search options, see ``Translator.translate``.
         threads: batches translated in parallel; by default one for each core.
-        provider: ONNX Runtime's, see :class:`Translator`.
+        provider: ONNX Runtime's, see ``Translator``.
 
     Raises:
         SoftsearchError: a file cannot be read, or an option is wrong.

@@ -150,7 +150,7 @@ def _verified(folder: Path, name: str, entry: FileEntry) -> bytes:
 
 
 def bundle_of(path: Path | str, files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> Bundle:
-    """Makes, in memory, the bundle that :func:`write_bundle` would write.
+    """Makes, in memory, the bundle that ``write_bundle`` would write.
 
     Raises:
         BundleError: the manifest lacks something.
@@ -163,7 +163,7 @@ def write_bundle(path: Path | str, files: Mapping[str, bytes], manifest: Mapping
     """Writes a bundle folder atomically: on any failure an older folder stays as it was.
 
     The new folder is complete and checked before it replaces the old one, see
-    :func:`~softsearch.files.new_folder`.
+    ``new_folder``.
 
     Args:
         path: the folder; an older bundle there is replaced.
@@ -271,7 +271,7 @@ def check_replaceable(folder: Path, kind: str, listed: Set[str]) -> None:
 
 
 def shortlist_files(frequent: NDArray[np.integer], translations: NDArray[np.integer]) -> dict[str, bytes]:
-    """The files of a shortlist, for :func:`write_bundle`.
+    """The files of a shortlist, for ``write_bundle``.
 
     Args:
         frequent: target ids, the most frequent first.

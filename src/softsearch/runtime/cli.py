@@ -26,7 +26,7 @@ _STALE = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command with :func:`run`, prints errors in one line and returns the exit code."""
+    """Runs a command with ``run``, prints errors in one line and returns the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     if sys.stderr is None:  # closed; print would write to standard output
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - open as long as the process

@@ -2,7 +2,7 @@
 
 A row of a glossary is a source term, its translations, separated by ``|``, and a kind. Kinds: ``word`` (the default)
 matches whole words in any case; ``case`` matches whole words in this case; ``part`` also matches inside longer words.
-Terms and sentences are compared as models read them (:mod:`softsearch.text.reading`).
+Terms and sentences are compared as models read them (``softsearch.text.reading``).
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -12,7 +12,7 @@ which is also an input that the runtime feeds.
 
 Parsing takes memory in proportion to the file: a constant takes as much as its bytes, and the rest, whose messages may
 take a few hundred times their bytes when parsed, is short. What operators such as ``ConstantOfShape`` make of small
-constants is bounded at run time by :mod:`softsearch.runtime.session`.
+constants is bounded at run time by ``softsearch.runtime.session``.
 
 Field numbers are those of ``onnx.proto`` (onnx 1.18, IR version 11).
 """

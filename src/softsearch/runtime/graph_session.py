@@ -80,7 +80,7 @@ def open_graph(files: Mapping[str, bytes], name: str, of: str = "") -> Graph:
         of: what begins messages, as ``bundle PATH: ``.
 
     Raises:
-        BundleError: the file is not a plain sequence of operators, see :func:`check_graph`.
+        BundleError: the file is not a plain sequence of operators, see ``check_graph``.
     """
     model, data = files[name], memoryview(files.get(f"{name}{DATA_SUFFIX}", b""))
     constants: dict[str, NDArray[Any]] = {}
@@ -103,7 +103,7 @@ def with_constants(graph: Graph, other: Graph) -> Graph:
 
 
 def has_wide_int8(graph: Graph) -> bool:
-    """Tells whether a graph has int8 weights above :data:`MAX_EXACT_INT8`, as older bundles do."""
+    """Tells whether a graph has int8 weights above ``MAX_EXACT_INT8``, as older bundles do."""
     arrays = [array for array in graph.constants.values() if array.dtype == np.int8]
     arrays += [np.frombuffer(_raw(tensor), np.int8) for tensor in _initializers(graph.model) if _kind(tensor) == _INT8]
     return any(array.size and max(int(array.max()), -int(array.min())) > MAX_EXACT_INT8 for array in arrays)

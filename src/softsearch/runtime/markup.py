@@ -12,7 +12,7 @@ from softsearch.text.markup_reader import MarkupReader
 
 
 class Markup(NamedTuple):
-    """A fragment of markup; it is joined like a :class:`Paragraph`.
+    """A fragment of markup; it is joined like a ``Paragraph``.
 
     Attributes:
         parts: text that stays unchanged, and the segments.

@@ -1,6 +1,6 @@
-"""Search options of the runtime: :class:`~softsearch.Translator`'s keywords, the command's flags, a bundle's values.
+"""Search options of the runtime: ``Translator``'s keywords, the command's flags, a bundle's values.
 
-Names, types and ranges are those of the strategies in :mod:`softsearch.search`, except that a length limit is one
+Names, types and ranges are those of the strategies in ``softsearch.search``, except that a length limit is one
 option here, ``max_length="10 + 2 * source"``, and that tokens are ``banned`` by name.
 """
 
@@ -44,7 +44,7 @@ def option_of(parameter: str) -> str:
 
 @cache
 def installed_searches() -> "dict[str, EntryPoint]":
-    """The searches that installed packages add; read only if a name is not one of :data:`KINDS`."""
+    """The searches that installed packages add; read only if a name is not one of ``KINDS``."""
     from importlib.metadata import entry_points  # slow to import
 
     return {point.name: point for point in entry_points(group=ENTRY_POINTS) if point.name not in KINDS}
@@ -72,7 +72,7 @@ def option_names(kind: str) -> set[str]:
     """The options of a search by its name.
 
     Raises:
-        ConfigError: see :func:`strategy_class`.
+        ConfigError: see ``strategy_class``.
     """
     if kind == "rerank":
         return {*map(option_of, BeamSearch.hints), "rescore", "rescore_weights", "rescore_length_penalty"}
@@ -141,7 +141,7 @@ def check_options(kind: str, given: Collection[str], spell: Callable[[str], str]
 def make_search(
     recommended: Mapping[str, Any], tokenizer: "SentencePieceTokenizer", kind: str, options: Mapping[str, Any]
 ) -> Strategy:
-    """Makes a strategy from options that :func:`check_options` has accepted; a bundle recommends the others.
+    """Makes a strategy from options that ``check_options`` has accepted; a bundle recommends the others.
 
     Raises:
         ConfigError: a value is of the wrong type or out of range.
@@ -223,7 +223,7 @@ def refuse_misplaced(given: Collection[str]) -> None:
 
 
 def rescoring_error(error: ConfigError) -> ConfigError:
-    """Rewrites an error of :class:`Rerank`, which names the lab's options, with the runtime's names."""
+    """Rewrites an error of ``Rerank``, which names the lab's options, with the runtime's names."""
     message = re.sub(r"(search\.|; change )(?=weights|length_penalty)", r"\1rescore_", str(error))
     return ConfigError(message.replace("search.models", "search.rescore"))
 
@@ -235,7 +235,7 @@ def parameters(kind: str) -> dict[str, Any]:
 
 
 def search_facts(search: object, vocab_size: int = 2**20) -> dict[str, Any]:
-    """A strategy as the manifest records it, with its ``name`` and all arguments, for :func:`read_search`.
+    """A strategy as the manifest records it, with its ``name`` and all arguments, for ``read_search``.
 
     Raises:
         ConfigError: bundles cannot recommend this strategy, or an argument exceeds a manifest's limits.
@@ -296,7 +296,7 @@ def choose_search(
     tokenizer: "SentencePieceTokenizer",
     rescorers: Sequence[RescoringModel],
 ) -> Search:
-    """The search of :meth:`Translator.translate`: the named or the ``recommended`` one, with the options.
+    """The search of ``Translator.translate``: the named or the ``recommended`` one, with the options.
 
     Raises:
         ConfigError: an option is unknown, or does not fit the search or the model.

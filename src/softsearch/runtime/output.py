@@ -28,12 +28,12 @@ class Output:
             self._stream.write(data)
 
     def flush(self) -> None:
-        """Flushes the stream; raises as :meth:`write` does."""
+        """Flushes the stream; raises as ``write`` does."""
         with file_name_in_errors(self._name):
             self._stream.flush()
 
     def sync(self) -> None:
-        """Flushes a file to the disk; raises as :meth:`write` does."""
+        """Flushes a file to the disk; raises as ``write`` does."""
         self.flush()
         with file_name_in_errors(self._name):
             os.fsync(self._stream.fileno())

@@ -39,7 +39,7 @@ class Paragraph(NamedTuple):
     tags: "tuple[SentenceTags, ...]" = ()
 
     def join(self, translations: Sequence[Translation]) -> Translation:
-        """Joins the translations of the sentences into one, see :func:`join_translations`."""
+        """Joins the translations of the sentences into one, see ``join_translations``."""
         return join_translations(translations, self._text)
 
     def _text(self, translations: Sequence[Translation]) -> str:

@@ -64,7 +64,7 @@ def check_translate_options(parser: argparse.ArgumentParser, arguments: argparse
 
 
 def search_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The search options as keywords of :meth:`Translator.translate`."""
+    """The search options as keywords of ``Translator.translate``."""
     return {name: value for name, value in _search_options(arguments).items() if name not in _FILES}
 
 

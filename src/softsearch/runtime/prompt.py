@@ -37,7 +37,7 @@ class Prompt:
 
     Args:
         translator: one or several bundles.
-        options: the initial options of :meth:`Translator.translate`.
+        options: the initial options of ``Translator.translate``.
         read: returns a line without its end, or raises EOFError.
         write: prints text.
     """

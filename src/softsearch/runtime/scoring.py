@@ -61,7 +61,7 @@ def score_files(
 ) -> str:
     """Scores the lines of ``tgt`` as translations of those in ``src``, in chunks; returns the summary.
 
-    The files may be compressed. ``languages`` are :meth:`Translator.score`'s ``src`` and ``tgt``. ``output`` is
+    The files may be compressed. ``languages`` are ``Translator.score``'s ``src`` and ``tgt``. ``output`` is
     written atomically; None is standard output.
 
     Raises:

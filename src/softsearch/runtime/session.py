@@ -14,7 +14,7 @@ The encoder of a model that reads feature vectors has an input ``src_features``,
 vector for each token, 0 at EOS and padding.
 
 ``decoder_block.onnx``, which older bundles lack, runs the step and beam search's choice several times, see
-:mod:`softsearch.runtime.contract`.
+``softsearch.runtime.contract``.
 
 If source and target share embeddings, the encoder has an input ``embedding_table``, whose value is the constant of that
 name in ``decoder_step.onnx``.
@@ -53,7 +53,7 @@ _COMPACT_EVERY = 2  # steps
 
 
 class OnnxStepFunction(StepFunction):
-    """A :class:`~softsearch.search.StepFunction` over the graphs of a bundle; threads may share it.
+    """A ``StepFunction`` over the graphs of a bundle; threads may share it.
 
     A call runs on one thread: parallel batches use the cores better than several threads in one batch.
 
@@ -102,7 +102,7 @@ class OnnxStepFunction(StepFunction):
 
     @property
     def has_block(self) -> bool:
-        """Tells whether :meth:`run_block` can be called; older bundles lack its graph, and shortlists exclude it."""
+        """Tells whether ``run_block`` can be called; older bundles lack its graph, and shortlists exclude it."""
         return self._block is not None and self._shortlist is None
 
     def without_block(self) -> "OnnxStepFunction":
@@ -119,13 +119,13 @@ class OnnxStepFunction(StepFunction):
 
     @functools.cached_property
     def heads(self) -> dict[str, Any]:
-        """See :func:`~softsearch.runtime.heads.heads_of`; the bundle is read once more for it."""
+        """See ``heads_of``; the bundle is read once more for it."""
         from softsearch.runtime.heads import heads_of, reopen
 
         return heads_of(reopen(*self._opened))
 
     def with_head(self, name: str) -> "OnnxStepFunction":
-        """Returns the same step function with the weights of one of its :attr:`heads` as alignments, or of a mean."""
+        """Returns the same step function with the weights of one of its ``heads`` as alignments, or of a mean."""
         from softsearch.runtime.heads import HeadSession
 
         other = copy.copy(self)
@@ -210,12 +210,12 @@ class OnnxStepFunction(StepFunction):
         """Runs at most ``steps`` steps of a beam search, fewer when every sentence is done.
 
         Args:
-            search: the search's settings and state by name, see :func:`softsearch.search.blocks.in_blocks`.
+            search: the search's settings and state by name, see ``softsearch.search.blocks.in_blocks``.
             state: the step function's state.
             steps: at least 1.
 
         Returns:
-            The choices, see :func:`~softsearch.runtime.contract.read_choices`, and the next state.
+            The choices, see ``read_choices``, and the next state.
 
         Raises:
             BundleError: the graph chose a word or a hypothesis that does not exist.

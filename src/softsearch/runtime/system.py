@@ -143,7 +143,7 @@ def combine(
     language_model_weight: float = 0.0,
     shortlist: Shortlist | None = None,
 ) -> System:
-    """Combines systems into one system with an :class:`~softsearch.search.ensemble.Ensemble`.
+    """Combines systems into one system with an ``Ensemble``.
 
     The source is encoded with the first system's tokenizer. For a system with a different tokenizer, the ids are
     reversed, or decoded and encoded again. The lowest limit on the source length applies. A shortlist, in the first
@@ -226,7 +226,7 @@ def translation_texts(
 ) -> list[str]:
     """The texts of a system's translations, one for each source, given as text and as token ids.
 
-    With a ``dictionary``, unknown words are replaced, see :class:`UnknownWords`. The attention for this is computed
+    With a ``dictionary``, unknown words are replaced, see ``UnknownWords``. The attention for this is computed
     again by forced decoding, so it works after any search.
 
     Raises:

@@ -55,7 +55,7 @@ class TermEncoder:
 
     @cached_property
     def texts(self) -> list[str]:
-        """The text of each token, see :func:`texts_of_ids`."""
+        """The text of each token, see ``texts_of_ids``."""
         texts = texts_of_ids(self._tokenizer)
         texts[UNK] = _PLACEHOLDER
         return texts + [""] * (self._vocab_size - len(texts))

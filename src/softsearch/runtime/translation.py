@@ -217,7 +217,7 @@ def join_all(
 ) -> Translation:
     """Joins the candidates of a line's parts: its n-th best translation consists of their n-th best.
 
-    It takes the next ``traces``, one for each part. ``src_lang`` is as in :func:`join`.
+    It takes the next ``traces``, one for each part. ``src_lang`` is as in ``join``.
     """
     if not parts:
         return Translation("", 0.0, 0.0, False, (), (), None)

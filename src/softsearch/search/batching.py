@@ -29,7 +29,7 @@ def translate_ids(
         strategy: the search.
         sources: token ids.
         batch_tokens: the most source tokens in a batch, padding included; a longer sentence gets its own batch.
-        prefixes: see :class:`PrefixStrategy`.
+        prefixes: see ``PrefixStrategy``.
         terms: for each source, the terms that its translations must contain.
         workers: threads that search batches in parallel; does not change the batches.
         on_done: called after each batch with its number of sentences.

@@ -23,7 +23,7 @@ class BeamSearch(SearchOptions, PrefixStrategy):
 
     EOS ends a hypothesis only if it is among the ``beam`` best continuations of the sentence, and never uses up a slot
     of the beam. A sentence is done when ``beam`` hypotheses have ended (unless ``exact_stop``), when no live one can
-    still enter its n-best list (:meth:`SearchOptions.bound`), or at the length limit. If fewer than ``n_best`` have
+    still enter its n-best list (``SearchOptions.bound``), or at the length limit. If fewer than ``n_best`` have
     ended by then, live ones follow them, flagged ``truncated``. Live hypotheses are compared by log probability, ended
     ones by score. Ties go to the lower row, then to the model's order. ``beam=1`` is greedy search.
 

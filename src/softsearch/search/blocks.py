@@ -1,7 +1,7 @@
 """Beam search in blocks of steps: the model makes a beam's choices too, and Python sees several steps at a time.
 
 A call from Python to a graph costs as much as a step of a small model. This module, a part of
-:class:`~softsearch.search.BeamSearch`, turns a block's choices into the same hypotheses, scores and ties.
+``BeamSearch``, turns a block's choices into the same hypotheses, scores and ties.
 """
 
 from typing import Any, NamedTuple

@@ -73,7 +73,7 @@ class Confidence:
         return None if np.isnan(self.tokens[2]).any() else float(self.tokens[2].mean())
 
     def facts(self) -> dict[str, Any]:
-        """The :data:`FIGURES` by name, for JSON."""
+        """The ``FIGURES`` by name, for JSON."""
         values = {name: getattr(self, name) for name in FIGURES}
         return {name: None if value is None else np.round(value, _DIGITS).tolist() for name, value in values.items()}
 
@@ -136,7 +136,7 @@ def measure_confidence(
 
 
 def _measure(step_fn: StepFunction, src: Sentences, hypotheses: Sequence[Hypothesis]) -> list[NDArray[np.float64]]:
-    """The numbers in :class:`Confidence` for each hypothesis's tokens, EOS included, in the model's order."""
+    """The numbers in ``Confidence`` for each hypothesis's tokens, EOS included, in the model's order."""
     found: list[list[tuple[float, ...]]] = [[] for _ in hypotheses]
     tgt = [hypothesis.tokens for hypothesis in hypotheses]
     for step in forced_steps(step_fn, src, tgt, _BATCH_TOKENS, k=step_fn.vocab_size):

@@ -40,7 +40,7 @@ class Ensemble(StepFunction):
     of a model that reads no source (``model=rnnlm``); the result is then always a score.
 
     The members share the target vocabulary and read the same source ids (otherwise wrap them in
-    :class:`WithMappedIds`). Models of weight 0 are not run, and a single member is passed through. Alignments are the
+    ``WithMappedIds``). Models of weight 0 are not run, and a single member is passed through. Alignments are the
     weighted mean over the members that have them.
 
     Raises:
@@ -150,7 +150,7 @@ class WithMappedIds(StepFunctionWrapper):
 def mean_log_probs(
     log_probs: Sequence[NDArray[np.float32]], weights: NDArray[np.float64], average: Average
 ) -> NDArray[np.float32]:
-    """The weighted mean of distributions ``[rows, vocab]``, see :class:`Ensemble`; all -inf if no token is possible.
+    """The weighted mean of distributions ``[rows, vocab]``, see ``Ensemble``; all -inf if no token is possible.
 
     ``weights`` are positive and sum to 1. The arithmetic is in float32, like the members': it adds an error of about
     1e-7 to a log probability, less than the members' own sums, and takes half the time of float64.

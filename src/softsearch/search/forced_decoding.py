@@ -62,7 +62,7 @@ def score_pairs(step_fn: StepFunction, src: Sentences, tgt: Sentences, *, batch_
 def forced_alignments(
     step_fn: StepFunction, src: Sentences, tgt: Sentences, *, batch_tokens: int
 ) -> list[NDArray[np.float32]] | None:
-    """The attention of a model that is forced to write given translations; batches as in :func:`score_pairs`.
+    """The attention of a model that is forced to write given translations; batches as in ``score_pairs``.
 
     Returns for each sentence ``[len(tgt) + 1, src_len]``, one distribution over the source for each token and for EOS;
     None if the model has no alignments.

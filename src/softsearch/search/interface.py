@@ -2,7 +2,7 @@
 
 A *sentence* is one source sentence still being translated; a *row* is one hypothesis of a sentence. There are
 ``rows = sentences * beams`` of them, a sentence's rows side by side. The state is opaque to search: only the
-:class:`StepFunction` that made it reads it.
+``StepFunction`` that made it reads it.
 
 Token ids of sources, translations and prefixes have neither BOS nor EOS: a StepFunction adds EOS to the sources that
 its model reads, and search ends translations with it. Attention covers the source's EOS: ``src_len`` in shapes counts
@@ -47,7 +47,7 @@ class StepFunction(Protocol):
     def step(self, tokens: NDArray[np.int64], state: State, k: int) -> tuple[Candidates, State]:
         """Reads one token per row ``[rows]`` and returns the ``k`` best continuations and the next state.
 
-        With ``k = vocab_size`` all tokens are returned in the order of their ids, see :func:`whole_vocabulary`.
+        With ``k = vocab_size`` all tokens are returned in the order of their ids, see ``whole_vocabulary``.
         """
 
     def select(self, state: State, rows: NDArray[np.int64]) -> State:
@@ -58,7 +58,7 @@ class StepFunction(Protocol):
 
 
 class StepFunctionWrapper(StepFunction):
-    """Passes everything except steps to another StepFunction; subclasses define :meth:`StepFunction.step`."""
+    """Passes everything except steps to another StepFunction; subclasses define ``StepFunction.step``."""
 
     def __init__(self, step_fn: StepFunction) -> None:
         self.step_fn = step_fn

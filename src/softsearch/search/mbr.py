@@ -51,7 +51,7 @@ class MinimumBayesRisk:
         self.candidates, self.references, self.utility = candidates, references, utility
 
     def __call__(self, step_fn: StepFunction, src: Sentences) -> list[list[Hypothesis]]:
-        """Translates one batch; see :class:`softsearch.search.SearchStrategy`.
+        """Translates one batch; see ``softsearch.search.SearchStrategy``.
 
         A hypothesis keeps the model's log probability; its score is the expected utility. InputError if the model
         returned NaN.

@@ -1,6 +1,6 @@
 """Search options with their types, ranges and descriptions; length limits, length and coverage penalties.
 
-A strategy's options are the fields of its dataclass, with :class:`Option` in their annotations. YAML, the command line,
+A strategy's options are the fields of its dataclass, with ``Option`` in their annotations. YAML, the command line,
 the HTTP interface, bundles and docs/search.md use the same names, and take their descriptions from here.
 """
 
@@ -102,7 +102,7 @@ class OutputOptions(Lengths):
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions(OutputOptions):
-    """Options of beam search, in addition to :class:`OutputOptions`.
+    """Options of beam search, in addition to ``OutputOptions``.
 
     The score of a translation of ``length`` tokens, EOS included, is
     ``log_prob / length_norm(length) + coverage_penalty * coverage``. Search stops when ``beam`` hypotheses have ended;

@@ -82,7 +82,7 @@ class Rerank:
         self.search, self.scorers, self.proposers = search, scorers, proposers
 
     def __call__(self, step_fn: StepFunction, src: Sentences) -> list[list[Hypothesis]]:
-        """Translates one batch; see :class:`softsearch.search.SearchStrategy`.
+        """Translates one batch; see ``softsearch.search.SearchStrategy``.
 
         A hypothesis keeps the searching model's log probability and gets the weighted score; one that another model
         proposed has no alignments. InputError if a model returned NaN.

@@ -2,7 +2,7 @@
 
 Post & Vilar 2018 (arXiv:1804.06609) divide the beam among hypotheses by how much of the terms they contain; Hu et al.
 2019 (naacl-main N19-1090) do it for a batch. Here terms are found in the hypotheses' text
-(:mod:`softsearch.search.terms`).
+(``softsearch.search.terms``).
 """
 
 from collections.abc import Iterator, Sequence

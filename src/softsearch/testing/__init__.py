@@ -2,7 +2,7 @@
 
 A test module imports them all with ``from softsearch.testing.contract import *`` and
 ``from softsearch.testing.export import *``, and defines the fixture ``model``, for example with
-:func:`softsearch.testing.small_model`.
+``softsearch.testing.small_model``.
 """
 
 import lazy_loader

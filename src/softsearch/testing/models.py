@@ -57,7 +57,7 @@ def shrink(node: DictConfig, sizes: Mapping[str, Any] = SMALL) -> None:
 
 
 def small_model(name: str, *overrides: str, config_dir: Path | None = None, seed: int = 0) -> Seq2Seq:
-    """Makes the model of :func:`model_config` with :func:`random_model`."""
+    """Makes the model of ``model_config`` with ``random_model``."""
     return random_model(model_config(name, *overrides, config_dir=config_dir), seed=seed)
 
 

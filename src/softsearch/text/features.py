@@ -25,7 +25,7 @@ class FeatureSource(tuple[int, ...]):
     features: Features
 
     def __new__(cls, ids: Sequence[int], features: Features) -> "FeatureSource":
-        """Checks nothing; :func:`with_features` does."""
+        """Checks nothing; ``with_features`` does."""
         source = super().__new__(cls, ids)
         source.features = features
         return source

@@ -53,7 +53,7 @@ class Filters:
         end_punctuation: drop pairs that end differently: with a full stop, a question mark, an exclamation mark, a
             colon, or none of them.
         max_length_z: drop pairs whose difference in characters deviates by more than this many standard deviations from
-            the usual one in their corpus (:func:`~softsearch.data.preparation.clean.mark_unusual`).
+            the usual one in their corpus (``mark_unusual``).
     """
 
     on_error: Literal["raise", "skip"] = "raise"

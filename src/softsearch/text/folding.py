@@ -3,7 +3,7 @@
 Pasted text has no-break spaces, zero-width characters, decomposed accents or full-width letters where the training text
 had plain ones. A rule replaces a character, or a letter and its marks, and always contains a character that the
 vocabulary lacks: no other text changes. A model's rules are data in its file, so readers need no Unicode tables.
-:mod:`softsearch.text.reading` has the same forms without a vocabulary, for whatever compares texts.
+``softsearch.text.reading`` has the same forms without a vocabulary, for whatever compares texts.
 """
 
 import unicodedata

@@ -45,7 +45,7 @@ def form_problems(
 ) -> list[str]:
     """Warnings about samples (by name) in another form.
 
-    ``joiner`` is the tokenizer's, see :attr:`softsearch.text.SentencePieceTokenizer.joiner`.
+    ``joiner`` is the tokenizer's, see ``softsearch.text.SentencePieceTokenizer.joiner``.
     """
     places: dict[str, list[str]] = {}
     for place, lines in samples.items():

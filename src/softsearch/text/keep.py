@@ -28,9 +28,9 @@ class Keep:
 
     Args:
         patterns: regular expressions, as in the package regex.
-        usual: also the forms of :mod:`softsearch.text.kept_forms`: addresses, numbers, placeholders and so on.
+        usual: also the forms of ``softsearch.text.kept_forms``: addresses, numbers, placeholders and so on.
         served: if the patterns are from strangers, patterns by name, of any kind, that they may name besides those of
-            :mod:`softsearch.text.simple_patterns`; nothing is compiled before the first text.
+            ``softsearch.text.simple_patterns``; nothing is compiled before the first text.
 
     Raises:
         ConfigError: a pattern is not a regular expression, or too long.

@@ -2,7 +2,7 @@
 
 Whatever looks for text in a text, or compares texts, does so in this form, since a model that reads a term reads all
 forms of it: glossaries, checks of references, copies of test sentences in the training data. A vocabulary decides
-which form it reads (:mod:`softsearch.text.folding`); here it is the usual one, composed.
+which form it reads (``softsearch.text.folding``); here it is the usual one, composed.
 """
 
 import unicodedata

@@ -1,8 +1,8 @@
 """Which texts count as the same when training text is kept apart from validation and test: those with equal words.
 
-They are compared as models read them (:mod:`softsearch.text.reading`), without case, punctuation, superscripts and the
-tags of languages. One rule divides corpora (:mod:`softsearch.data.corpora.held_out`) and looks for test sentences in
-training text (:mod:`softsearch.evaluation.train_test_overlap`).
+They are compared as models read them (``softsearch.text.reading``), without case, punctuation, superscripts and the
+tags of languages. One rule divides corpora (``softsearch.data.corpora.held_out``) and looks for test sentences in
+training text (``softsearch.evaluation.train_test_overlap``).
 """
 
 import unicodedata

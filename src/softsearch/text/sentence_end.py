@@ -45,7 +45,7 @@ def without_end(text: str) -> str:
 
 @cache
 def end_mark(char: str) -> str:
-    """Returns the kind of a mark as :func:`sentence_end` does; "" for other characters."""
+    """Returns the kind of a mark as ``sentence_end`` does; "" for other characters."""
     if char in _OTHERS:
         return _OTHERS[char]
     name = unicodedata.name(char, "")

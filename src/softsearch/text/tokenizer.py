@@ -5,7 +5,7 @@ Subwords and characters are detokenised losslessly (Kudo & Richardson 2018, arXi
 - surplus U+0020: spaces around the text, and all but one in a row, so that extra spaces do not change a translation;
 - U+2581, SentencePiece's sign for a space, which becomes a space (or, if surplus, nothing);
 - characters that the vocabulary lacks, including NUL, U+001F and U+2585, which SentencePiece never learns; the lab's
-  models read those with a look-alike in the vocabulary as that (:mod:`softsearch.text.folding`).
+  models read those with a look-alike in the vocabulary as that (``softsearch.text.folding``).
 
 A word tokenizer gives one UNK for each unknown word; adjacent smaller unknown units share one.
 """
@@ -71,7 +71,7 @@ class SentencePieceTokenizer:
     def decode(self, ids: Sequence[int], *, joined: bool = True) -> str:
         """Returns the text of ids without spaces around it; PAD, BOS and EOS are skipped, UNK becomes a visible sign.
 
-        In a model of split text the words are joined (:attr:`joiner`), or stay split with ``joined`` false.
+        In a model of split text the words are joined (``joiner``), or stay split with ``joined`` false.
 
         Raises:
             InputError: an id is outside the vocabulary.
@@ -82,7 +82,7 @@ class SentencePieceTokenizer:
         return self._processor.decode(self._in_model_order(plain)).strip(" ")
 
     def normalize_like_decode(self, text: str) -> str:
-        """Returns a text as :meth:`decode` writes it: split text is joined, other text is unchanged."""
+        """Returns a text as ``decode`` writes it: split text is joined, other text is unchanged."""
         return text.replace(self.joiner, "") if self.joiner else text
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
@@ -105,7 +105,7 @@ class SentencePieceTokenizer:
         return [next(letters) if name == SPECIALS[UNK] else name for name in names]
 
     def names(self) -> list[str]:
-        """Returns the name of every id, as in :meth:`pieces`."""
+        """Returns the name of every id, as in ``pieces``."""
         return list(self._names)
 
     @cached_property
@@ -163,7 +163,7 @@ class SentencePieceTokenizer:
         return {self._names[token]: (token, self._processor.get_score(token)) for token in tokens}
 
     def text_order(self, ids: Sequence[int]) -> list[int]:
-        """Returns the indices of ``ids`` in the order of the text, as in :meth:`pieces`; PAD, BOS and EOS stay."""
+        """Returns the indices of ``ids`` in the order of the text, as in ``pieces``; PAD, BOS and EOS stay."""
         if not self.reverse:
             return list(range(len(ids)))
         plain = [index for index, token in enumerate(ids) if token not in (PAD, BOS, EOS)]
@@ -203,7 +203,7 @@ class TokenizerTrainer:
         vocab_size: maximum number of entries, including the four special ones; a corpus that supports fewer gets fewer.
         src_vocab_size: maximum number of source entries, if different from the target's; not with ``joint``.
         joint: one vocabulary for both languages, or one each.
-        sampling: ``alpha`` of subword sampling (:class:`~softsearch.text.SubwordSampler`) in training;
+        sampling: ``alpha`` of subword sampling (``SubwordSampler``) in training;
             0 turns it off. A larger value varies BPE more (0.1 is usual) and unigram less (0.2 makes Multi30k's
             sentences a third longer, 0.5 a twentieth).
         model: SentencePiece model to use instead of training one, with any special ids, or ``tokenizer.json`` from

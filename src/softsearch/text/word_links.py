@@ -100,7 +100,7 @@ def link_weights(
     """Returns each target token's weights of source tokens, ``[tgt_len, src_len]``, from word links.
 
     Each token of a linked word is linked to all tokens of the other; rows sum to 1, or to 0 without a link (Garg et al.
-    2019, arXiv:1909.02074, section 3.3). ``src_words`` and ``tgt_words`` are the tokens' :class:`WordNumbers`.
+    2019, arXiv:1909.02074, section 3.3). ``src_words`` and ``tgt_words`` are the tokens' ``WordNumbers``.
     """
     linked = np.zeros((tgt_words.max(initial=-1) + 1, src_words.max(initial=-1) + 1), np.float32)
     for src, tgt in links:

@@ -23,7 +23,7 @@ _WARM_UPS = 2  # passes before the recorded one, in which libraries allocate mem
 
 
 class CudaGraphs:
-    """Teacher forcing, a :data:`TrainingMethod`, with the forward and backward pass recorded once per shape.
+    """Teacher forcing, a ``TrainingMethod``, with the forward and backward pass recorded once per shape.
 
     A batch is copied into tensors of its static shape, padded with PAD and with empty sentences, which do not count.
     The recorded kernels read these tensors and the parameters in place, and write the gradients of the summed loss; the

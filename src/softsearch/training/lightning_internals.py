@@ -43,7 +43,7 @@ def logged_step(trainer: lightning.Trainer) -> int:
 
 
 def count_from_one(trainer: lightning.Trainer) -> None:
-    """Logs scalars under :func:`logged_step`; Lightning counts from 0, unlike its progress bar and checkpoints."""
+    """Logs scalars under ``logged_step``; Lightning counts from 0, unlike its progress bar and checkpoints."""
     connector = trainer._logger_connector
     log: Callable[..., None] = connector.log_metrics
 

@@ -42,7 +42,7 @@ Optimize = Callable[[Iterable[nn.Parameter]], Optimizer]
 
 
 class TranslationModule(lightning.LightningModule):
-    """Trains a :class:`Seq2Seq` on batches of sentence pairs.
+    """Trains a ``Seq2Seq`` on batches of sentence pairs.
 
     An optimizer step with a non-finite loss or gradient, or in which memory runs out, is skipped on all processes: the
     optimizer gets no gradients and changes neither weights nor its own state.
@@ -51,7 +51,7 @@ class TranslationModule(lightning.LightningModule):
         optimizer: a function of the parameters.
         scheduler: a function of the optimizer; its schedule advances after every optimizer step.
         method: computes the training loss; validation is teacher forcing.
-        compiles: whether ``torch.compile`` compiles :meth:`Seq2Seq.features` while training.
+        compiles: whether ``torch.compile`` compiles ``Seq2Seq.features`` while training.
         cuda_graphs: whether steps are recorded as CUDA graphs if possible.
     """
 

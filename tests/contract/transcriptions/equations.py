@@ -111,7 +111,7 @@ def gru_before(w: Weights, x: Array, h: Array, read: Array | None = None) -> Arr
 def gru_after(w: Weights, x: Array, h: Array, read: Array | None = None, inside: Array | float = 0.0) -> Array:
     """Sennrich et al. 2017, section 2: the gate multiplies U h + b_U, and what is ``inside`` it.
 
-    Their z weights the old state: it is 1 - z of the stored weights. ``read`` is as in :func:`gru_before`.
+    Their z weights the old state: it is 1 - z of the stored weights. ``read`` is as in ``gru_before``.
     """
     read = h if read is None else read
     x_z, x_r, x_h = np.split(x, 3)

@@ -28,7 +28,7 @@ def feed_forward(w: Weights, options: Options, _: Encoded, tgt: Sequence[int]) -
 
 
 def ngram(w: Weights, options: Options, _: Encoded, tgt: Sequence[int]) -> list[Array]:
-    """The logarithms of the probabilities that the text of :func:`counted_text` gives."""
+    """The logarithms of the probabilities that the text of ``counted_text`` gives."""
     w.used.update(w.arrays)  # the tables, which are not read here
     model = trained_on_counted_text(options["order"])
     return [np.array([math.log(model.p(v, tuple(tgt[:t]))) for v in range(TGT_VOCAB)]) for t in range(1, len(tgt) + 1)]

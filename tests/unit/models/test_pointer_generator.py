@@ -32,7 +32,7 @@ def mixture(dtype: torch.dtype = torch.float64) -> CopyMixture:
 
 
 def rows(gate: float, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The arguments of :meth:`CopyMixture.mix`."""
+    """The arguments of ``CopyMixture.mix``."""
     draw = torch.Generator().manual_seed(1)
     t, energies = (torch.randn(3, width, dtype=dtype, generator=draw) for width in (DIM, 4))
     alignments = energies.masked_fill(SRC == PAD, -torch.inf).softmax(-1)

@@ -163,7 +163,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
 
 
 def add(model: onnx.ModelProto, content: Any) -> None:
-    """Adds what a case of :data:`HOSTILE` names."""
+    """Adds what a case of ``HOSTILE`` names."""
     if isinstance(content, onnx.NodeProto):
         model.graph.node.append(content)
     elif isinstance(content, TensorProto):

@@ -2,12 +2,12 @@
 
 A checkpoint may come from anybody. Its config may name softsearch's own models, data sources and metrics, none of which
 opens, downloads or writes anything when it is built (metrics that would are left out by
-:func:`softsearch.app.systems.open.trained_metrics`), and classes that the user trusts: by the option
+``softsearch.app.systems.open.trained_metrics``), and classes that the user trusts: by the option
 ``trust``, by ``SOFTSEARCH_TRUST``, or by an installed package that lists them under the entry-point group
 ``softsearch.classes``. All names are checked before any of them is imported, and no interpolation is resolved.
 Only a checkpoint in the folder of a run (RUN/checkpoints next to RUN/config.yaml) may name files to read; files in
 /proc and /sys are never opened (softsearch.files). The address of a server is never taken from a file.
-Whatever users type or write in YAML goes through :func:`softsearch.app.config.validation.build` and may name anything.
+Whatever users type or write in YAML goes through ``softsearch.app.config.validation.build`` and may name anything.
 """
 
 import os
@@ -113,7 +113,7 @@ def build_from_file(path: Path, key: _Key, node: dict[str, Any], kind: type, **g
 
 
 def check_allowed(path: Path, key: _Key, node: dict[str, Any], given: Collection[str]) -> None:
-    """Checks a node without building it; raises the errors of :func:`build_from_file`."""
+    """Checks a node without building it; raises the errors of ``build_from_file``."""
     _check_names(path, key, node)
     with _built_from(path, key):
         check(node, key, given=given)

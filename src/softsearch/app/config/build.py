@@ -51,7 +51,7 @@ def data_maker(options: Train) -> partial[ParallelDataModule]:
 
 
 def build_data(options: Train) -> ParallelDataModule:
-    """Builds the datamodule with the trainer of ``tokenizer``; raises the errors of :func:`data_maker`."""
+    """Builds the datamodule with the trainer of ``tokenizer``; raises the errors of ``data_maker``."""
     return data_maker(options)(tokenizer=build(options.tokenizer))
 
 
@@ -92,7 +92,7 @@ def load_vectors(vectors: Vectors, model: Seq2Seq, tokenizers: Tokenizers) -> No
 
     Raises:
         ConfigError: the model has no such matrix, or has one for both sides but there are two files.
-        CorpusError: a file cannot be read as vectors (see :func:`fill_vectors`).
+        CorpusError: a file cannot be read as vectors (see ``fill_vectors``).
     """
     if vectors.src is None and vectors.tgt is None:
         return
@@ -132,7 +132,7 @@ def needs_tokenizers(node: DictConfig) -> NeedsTokenizers | None:
 def search_maker(node: DictConfig) -> SearchMaker:
     """Checks a ``search``, and returns a function that makes its strategy for a system.
 
-    Arguments of the function are the system's tokenizers and ``max_length_factor``, as in :func:`with_trained_length`.
+    Arguments of the function are the system's tokenizers and ``max_length_factor``, as in ``with_trained_length``.
 
     Raises:
         ConfigError: an option is wrong. The returned function raises a SoftsearchError if a model cannot be opened.
@@ -184,7 +184,7 @@ def rebuild_model(contents: CheckpointContents) -> Seq2Seq:
 
 
 def described_model(contents: CheckpointContents) -> Seq2Seq:
-    """Returns the model of a checkpoint without memory for its weights; raises as :func:`rebuild_model`."""
+    """Returns the model of a checkpoint without memory for its weights; raises as ``rebuild_model``."""
     with torch.device("meta"):
         _fit_weights(model := untrained_model(contents), contents)
     _check_one_vocabulary(model, contents.tokenizers)

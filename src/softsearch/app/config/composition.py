@@ -45,7 +45,7 @@ _of_packages: list[Path] = []  # config folders of the running command's package
 
 
 class OwnConfigs(SearchPathPlugin):
-    """Lets Hydra search the folders of :func:`own_folders` after our configs."""
+    """Lets Hydra search the folders of ``own_folders`` after our configs."""
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
         """Adds the folders."""
@@ -67,7 +67,7 @@ def search_package(command: Command) -> None:
 
 
 def search_own_configs() -> None:
-    """Registers :class:`OwnConfigs`, also in a launcher's process or a test with a new list of Hydra's plugins."""
+    """Registers ``OwnConfigs``, also in a launcher's process or a test with a new list of Hydra's plugins."""
     Plugins.instance().register(OwnConfigs)
 
 
@@ -109,7 +109,7 @@ def composed(command: str, *overrides: str, with_hydra: bool = False) -> DictCon
 def expand_shorthands(words: Iterable[str]) -> list[str]:
     """Returns the words of a command line with ``init=RUN`` as ``init.ckpt=RUN``, so that options can be added.
 
-    Pairs of files become nodes (:func:`~softsearch.app.config.language_pairs.with_pairs`).
+    Pairs of files become nodes (``with_pairs``).
     """
     return with_pairs([re.sub(r"^(\+*)init=(?!\s*\{)", r"\1init.ckpt=", word) for word in words])
 

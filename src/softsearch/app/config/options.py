@@ -1,6 +1,6 @@
 """Options of the core's commands (``configs/COMMAND.yaml``), with their types and ranges.
 
-:func:`softsearch.app.config.validation.read_options` reads them from a config before the lab is imported.
+``softsearch.app.config.validation.read_options`` reads them from a config before the lab is imported.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Validates configs (misspelt and missing keys, wrong types, numbers out of range) and builds objects from them.
 
 Before anything is built, every node is bound to the signature of the class or function in its ``_target_``, and the
-options of a command to their dataclass. Annotations define what is allowed: types, and :mod:`softsearch.ranges`.
+options of a command to their dataclass. Annotations define what is allowed: types, and ``softsearch.ranges``.
 """
 
 import inspect
@@ -71,7 +71,7 @@ def flatten(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def read_options(config: DictConfig, options: type[_Options]) -> _Options:
-    """Checks the config of a command and returns it as ``options``; groups stay nodes, for :func:`build`.
+    """Checks the config of a command and returns it as ``options``; groups stay nodes, for ``build``.
 
     Raises:
         ConfigError: with the key, its value, what was expected, and the nearest existing key.
@@ -111,7 +111,7 @@ class Mistakes:
         self._errors: list[ConfigError] = []
 
     def attempt(self, make: Callable[..., _Made], *arguments: Any) -> _Made:
-        """Returns what ``make`` returns; if it refuses its arguments, nothing until :meth:`report` raises."""
+        """Returns what ``make`` returns; if it refuses its arguments, nothing until ``report`` raises."""
         try:
             return make(*arguments)
         except ConfigError as error:
@@ -135,10 +135,10 @@ def build(node: DictConfig | None, **extra: Any) -> Any:
     """Builds the object described by a config node; ``extra`` are arguments that YAML cannot hold.
 
     The node may name anything that can be imported, because the user wrote it. The config of a loaded file goes through
-    :mod:`softsearch.app.config.allowed_classes` instead.
+    ``softsearch.app.config.allowed_classes`` instead.
 
     Raises:
-        ConfigError: the node does not fit its constructor (see :func:`check`), or the constructor refuses its options.
+        ConfigError: the node does not fit its constructor (see ``check``), or the constructor refuses its options.
     """
     if node is None:
         return None
@@ -152,7 +152,7 @@ def construct(node: Any, path: str, **extra: Any) -> Any:
     its list of allowed targets could only repeat the names in the node.
 
     Raises:
-        ConfigError: see :func:`build`.
+        ConfigError: see ``build``.
     """
     if isinstance(node, list):
         return [construct(value, f"{path}[{index}]") for index, value in enumerate(node)]
@@ -208,7 +208,7 @@ def target_of(node: Mapping[str, Any], path: str) -> Callable[..., Any]:
 def imported(target: str) -> Any:
     """Imports the object with a full name; its module may be in the current folder.
 
-    A loaded file can name only classes that are ours or trusted (see :mod:`softsearch.app.config.allowed_classes`).
+    A loaded file can name only classes that are ours or trusted (see ``softsearch.app.config.allowed_classes``).
     """
     try:
         return resolve_name(target)

@@ -60,7 +60,7 @@ def trained_metrics(systems: Sequence[System]) -> tuple[dict[str, Metric], list[
 
 
 def open_any(paths: Sequence[str]) -> list[System]:
-    """Opens folders with a manifest as bundles, and other paths as checkpoints; raises like :func:`open_systems`."""
+    """Opens folders with a manifest as bundles, and other paths as checkpoints; raises like ``open_systems``."""
     return _with_unique_names(
         [open_bundle(p) if (Path(p) / MANIFEST).is_file() else _open_checkpoint(p, None) for p in paths]
     )

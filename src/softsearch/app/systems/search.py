@@ -22,7 +22,7 @@ def mbr(
     n_best: NBest = 1,
     tokenizers: Tokenizers | None = None,
 ) -> MinimumBayesRisk:
-    """Builds a :class:`MinimumBayesRisk` whose utility is chrF with the options of ``utility``.
+    """Builds a ``MinimumBayesRisk`` whose utility is chrF with the options of ``utility``.
 
     ``tokenizers`` are those of the searching model.
 
@@ -51,7 +51,7 @@ def rerank(
     proposers: list[str] | None = None,
     tokenizers: Tokenizers | None = None,
 ) -> Rerank:
-    """Builds a :class:`Rerank` whose ``models`` and ``proposers`` are paths of checkpoints or bundles.
+    """Builds a ``Rerank`` whose ``models`` and ``proposers`` are paths of checkpoints or bundles.
 
     ``tokenizers`` are those of the searching model.
 

@@ -48,7 +48,7 @@ def read_test_set(
 def read_files(files: tuple[Path, ...], described: ParallelSource | System | None, named: str) -> HeldOutText:
     """Reads files of sources and references in the text form of ``described``.
 
-    Several files of sources are joined line by line, as in :mod:`softsearch.text.joint_sources`. The languages are
+    Several files of sources are joined line by line, as in ``softsearch.text.joint_sources``. The languages are
     those in the file names, or else those of ``described``. Without ``described`` text is plain.
 
     Raises:
@@ -99,7 +99,7 @@ def read_training_text(source: ParallelSource, cache_dir: Path) -> list[tuple[st
 def training_shortlist(
     source: ParallelSource, tokenizers: Tokenizers, cache_dir: Path, frequent: int, translations: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Computes a shortlist from the training text (:func:`softsearch.data.lexicon.shortlist_tables`).
+    """Computes a shortlist from the training text (``softsearch.data.lexicon.shortlist_tables``).
 
     Raises:
         ConfigError: a number has the wrong type or is below 1.

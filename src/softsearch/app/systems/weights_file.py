@@ -68,7 +68,7 @@ def read_tuned(path: Path) -> TunedWeights:
 def with_tuned(config: DictConfig, typed: Sequence[str]) -> DictConfig:
     """Returns a command's config with the options of the file in ``weights=FILE``, or unchanged without one.
 
-    The file replaces options that are not ``typed`` (:func:`typed_options`), because those are defaults.
+    The file replaces options that are not ``typed`` (``typed_options``), because those are defaults.
 
     Raises:
         ConfigError: the file cannot be read, or the user gave one of its options with another value.

@@ -147,7 +147,7 @@ def check_trained(options: Train) -> None:
 def build_training(options: Train, model: Seq2Seq) -> dict[str, Any]:
     """Builds the arguments of the TranslationModule, except the model, and checks that they fit the model.
 
-    ``model`` comes from :func:`describe_model`.
+    ``model`` comes from ``describe_model``.
 
     Raises:
         ConfigError: an option is out of range, or the parts do not fit together.
@@ -163,7 +163,7 @@ def is_counted(model: DictConfig) -> bool:
 
 
 def fit_together(options: Train, training: dict[str, Any], model: Seq2Seq) -> dict[str, Any]:
-    """Checks that loss, optimizer and schedule suit the model; raises like :func:`build_training`."""
+    """Checks that loss, optimizer and schedule suit the model; raises like ``build_training``."""
     if isinstance(training["loss"], SampledSoftmax | NoiseContrastive):
         training["loss"].check(model.decoder.output_projection)
     training["scheduler"](make_optimizer(training["optimizer"], model, nn.Linear(1, 1).parameters()))

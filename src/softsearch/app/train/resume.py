@@ -88,7 +88,7 @@ def check_unchanged(path: Path, config: Mapping[str, Any], mismatch: Callable[[d
     Args:
         path: the checkpoint.
         config: the config of this run.
-        mismatch: describes what does not fit in a checkpoint, like :func:`state_mismatch`.
+        mismatch: describes what does not fit in a checkpoint, like ``state_mismatch``.
 
     Raises:
         CheckpointError: the checkpoint does not fit; the message lists the options that differ.

@@ -105,11 +105,11 @@ class ParallelSource(ABC):
         return False
 
     def features(self, cache_dir: Path) -> dict[str, Path]:
-        """Returns the file of each split's feature vectors, if the data has any; raises as :meth:`files`."""
+        """Returns the file of each split's feature vectors, if the data has any; raises as ``files``."""
         return {}
 
     def split_features(self, split: str, cache_dir: Path) -> Features | None:
-        """Returns the feature vectors of a split, example by example, if the data has any; raises as :meth:`files`."""
+        """Returns the feature vectors of a split, example by example, if the data has any; raises as ``files``."""
         path = self.features(cache_dir).get(split)
         return None if path is None else read_features(path)
 
@@ -122,11 +122,11 @@ class ParallelSource(ABC):
         return [1.0] * len(sizes)
 
     def undivided(self, cache_dir: Path) -> dict[str, FilePair]:
-        """Returns the files before pairs are split off the training text; raises as :meth:`files`."""
+        """Returns the files before pairs are split off the training text; raises as ``files``."""
         return self.files(cache_dir)
 
     def train_files(self, cache_dir: Path) -> list[FilePair]:
-        """Returns the files of every training corpus; raises as :meth:`files`."""
+        """Returns the files of every training corpus; raises as ``files``."""
         return [self.files(cache_dir)["train"]]
 
     def train_links(self, cache_dir: Path) -> list[Path] | None:
@@ -153,7 +153,7 @@ class ParallelSource(ABC):
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
         """Returns the source and target file of each split, generated or downloaded if necessary.
 
-        With several training corpora this is the first; :meth:`train_files` returns all of them.
+        With several training corpora this is the first; ``train_files`` returns all of them.
 
         Args:
             cache_dir: folder for generated and downloaded files, which are reused with the same options.
@@ -256,7 +256,7 @@ class UnreadPath(str):
 
 
 def refuse_unread(key: str, path: str | Path) -> None:
-    """Refuses an :class:`UnreadPath`.
+    """Refuses an ``UnreadPath``.
 
     Raises:
         CorpusError: the path must not be read.

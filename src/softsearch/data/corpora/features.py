@@ -17,7 +17,7 @@ _FORMAT = 1
 
 
 class FeatureSources(ParallelSource):
-    """Sources given as feature vectors; their text is one tag for each vector (:mod:`softsearch.text.features`)."""
+    """Sources given as feature vectors; their text is one tag for each vector (``softsearch.text.features``)."""
 
     def __post_init__(self) -> None:
         """Checks the options.

@@ -88,7 +88,7 @@ def divide(wholes: Sequence[Whole], cache_dir: Path) -> list[Division]:
     """Splits pairs off the training text of sources that are trained on together, into files in ``cache_dir``.
 
     Pairs that share a sentence, on any side and in any source, stay together, in either direction: of a corpus in both
-    directions the same pairs are held out (:mod:`softsearch.text.same_text` says which sentences are the same). The
+    directions the same pairs are held out (``softsearch.text.same_text`` says which sentences are the same). The
     groups with the lowest hashes are held out. Pairs that training would drop stay in training.
 
     Raises:

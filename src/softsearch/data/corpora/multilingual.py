@@ -69,7 +69,7 @@ class Multilingual(WeightedSource):
         return {name.partition("-")[0]: files for name, files in reversed(written.items())}
 
     def train_files(self, cache_dir: Path) -> list[FilePair]:
-        """Returns the training corpus of each pair; raises as :meth:`files`."""
+        """Returns the training corpus of each pair; raises as ``files``."""
         return [files for name, files in self._written(cache_dir).items() if name.startswith("train")]
 
     def _written(self, cache_dir: Path) -> dict[str, FilePair]:

@@ -30,7 +30,7 @@ class Parallel(WeightedSource):
     Args:
         train: the source and the target training file, or a list of such pairs for several corpora.
         val: files, or the number or share of pairs to hold out from the training text for validation
-            (:func:`~softsearch.data.corpora.held_out.divide`).
+            (``divide``).
         test: like ``val``.
         src_lang: the source language; by default from the name of the source training file (``news.en.gz`` is ``en``).
         tgt_lang: the target language, like ``src_lang``.

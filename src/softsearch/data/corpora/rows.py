@@ -35,7 +35,7 @@ def read_rows(
     """Yields the source and target cells of each row; the suffix of ``name`` gives the kind of table.
 
     Rows left out are counted in ``left_out`` by reason. ``separator`` is that of CSV and TSV if it is not to be found
-    (:func:`~softsearch.data.corpora.separated.read_cells`).
+    (``read_cells``).
 
     Raises:
         ConfigError: the kind of table is not supported, a column does not exist, or a library is missing.

@@ -161,7 +161,7 @@ def _draws(seed: int) -> tuple[Callable[[int], int], Callable[[Sequence[Any]], A
 
 
 def _short(lang: Language, seed: int) -> Iterator[str]:
-    """Yields single words of each kind, and parts of dates, endlessly, like :func:`_sentences`."""
+    """Yields single words of each kind, and parts of dates, endlessly, like ``_sentences``."""
     below, choice, day = _draws(seed)
     speller = Speller(lang)
 

@@ -30,7 +30,7 @@ _SUPERSETS = {"shift_jis": "cp932", "gb2312": "gb18030", "gbk": "gb18030", "euc_
 
 
 class Unit(NamedTuple):
-    """A translation unit: its number in the file, from 1, and its text by language code (:func:`language_code`)."""
+    """A translation unit: its number in the file, from 1, and its text by language code (``language_code``)."""
 
     number: int
     texts: dict[str, str]

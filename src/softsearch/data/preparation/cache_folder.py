@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 def made_folder(cache_dir: Path, kind: str, identity: str, write: Callable[[Path], None]) -> Path:
-    """Returns the folder ``KIND-HASH`` in ``cache_dir``, made by :func:`make_folder`, whose errors it raises.
+    """Returns the folder ``KIND-HASH`` in ``cache_dir``, made by ``make_folder``, whose errors it raises.
 
     The hash is that of ``identity``, which names everything that determines the content.
     """
@@ -79,7 +79,7 @@ def make_folder(folder: Path, write: Callable[[Path], None]) -> None:
 
 
 def damage(folder: Path) -> str | None:
-    """Describes the damage to a folder made by :func:`make_folder`; None if it is intact.
+    """Describes the damage to a folder made by ``make_folder``; None if it is intact.
 
     Detects missing, extra and resized files, and every change in files of up to 64 MiB. In larger files it reads 64
     blocks of 64 KiB at equal distances, including the first and the last bytes. Hidden files, which file systems and
@@ -105,7 +105,7 @@ def damage(folder: Path) -> str | None:
 
 
 def is_made(folder: Path) -> bool:
-    """Tells whether :func:`make_folder` made a folder, by the form of its index, whose name others may use."""
+    """Tells whether ``make_folder`` made a folder, by the form of its index, whose name others may use."""
     try:
         index = read_json(folder / INDEX)
     except (OSError, ValueError):

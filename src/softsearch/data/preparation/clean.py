@@ -105,7 +105,7 @@ class CleanedCorpus:
         self._count("repeated", before)
 
     def drop_unusual(self, most: float) -> None:
-        """Drops pairs of unusual lengths (:func:`mark_unusual`), and counts them."""
+        """Drops pairs of unusual lengths (``mark_unusual``), and counts them."""
         before, dropped = self.sizes(), self._marks()
         lengths = read_array(self._folder / "lengths", np.uint16).reshape(-1, 2)
         for begin, end in pairwise(np.cumsum([0, *self.written])):

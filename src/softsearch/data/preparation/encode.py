@@ -56,7 +56,7 @@ class TokenWriter:
         self._offsets.write(np.int64(0).tobytes())
 
     def append(self, ids: NDArray[np.integer], lengths: NDArray[np.integer]) -> None:
-        """Writes the next sentences, as :func:`flat` returns them."""
+        """Writes the next sentences, as ``flat`` returns them."""
         self._ids.write(ids.tobytes())
         self._offsets.write((self.tokens + np.cumsum(lengths, dtype=np.int64)).tobytes())
         self.tokens += len(ids)

@@ -54,8 +54,8 @@ def prepare(
 
     Validation and test keep every line, so that outputs stay aligned with the files; training drops pairs with an empty
     side and those that the source's filters drop. Several processes may call this: one prepares and the others wait.
-    Existing data is checked (see :mod:`softsearch.data.preparation.cache_folder`) and prepared again if damaged. The
-    result depends neither on ``processes`` nor on ``mapping``, which is :func:`ordered_map` or works like it.
+    Existing data is checked (see ``softsearch.data.preparation.cache_folder``) and prepared again if damaged. The
+    result depends neither on ``processes`` nor on ``mapping``, which is ``ordered_map`` or works like it.
     Tokenizers are also trained on text in the cases of ``noise``. By default, progress is logged every 10 seconds.
 
     Raises:

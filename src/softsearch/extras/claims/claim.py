@@ -5,16 +5,16 @@ A new claim is another YAML file; it needs no code if the measures exist:
 - ``runs``: overrides of ``train`` by the name of a run, after those in ``common`` and ``sizes``. Each run is
   trained with every seed of ``seeds``. ``init.ckpt=NAME`` starts from an earlier run of the claim, with the same seed.
 - ``files``: files to create before the trainings, by name, for example for ``vectors.src=NAME``. A file is any class
-  whose objects are called with its path and the cache folder (:mod:`softsearch.extras.claims.made_files`).
+  whose objects are called with its path and the cache folder (``softsearch.extras.claims.made_files``).
 - ``measures``: tables by name. A measure is any class whose objects are called with the folders of the finished runs,
-  ``{run: {seed: folder}}``, and return rows of plain values (:data:`softsearch.extras.claims.measures.Measure`).
-  Measures of models are functions (:class:`softsearch.extras.claims.inspection.ModelMeasure`).
+  ``{run: {seed: folder}}``, and return rows of plain values (``softsearch.extras.claims.measures.Measure``).
+  Measures of models are functions (``softsearch.extras.claims.inspection.ModelMeasure``).
 - ``tables``: the columns of each measure to show on the page, averaged over the seeds.
 - ``published``, ``holds``: numbers from the paper, and comparisons that decide. Both name cells of tables, for example
-  ``scores.bleu[run=rnnsearch] - scores.bleu[run=rnnencdec]`` (:mod:`softsearch.extras.claims.verdict`).
-- ``figure``: the figure (:func:`softsearch.extras.claims.table_chart.chart`), with the published numbers for its cells.
+  ``scores.bleu[run=rnnsearch] - scores.bleu[run=rnnencdec]`` (``softsearch.extras.claims.verdict``).
+- ``figure``: the figure (``softsearch.extras.claims.table_chart.chart``), with the published numbers for its cells.
 - ``names``: words for names of runs, tables, columns and other text in tables, used on the page and in the figure;
-  those of frequent columns are in :mod:`softsearch.extras.claims.claim_page`.
+  those of frequent columns are in ``softsearch.extras.claims.claim_page``.
 - ``scales``: changes at ``quick``, ``cpu``, ``paper`` and ``smallest``: any of the keys above; null for a run that a
   scale does not have. At other scales, the claim is unchanged.
 
@@ -73,7 +73,7 @@ class Comparison(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Figure(Section):
-    """A figure of the rows of measures (:func:`softsearch.extras.claims.table_chart.chart`).
+    """A figure of the rows of measures (``softsearch.extras.claims.table_chart.chart``).
 
     The rows have an additional column ``measure``.
     """

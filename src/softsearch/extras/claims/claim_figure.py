@@ -21,7 +21,7 @@ def draw_claim(results: Results, path: Path) -> None:
 
 
 def claim_chart(results: Results) -> Figure:
-    """Draws the figure; call it inside :func:`softsearch.report.drawing.style`."""
+    """Draws the figure; call it inside ``softsearch.report.drawing.style``."""
     figure = dict(results["figure"])
     names = figure.pop("measure")
     tables = [names] if isinstance(names, str) else names

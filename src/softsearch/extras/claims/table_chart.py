@@ -75,7 +75,7 @@ def chart(
     names: Mapping[str, str] | None = None,
     published: Rows = (),
 ) -> Figure:
-    """Draws a chart of rows; call it, and save it, inside :func:`softsearch.report.drawing.style`.
+    """Draws a chart of rows; call it, and save it, inside ``softsearch.report.drawing.style``.
 
     Args:
         rows: text and numbers by column. Rows without a value are skipped.

@@ -14,7 +14,7 @@ Array = NDArray[np.float64]
 
 
 def gru_step(x: Array, h: Array, U_z: Array, U_r: Array, U: Array) -> Array:
-    """Returns h' of a :class:`~softsearch.models.GRUCell`; ``x`` is W x + b for z, r and the candidate.
+    """Returns h' of a ``GRUCell``; ``x`` is W x + b for z, r and the candidate.
 
     Cho et al. 2014, equations 5 to 8, where z weights the candidate (Bahdanau et al. 2015, appendix A.1.1).
     """
@@ -43,7 +43,7 @@ def last_states(states: Array, lengths: NDArray[np.int64]) -> Array:
 
 
 def maxout(x: Array) -> Array:
-    """Returns the maximum of each pair of neighbours (:func:`softsearch.models.layers.maxout`)."""
+    """Returns the maximum of each pair of neighbours (``softsearch.models.layers.maxout``)."""
     import torch
 
     from softsearch.models.layers import maxout
@@ -59,7 +59,7 @@ def sentence_log_prob(logits: Array, targets: NDArray[np.int64]) -> Array:
 
 
 def additive_energies(s: Array, h: Array, W_a: Array, U_a: Array, v_a: Array) -> Array:
-    """Returns e_ij of :class:`~softsearch.models.AdditiveAttention`: one s_{i-1}, all h_j ``[len, dim]``."""
+    """Returns e_ij of ``AdditiveAttention``: one s_{i-1}, all h_j ``[len, dim]``."""
     from softsearch.models import AdditiveAttention
 
     attention = AdditiveAttention(len(s), h.shape[1], dim=len(v_a)).double()
@@ -68,7 +68,7 @@ def additive_energies(s: Array, h: Array, W_a: Array, U_a: Array, v_a: Array) ->
 
 
 def masked_softmax(energies: Array, mask: NDArray[np.bool_]) -> Array:
-    """Returns the softmax where ``mask`` is True (:func:`softsearch.models.attention.masked_softmax`)."""
+    """Returns the softmax where ``mask`` is True (``softsearch.models.attention.masked_softmax``)."""
     import torch
 
     from softsearch.models import masked_softmax
@@ -77,7 +77,7 @@ def masked_softmax(energies: Array, mask: NDArray[np.bool_]) -> Array:
 
 
 def luong_general(h_t: Array, h_s: Array, W_a: Array) -> Array:
-    """Returns a_t with the score ``general`` of :class:`~softsearch.models.LuongAttention`."""
+    """Returns a_t with the score ``general`` of ``LuongAttention``."""
     from softsearch.models import LuongAttention
 
     attention = LuongAttention(len(h_t), h_s.shape[1], score="general").double()
@@ -117,7 +117,7 @@ def scaled_dot_product(Q: Array, K: Array, V: Array, mask: NDArray[np.bool_]) ->
 
 
 def position_encoding(position: int, d_model: int) -> Array:
-    """Returns PE(pos) of Vaswani et al. 2017, section 3.5 (:func:`softsearch.models.positions.sinusoids`)."""
+    """Returns PE(pos) of Vaswani et al. 2017, section 3.5 (``softsearch.models.positions.sinusoids``)."""
     import torch
 
     from softsearch.models.positions import sinusoids
@@ -126,7 +126,7 @@ def position_encoding(position: int, d_model: int) -> Array:
 
 
 def smoothed_loss(logits: Array, targets: NDArray[np.int64], smoothing: float) -> float:
-    """Returns the mean loss per token with label smoothing (:class:`softsearch.models.CrossEntropy`)."""
+    """Returns the mean loss per token with label smoothing (``softsearch.models.CrossEntropy``)."""
     import torch
 
     from softsearch.models import CrossEntropy

@@ -33,7 +33,7 @@ def beam_step(totals: Array, log_probs: Array, beam: int) -> tuple[list[int], li
 
 
 def length_norm(length: int, alpha: float) -> float:
-    """Returns lp(Y) of Wu et al. 2016, equation 14 (:func:`softsearch.search.options.length_norm`)."""
+    """Returns lp(Y) of Wu et al. 2016, equation 14 (``softsearch.search.options.length_norm``)."""
     return float(options.length_norm(length, alpha, "gnmt"))
 
 
@@ -61,7 +61,7 @@ def brevity_penalty(hypothesis_length: int, reference_length: int) -> float:
 
 
 def p_value(system: float, baseline: float, system_resamples: Array, baseline_resamples: Array) -> float:
-    """Returns the p-value of a paired bootstrap (:func:`softsearch.evaluation.paired_bootstrap`)."""
+    """Returns the p-value of a paired bootstrap (``softsearch.evaluation.paired_bootstrap``)."""
     from softsearch.evaluation import paired_bootstrap
     from softsearch.evaluation.bootstrap import Resamples
 
@@ -70,7 +70,7 @@ def p_value(system: float, baseline: float, system_resamples: Array, baseline_re
 
 
 def plan_batches(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
-    """Divides sentences into batches like :func:`softsearch.search.batching.plan_batches`."""
+    """Divides sentences into batches like ``softsearch.search.batching.plan_batches``."""
     return batching.plan_batches(lengths, batch_tokens)
 
 
@@ -85,7 +85,7 @@ def quantize_rows(matrix: Array) -> tuple[NDArray[np.int8], Array]:
 def pareto_front(quality: Sequence[float], seconds: Sequence[float]) -> list[int]:
     """Returns the systems, in order, that no other one dominates: is at least as good and fast, and better in one.
 
-    Like :func:`softsearch.report.charts.pareto_front`.
+    Like ``softsearch.report.charts.pareto_front``.
     """
     from softsearch.report.charts import pareto_front
 

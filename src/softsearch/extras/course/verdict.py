@@ -35,7 +35,7 @@ def check(name: str, function: Callable[..., Any]) -> None:
 
 
 def verdict(name: str, function: Callable[..., Any]) -> Verdict:
-    """Returns the outcome of :func:`check`.
+    """Returns the outcome of ``check``.
 
     Raises:
         InputError: there is no such exercise, or ``function`` is not a function.

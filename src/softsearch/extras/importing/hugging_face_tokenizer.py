@@ -35,7 +35,7 @@ _REMEDY = "use the model's SentencePiece file (.model or .spm), or train a token
 
 
 def from_tokenizer_json(content: bytes, name: str) -> bytes:
-    """Runs :func:`convert` in a separate process; raises the same errors."""
+    """Runs ``convert`` in a separate process; raises the same errors."""
     command = [sys.executable, "-P", "-m", __name__, name]
     done = subprocess.run(command, input=content, capture_output=True, check=False)
     if done.returncode == _REFUSED:

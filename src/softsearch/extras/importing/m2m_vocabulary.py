@@ -71,7 +71,7 @@ class LanguageVocabulary:
 
     @cached_property
     def model(self) -> bytes:
-        """Returns the SentencePiece model, with tags (:mod:`softsearch.models.many_languages`) after the pieces."""
+        """Returns the SentencePiece model, with tags (``softsearch.models.many_languages``) after the pieces."""
         pieces = [piece for piece, _ in self.words]
         pieces += [Piece(f"\n{row}", 0.0, CONTROL) for row in self.others]
         pieces += [Piece(language_tag(code), 0.0, CONTROL) for code in self.languages]

@@ -40,7 +40,7 @@ def make_app(service: Service, *, page: Path | None = None) -> FastAPI:
     """Creates the application with routes and middleware.
 
     Args:
-        service: the server behind the routes; :attr:`app.state.service` holds it.
+        service: the server behind the routes; ``app.state.service`` holds it.
         page: the folder of the browser page, if it is built.
     """
     app = FastAPI(

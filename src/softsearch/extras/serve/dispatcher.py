@@ -139,7 +139,7 @@ class Dispatcher:
         tags: Tags = (),
         **options: Any,
     ) -> list[Translation]:
-        """Translates lines like :meth:`Translator.translate`, in batches with the lines of other requests.
+        """Translates lines like ``Translator.translate``, in batches with the lines of other requests.
 
         Cancelling it drops the lines that have not begun.
 
@@ -161,15 +161,15 @@ class Dispatcher:
         return await self._run(group, lines, prefixes, tags)
 
     async def score(self, model: str, src: Sequence[str], tgt: Sequence[str]) -> list[PairScore]:
-        """Scores translations like :meth:`Translator.score`, in batches with the pairs of other requests.
+        """Scores translations like ``Translator.score``, in batches with the pairs of other requests.
 
         Raises:
-            SoftsearchError: see :meth:`translate`.
+            SoftsearchError: see ``translate``.
         """
         return await self._run(self.model(model).score_group(), src, tgt)
 
     async def prepare(self, model: Model, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Lets a worker call a function of a `LineEncoder`, in the order of all lines; raises as :meth:`translate`."""
+        """Lets a worker call a function of a `LineEncoder`, in the order of all lines; raises as ``translate``."""
         loop, group = asyncio.get_running_loop(), Group(model, None, 1, pairs=False, prepare=work)
         request = Request(group, [""], None, loop.create_future(), loop.time(), [EncodedLine(arguments, None, 1)])
         (found,) = await self._answers(request)

@@ -108,7 +108,7 @@ def match(asked: str, code: str) -> int:
 
 
 def best_match(asked: str, codes: Iterable[str]) -> tuple[int, str]:
-    """Returns how well the best of the codes matches, as in :func:`match`, and the first such code."""
+    """Returns how well the best of the codes matches, as in ``match``, and the first such code."""
     return max(((match(asked, code), code) for code in codes), key=lambda found: found[0], default=(0, ""))
 
 
@@ -179,7 +179,7 @@ def detect_each(
 
 
 def detect_in_worker(_: LineEncoder, texts: Sequence[str], places: Places, most: int | None) -> list[list[Detection]]:
-    """Calls :func:`detect_each` in a worker process."""
+    """Calls ``detect_each`` in a worker process."""
     return detect_each(ENCODERS, texts, places, most)
 
 

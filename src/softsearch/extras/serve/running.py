@@ -83,7 +83,7 @@ class Connection(H11Protocol):
         self._receiving = self.loop.call_later(RECEIVE_SECONDS, transport.abort)
 
     def handle_events(self) -> None:
-        """Reads what has arrived, also after an earlier request (pipelining); see :class:`H11Protocol`."""
+        """Reads what has arrived, also after an earlier request (pipelining); see ``H11Protocol``."""
         super().handle_events()
         state = self.conn.their_state
         arrives = state is h11.SEND_BODY or (state is h11.IDLE and self.conn.trailing_data[0] != b"")
@@ -94,7 +94,7 @@ class Connection(H11Protocol):
             self._receiving = None
 
     def send_400_response(self, msg: str) -> None:
-        """Answers a request that is not HTTP; see :class:`H11Protocol`."""
+        """Answers a request that is not HTTP; see ``H11Protocol``."""
         response = error_response(400, "this is not a valid HTTP request; correct the client", {"Connection": "close"})
         for event in (
             h11.Response(status_code=400, headers=response.raw_headers, reason=b"Bad Request"),

@@ -113,7 +113,7 @@ class Options(_SearchFields):  # type: ignore[valid-type,misc]  # created from t
     keep_usual: bool = False
 
     def search_options(self) -> dict[str, Any]:
-        """Returns the given options as keywords of :meth:`~softsearch.Translator.translate`."""
+        """Returns the given options as keywords of ``translate``."""
         return self.model_dump(include=_SearchFields.model_fields.keys() | {"search"}, exclude_none=True)
 
 
@@ -296,7 +296,7 @@ class Error(BaseModel):
 
 
 def result(translation: Translation, most: int | None = None) -> dict[str, Any]:
-    """Returns a :class:`Result` with at most ``most`` hypotheses."""
+    """Returns a ``Result`` with at most ``most`` hypotheses."""
     n_best = [_hypothesis(hypothesis) for hypothesis in translation.n_best[:most]]
     traces = {"traces": list(translation.traces)} if translation.traces else {}
     return {"n_best": n_best, "unknown": translation.unknown} | traces

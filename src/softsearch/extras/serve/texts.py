@@ -14,7 +14,7 @@ async def split(dispatcher: Dispatcher, model: str, texts: Sequence[str], *, htm
     """Splits each text, or each fragment of HTML, into sentences.
 
     Raises:
-        SoftsearchError: see :meth:`Dispatcher.translate`; or the model reads several sources.
+        SoftsearchError: see ``Dispatcher.translate``; or the model reads several sources.
     """
     found = dispatcher.model(model)
     work = partial(LineEncoder.split, paragraphs=True, markup=html, html=html)
@@ -31,7 +31,7 @@ async def join(
     """Joins the translations of sentences into the n best ones of each text.
 
     Raises:
-        SoftsearchError: see :meth:`Dispatcher.translate`.
+        SoftsearchError: see ``Dispatcher.translate``.
     """
     found = dispatcher.model(model)
     if sum(len(each.text) for best in translations for each in best.n_best) <= INLINE:

@@ -203,7 +203,7 @@ def best_texts(
     length_penalty: float,
     decode: Callable[[Sequence[int]], str],
 ) -> list[str]:
-    """Returns the texts that :class:`Rerank` would choose."""
+    """Returns the texts that ``Rerank`` would choose."""
     best = [n_best[ranked(n_best, weights, length_penalty)[0][0]] for n_best in lists]
     return [decode(scored.hypothesis.tokens) for scored in best]
 

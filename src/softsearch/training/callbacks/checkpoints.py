@@ -24,7 +24,7 @@ class FinalValidation(Checkpoint):
 
     Lightning validates when it is asked to stop, so this callback asks it after the last step. If a time limit or early
     stopping asks in the middle of an accumulation window, the request waits for the optimizer's step, because a
-    checkpoint holds no gradients. This is a :class:`Checkpoint`, so that Lightning puts it after its timer; it must
+    checkpoint holds no gradients. This is a ``Checkpoint``, so that Lightning puts it after its timer; it must
     precede the other checkpoints, which act on its decision.
     """
 

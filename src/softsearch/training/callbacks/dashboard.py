@@ -30,7 +30,7 @@ _MAX_PIECES = 60  # pieces on a side of a readable heatmap
 class Dashboard(Callback):
     """Logs the norms of gradients before clipping at logging steps, and everything else at validations.
 
-    Tables and images go to W&B and TensorBoard. This callback must follow :class:`TranslateValidation`,
+    Tables and images go to W&B and TensorBoard. This callback must follow ``TranslateValidation``,
     whose translations it shows.
 
     Args:
@@ -117,7 +117,7 @@ def _score_lengths(metric: Metric, validation: TranslateValidation) -> tuple[dic
 
 
 def gradient_norms(model: Seq2Seq, strategy: Strategy) -> dict[str, Tensor]:
-    """Returns the L2 norms of the gradients of all :meth:`Seq2Seq.parts`, and of the whole model.
+    """Returns the L2 norms of the gradients of all ``Seq2Seq.parts``, and of the whole model.
 
     FSDP splits gradients among processes, so all must call this; their squares are added.
     """

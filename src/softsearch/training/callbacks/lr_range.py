@@ -101,7 +101,7 @@ def fitted_lines(losses: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def suggestion(rates: NDArray[np.float64], losses: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-    """Returns the rate where the loss falls fastest before its minimum, and :func:`fitted_lines` before it explodes.
+    """Returns the rate where the loss falls fastest before its minimum, and ``fitted_lines`` before it explodes.
 
     Rates rise exponentially, so steps are equidistant in the logarithm of the rate.
 

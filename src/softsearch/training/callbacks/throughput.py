@@ -13,7 +13,7 @@ from softsearch.training.lightning_internals import is_accumulating
 
 
 class Throughput(Callback):
-    """Logs loss, learning rate, target tokens per second, padding and memory; :meth:`summary` is for the whole run.
+    """Logs loss, learning rate, target tokens per second, padding and memory; ``summary`` is for the whole run.
 
     Validation counts as elapsed time, not as training time. The outside share is the part of training outside the
     forward pass, the backward pass and the optimizer's step. This callback comes first, so it does not time others.

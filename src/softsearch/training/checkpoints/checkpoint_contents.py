@@ -98,7 +98,7 @@ def read_contents(path: str | Path) -> CheckpointContents:
 
 
 def to_contents(path: Path, checkpoint: dict[str, Any]) -> CheckpointContents:
-    """Returns the contents of a checkpoint read from ``path``; raises like :func:`read_contents`."""
+    """Returns the contents of a checkpoint read from ``path``; raises like ``read_contents``."""
     origin = checkpoint.get(ORIGIN)
     if not isinstance(origin, dict):
         raise CheckpointError(f"{path} is not a softsearch checkpoint; expected one written by softsearch train")
@@ -149,7 +149,7 @@ def describe_mismatch(saved: Mapping[str, Tensor], expected: Mapping[str, Tensor
 
 
 def _problems(origin: dict[Any, Any], checkpoint: dict[str, Any]) -> Iterator[str]:
-    """Yields differences from the format that :class:`SaveOrigin` and Lightning write."""
+    """Yields differences from the format that ``SaveOrigin`` and Lightning write."""
     config, tokenizers, reverse = (origin.get(key) for key in ("config", "tokenizers", "reversed"))
     if not isinstance(config, dict) or not _is_plain(config):
         yield f"config is {shorten(config)}, expected plain values by name"

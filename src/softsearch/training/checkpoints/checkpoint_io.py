@@ -209,7 +209,7 @@ def check_pickles(file: BinaryIO) -> None:
 
     Raises:
         NotPlainError: a pickle names something else.
-        ValueError: the file is damaged; see also :func:`check_archive`.
+        ValueError: the file is damaged; see also ``check_archive``.
     """
     if is_archive(file):
         entries = check_archive(file)

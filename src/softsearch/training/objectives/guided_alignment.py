@@ -16,7 +16,7 @@ _LEAST = 1e-9  # lower bound of weights in the logarithm
 
 
 class GuidedAlignment:
-    """A :data:`TrainingMethod`: teacher forcing that also trains attention to agree with word alignments.
+    """A ``TrainingMethod``: teacher forcing that also trains attention to agree with word alignments.
 
     It adds ``weight`` times the cross-entropy -sum_ij a_ij log alpha_ij to the loss, where a_i distributes target token
     i over the source tokens linked to it (Chen et al., section 3; Garg et al., equation 5). Tokens without a link, such

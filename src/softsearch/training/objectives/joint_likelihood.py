@@ -15,7 +15,7 @@ from softsearch.training.objectives.teacher_forcing import loss_of_targets
 def joint_likelihood(
     model: Seq2Seq, loss: CrossEntropy, batch: Batch, step: int, *, source_weight: NotNegative = 1.0
 ) -> tuple[Loss, Tensor]:
-    """A :data:`TrainingMethod`: -log p(y | x) - ``source_weight`` log p(x), where p(y | x) translates.
+    """A ``TrainingMethod``: -log p(y | x) - ``source_weight`` log p(x), where p(y | x) translates.
 
     With a weight of 1 this is the language model over the pair of Liu et al. 2018 (arXiv:1801.10198, section 4.2.3).
     p(x) is the product over the words x_2 .. x_S, EOS included, each given the words before it.

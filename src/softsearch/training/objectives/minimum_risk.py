@@ -44,7 +44,7 @@ def minimum_risk(
     samples: AtLeastOne = 10,
     alpha: Positive = 5e-3,
 ) -> tuple[Loss, Tensor]:
-    """A :data:`TrainingMethod`: minimises the expected cost of the model's own translations (equations 11 to 13).
+    """A ``TrainingMethod``: minimises the expected cost of the model's own translations (equations 11 to 13).
 
     R = sum_x sum_{y in S(x)} Q(y | x) Delta(y, reference), with Q(y | x) = P(y | x) ** alpha, normalised over S(x).
     Delta is minus the ``utility``. S(x) is the reference and ``samples`` drawn from the model without dropout;
@@ -73,7 +73,7 @@ def minimum_risk(
 
 
 class MinimumRisk:
-    """Options of :func:`minimum_risk` with sentence BLEU on the data's text as the utility."""
+    """Options of ``minimum_risk`` with sentence BLEU on the data's text as the utility."""
 
     def __init__(self, *, samples: AtLeastOne = 10, alpha: Positive = 5e-3) -> None:
         self.samples, self.alpha = samples, alpha

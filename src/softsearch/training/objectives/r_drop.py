@@ -15,7 +15,7 @@ from softsearch.ranges import NotNegative
 def r_drop(
     model: Seq2Seq, loss: CrossEntropy, batch: Batch, step: int, *, alpha: NotNegative = 5.0
 ) -> tuple[Loss, Tensor]:
-    """A :data:`TrainingMethod` that makes the distributions P_1 and P_2 of two passes with different dropout similar.
+    """A ``TrainingMethod`` that makes the distributions P_1 and P_2 of two passes with different dropout similar.
 
     The paper minimises -log P_1 - log P_2 + alpha/2 [KL(P_1 || P_2) + KL(P_2 || P_1)] (equations 1 to 4). This
     is half of that, so that it equals the loss of teacher forcing without dropout. Both passes are computed as one,

@@ -43,9 +43,9 @@ def scheduled_sampling(
     decay: Decay = inverse_sigmoid,
     prediction: Prediction = "sample",
 ) -> tuple[Loss, Tensor]:
-    """A :data:`TrainingMethod`: the decoder reads reference words with probability epsilon_i, else its predictions.
+    """A ``TrainingMethod``: the decoder reads reference words with probability epsilon_i, else its predictions.
 
-    The words to read come from :meth:`Decoder.step`, position by position, as in search; the loss is then that of
+    The words to read come from ``Decoder.step``, position by position, as in search; the loss is then that of
     teacher forcing on them. As in the paper, no gradient flows through the choice of a word. Both passes share the
     encoder's states and draw the decoder's dropout separately. The first word read is always BOS.
 

@@ -14,7 +14,7 @@ TrainingMethod = Callable[[Seq2Seq, CrossEntropy, Batch, int], tuple[Loss, Tenso
 
 
 def teacher_forcing(model: Seq2Seq, loss: CrossEntropy, batch: Batch, step: int = 0) -> tuple[Loss, Tensor]:
-    """A :data:`TrainingMethod`: the decoder reads the reference at every step (Williams & Zipser 1989)."""
+    """A ``TrainingMethod``: the decoder reads the reference at every step (Williams & Zipser 1989)."""
     del step
     features = model.features(batch.src_tokens, batch.tgt_tokens[:, :-1], batch.src_features)
     return loss_of_targets(model, loss, batch, features)

@@ -27,7 +27,7 @@ class Muon(MixedAdam):
     gates, are iterated separately. The filters of a convolution are one matrix, with a row for each output channel.
 
     Args:
-        params: groups of :func:`parameter_groups`.
+        params: groups of ``parameter_groups``.
         lr: learning rate of Adam for all other parameters; ``betas`` and ``eps`` are also Adam's.
         matrix_lr: lr in the equation above.
         bfloat16: iterate in bfloat16, as the authors do, instead of the precision of the matrices.
@@ -78,7 +78,7 @@ class Muon(MixedAdam):
 
 
 def _orthogonalize_together(matrices: Tensor, steps: int) -> Tensor:
-    """Shares the work of :func:`orthogonalize` among the processes of a training, which all have the same matrices."""
+    """Shares the work of ``orthogonalize`` among the processes of a training, which all have the same matrices."""
     if not (distributed.is_available() and distributed.is_initialized()):
         return orthogonalize(matrices, steps)
     processes, count = distributed.get_world_size(), len(matrices)
@@ -89,7 +89,7 @@ def _orthogonalize_together(matrices: Tensor, steps: int) -> Tensor:
 
 
 def orthogonalize(matrices: Tensor, steps: int) -> Tensor:
-    """Runs the Newton-Schulz iteration of :class:`Muon` on ``[count, rows, columns]`` matrices."""
+    """Runs the Newton-Schulz iteration of ``Muon`` on ``[count, rows, columns]`` matrices."""
     if matrices.shape[1] > matrices.shape[2]:
         return orthogonalize(matrices.mT, steps).mT
     a, b, c = _COEFFICIENTS

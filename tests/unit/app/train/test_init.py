@@ -143,7 +143,7 @@ def test_another_vocabulary_is_refused(tokenizers: Tokenizers, expected: str) ->
 
 
 def options(**given: Any) -> Train:
-    """Those that :func:`choose_start` reads."""
+    """Those that ``choose_start`` reads."""
     usual = dict.fromkeys(Train.__dataclass_fields__) | {"vectors": Vectors(src=None, tgt=None), "init": Init()}
     return Train(**usual | given)
 

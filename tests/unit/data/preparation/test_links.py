@@ -27,7 +27,7 @@ TRAINER = TokenizerTrainer(kind="bpe", vocab_size=60)
 
 
 def numbered(folder: Path, name: str = "train", pairs: int = 60, seed: int = 1) -> Path:
-    """Writes the links of a corpus of :func:`write_pair`, which is word by word."""
+    """Writes the links of a corpus of ``write_pair``, which is word by word."""
     src, _ = write_pair(folder, name, pairs, seed=seed)
     lines = (line.split() for line in src.read_text(encoding="utf-8").splitlines())
     path = folder / f"{name}.align"

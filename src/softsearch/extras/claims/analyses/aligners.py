@@ -67,7 +67,7 @@ def alignment_errors(system: System, text: HeldOutText, cache_dir: Path) -> Iter
 def read_aligned(system: System, text: HeldOutText, cache_dir: Path) -> tuple[HeldOutText, list[Gold]]:
     """Reads sentence pairs and their gold links.
 
-    They are the test set of a generated corpus, also if its sentences are joined, or :func:`aligned_captions`.
+    They are the test set of a generated corpus, also if its sentences are joined, or ``aligned_captions``.
 
     Raises:
         CorpusError: there are none.
@@ -110,7 +110,7 @@ def aligned_captions(val: Lines) -> tuple[Lines, list[Gold]]:
 
 
 def joined_links(gold: Sequence[Gold], lengths: Sequence[tuple[int, int]], sizes: Sequence[int]) -> list[Gold]:
-    """Returns the links of sentences joined like in :func:`softsearch.data.corpora.joined.join`.
+    """Returns the links of sentences joined like in ``softsearch.data.corpora.joined.join``.
 
     ``lengths`` are the numbers of words of sources and targets.
     """

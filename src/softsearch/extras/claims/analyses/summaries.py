@@ -85,7 +85,7 @@ def paraphrases_together(
 
     The paraphrases are ``translations`` of the test set's references into the language of its sources: natural ones,
     since a person wrote the reference. Of those that differ from the source, the first ``most`` count. ``distance`` is
-    relative to the mean distance of two sources; for ``found`` and ``nearest`` see :func:`languages_together`.
+    relative to the mean distance of two sources; for ``found`` and ``nearest`` see ``languages_together``.
     """
     differ = [pair for pair in zip(text.sources, translations, strict=True) if pair[0] != pair[1]]
     sides = [*zip(*differ[:most], strict=True)]

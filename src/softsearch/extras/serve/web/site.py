@@ -94,7 +94,7 @@ def write_site(
         bundles: folders of ``export.py format=single``.
         folder: folder of the new site; an older site is replaced.
         examples: a file of sentences to try, one per line.
-        about: a JSON file about the models (:mod:`softsearch.extras.serve.web.about`), which are then sorted by year.
+        about: a JSON file about the models (``softsearch.extras.serve.web.about``), which are then sorted by year.
 
     Returns:
         The sizes of the site's files in bytes, by path.
