@@ -24,7 +24,8 @@ https://example.org/a?b=c  www.example.org  example.org/a  someone@example.org  
 mailto:a@example.org  /etc/passwd  ~/.ssh/id_1  report_v2.pdf  report-2.tar.gz  C:\new\file.txt  --size=5
 `rm -rf 5`  ```code```  v1.2.3  123e4567-e89b-12d3-a456-426614174000  12:30:05  2026-11-28  2026-11-28T10:30:00Z
 $1,234.56  12.5%  US$5  5€  1 234 567  1'234'567  1.5e-3  0x1F  −5  10-20  10–20  ١٢٫٥  ۱۲  1920x1080  20°C
-10%-20%  %100
+10%-20%  %100  2026-11-28T10:30:00+02:00  2026-11-28T10:30:00.123Z
+<%= name %>  <?= $name ?>  <0>  </12>  <1/>  <#name>  </#list>  <@form />
 +49 30 123456
 """
 WHOLE = re.split("  +|\n", FORMS.strip())
