@@ -10,6 +10,7 @@ from xml.parsers import expat
 
 from softsearch.errors import CorpusError
 from softsearch.text.corpus import open_text
+from softsearch.text.word_links import UNSPACED
 
 MAX_LANGUAGES = 1000  # codes kept for a message
 _CHUNK = 1 << 16
@@ -179,12 +180,13 @@ def _is_between_words(before: str, after: str) -> bool:
         return False
     if unicodedata.category(before) in ("Ps", "Pi") or unicodedata.category(after) in ("Pe", "Pf", "Po"):
         return False
-    return not (_is_wide(before) and _is_wide(after))
+    return not (_is_unspaced(before) and _is_unspaced(after))
 
 
-def _is_wide(char: str) -> bool:
-    """Tells whether a character belongs to a script without spaces, Chinese or Japanese."""
-    return unicodedata.east_asian_width(char) in "WF" and not unicodedata.name(char, "").startswith("HANGUL")
+def _is_unspaced(char: str) -> bool:
+    """Tells whether a character belongs to a script without spaces, such as Chinese or Thai, with its punctuation."""
+    is_wide = unicodedata.east_asian_width(char) in "WF" and not unicodedata.name(char, "").startswith("HANGUL")
+    return is_wide or UNSPACED.match(char) is not None
 
 
 def _encoding(head: bytes, path: Path) -> str:
