@@ -108,6 +108,8 @@ def _run(command: str, words: Sequence[str], options: Mapping[str, Any]) -> Path
 
 def _as_typed(value: object) -> str:
     """Returns a value as it is typed in a command."""
+    if hasattr(value, "tolist"):  # a scalar or an array of NumPy or PyTorch
+        value = value.tolist()
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, Mapping):

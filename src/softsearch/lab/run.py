@@ -31,6 +31,10 @@ class Run:
 
     folder: Path
 
+    def __post_init__(self) -> None:
+        """Takes a folder's name, too."""
+        object.__setattr__(self, "folder", Path(self.folder))
+
     @property
     def metrics(self) -> dict[str, float]:
         """The final metrics, such as ``test/bleu``, as in ``metrics.json``; empty if the run was not tested."""

@@ -6,6 +6,7 @@ import signal
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hydra.core.hydra_config import HydraConfig
 
@@ -67,6 +68,24 @@ def test_keywords_are_read_as_they_were_given(value: object) -> None:
     from softsearch.lab.functions import _as_typed
 
     assert value_of(f"key={_as_typed(value)}") == value
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [(np.int64(5), 5), (np.float32(0.5), 0.5), (np.bool_(True), True), ([np.int64(1)], [1]), (np.arange(2), [0, 1])],
+)
+def test_scalars_and_arrays_of_numpy_are_numbers(value: object, read: object) -> None:
+    from softsearch.app.config.composition import value_of
+    from softsearch.lab.functions import _as_typed
+
+    got = value_of(f"key={_as_typed(value)}")
+    assert got == read
+    assert type(got) is type(read)
+
+
+def test_a_run_that_exists_is_named_as_text(tmp_path: Path) -> None:
+    (tmp_path / "metrics.json").write_text('{"test/bleu": 1.5}')
+    assert lab.Run(str(tmp_path)).metrics == {"test/bleu": 1.5}
 
 
 def test_the_page_is_typed_as_it_is_printed(
