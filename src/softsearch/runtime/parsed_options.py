@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from softsearch.errors import ConfigError
@@ -28,8 +29,9 @@ def text_among(words: Sequence[Path | str]) -> tuple[list[Path], list[str]]:
         raise ConfigError(f"{files[0]} is a file, expected a bundle; write --input {files[0]}{output}")
     if text and not any(re.search(r"\s", line) for line in text):
         raise ConfigError(
-            f"there is no bundle {text[0]}; to translate it as text, put the text in one pair of quotes, or type: "
-            f"echo '{' '.join(text)}' | softsearch translate {words[0]}"
+            f"there is no bundle {text[0]}; to translate it as text, "
+            f"{'put the text in one pair of quotes, or ' if len(text) > 1 else ''}type: "
+            f"echo {quote(' '.join(text))} | softsearch translate {' '.join(quote(str(path)) for path in paths)}"
         )
     return paths, text
 

@@ -1,5 +1,6 @@
 """Searches, ensembles and unknown words on the command line, compared with the translator."""
 
+import shlex
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from softsearch.errors import ConfigError
 from softsearch.runtime.bundle import Bundle, shortlist_files, write_bundle
 from softsearch.runtime.cli import main
+from softsearch.runtime.parsed_options import text_among
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.runtime.translator import Translator
 from softsearch.search.ensemble import AVERAGES
@@ -367,3 +370,13 @@ def test_a_number_is_heeded_or_refused_in_one_line(
         assert code == 2
         assert option in error.splitlines()[-1]
         assert error.splitlines()[-1].startswith("softsearch")
+
+
+@pytest.mark.parametrize("words", [["forty"], ["it's"], ["forty", "two"]])
+def test_the_advice_for_words_that_are_no_bundles_can_be_typed(tmp_path: Path, words: list[str]) -> None:
+    bundle = tmp_path / "a b"
+    with pytest.raises(ConfigError) as caught:
+        text_among([bundle, *words])
+    assert ("quotes" in str(caught.value)) == (len(words) > 1)
+    typed = shlex.split(str(caught.value).partition("type: ")[2])
+    assert typed == ["echo", " ".join(words), "|", "softsearch", "translate", str(bundle)]
