@@ -87,7 +87,8 @@ def _option_kinds() -> dict[str, list[str]]:
 
 _KINDS_WITH = _option_kinds()
 _OTHERS = ("agreement", "confidence", "markup", "paragraphs", "prefixes", "replace_unknown", "search", "trace")
-_SUGGESTIONS = sorted({*_KINDS_WITH, *_OTHERS, "head"} - {"prefix"})
+_CONTENTS = ("glossary", "glossary_bonus", "keep", "src", "tgt")
+_SUGGESTIONS = sorted({*_KINDS_WITH, *_OTHERS, *_CONTENTS, "head"} - {"prefix"})
 
 
 class Length(NamedTuple):

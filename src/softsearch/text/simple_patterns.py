@@ -11,7 +11,7 @@ from softsearch.errors import ConfigError
 
 MAX_SIZE = 1000  # characters and classes, all repetitions written out
 _MAX_DEPTH = 20  # groups in groups
-_COUNT = re.compile(r"\{(\d{1,9})(,(\d{0,9}))?\}")
+_COUNT = re.compile(r"\{(?=,?\d)(\d{0,9})(,(\d{0,9}))?\}")
 _SPECIAL = frozenset("*+?")
 _CLASSES = (r"\d", r"\D", r"\w", r"\W", r"\s", r"\S")
 
@@ -110,6 +110,8 @@ class _Reader:
         if self.at >= len(self.pattern):
             raise self.error("no ] for a [")
         char = self.pattern[self.at]
+        if self.pattern.startswith("[:", self.at):
+            raise self.error("[: in a class, as in [[:alpha:]],")
         self.at += 1
         return self._escaped("dDwWsS") if char == "\\" else re.escape(char)
 
@@ -120,7 +122,7 @@ class _Reader:
             self.at, size = self.at + 1, size + 1
             repeated = f"{atom}{char}"
         elif count := _COUNT.match(self.pattern, self.at):
-            least = int(count[1])
+            least = int(count[1] or 0)
             most = int(count[3] or (least if count[2] is None else least + 1))
             if most < least:
                 raise self.error("a repetition that ends before it begins")
