@@ -21,7 +21,7 @@ from tests.read_once import SESSION
 ROOT = Path(__file__).parents[2]
 SMALL = (
     "experiment=demo", "model=nematus",  # for those that leave the experiment out
-    "data.train_size=300", "data.val_size=20", "data.test_size=20", "model.embeddings.dim=16",
+    "data.train_size=300", "data.short_size=0", "data.val_size=20", "data.test_size=20", "model.embeddings.dim=16",
     "model.encoder.hidden_dim=16", "model.decoder.hidden_dim=16", "model.decoder.attention.dim=16",
     "model.decoder.readout.dim=16", "tokenizer.vocab_size=240", "trainer=cpu", "trainer.max_steps=8",
     "trainer.val_check_interval=4", "trainer.log_every_n_steps=2", "callbacks.curves=null",

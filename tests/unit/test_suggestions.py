@@ -18,7 +18,7 @@ from softsearch.search.ensemble import AVERAGES
 from softsearch.suggestions import CHOICES, COMMANDS, OPTIONS, did_you_mean
 from softsearch.text.languages import suggestion
 
-register_resolvers(without_pytorch=True)
+register_resolvers()
 COMMAND_NAMES = {command.name for command in every_command()}
 SURFACES = {
     "train model=transformer_base": CommandLine("train", ["model=transformer_base"])._keys(),

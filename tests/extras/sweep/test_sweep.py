@@ -315,7 +315,7 @@ def test_a_mistake_is_found_before_the_first_trial(changes: dict[str, Any], mess
         ("heartbeat=0", "^heartbeat is 0 .int., expected a whole number of at least 1"),
         ("+objectives.x=up", "^objectives.x is 'up' .str., expected one of 'maximize', 'minimize'"),
         ("sampler._target_=optuna.samplers.TPE", "sampler._target_ is 'optuna.samplers.TPE', which cannot be imported"),
-        ("+pruner={_target_:optuna.pruners.MedianPruner,n_warmup:3}", "did you mean 'n_warmup_steps'?"),
+        ("+pruner={_target_:optuna.pruners.MedianPruner,n_warmup_step:3}", "did you mean 'n_warmup_steps'?"),
     ],
 )
 @pytest.mark.usefixtures("hydra")

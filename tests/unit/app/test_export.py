@@ -22,7 +22,7 @@ from tests.integration.small_runs import configure_run
 from tests.unit.training.checkpoints.written import save_unchecked
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "checkpoint.ckpt"
-PARALLEL, MULTI_SOURCE = (f"softsearch.data.corpora.{name}" for name in ("parallel", "multi_source"))
+PARALLEL, MULTI_SOURCE = "softsearch.data.Parallel", "softsearch.data.MultiSource"
 MULTI30K = "softsearch.data.Multi30k"
 OWN_DECODERS = """
 from softsearch.models.luong import LuongDecoder
@@ -98,12 +98,12 @@ def test_a_single_graph_and_what_to_do_with_it(tmp_path: Path, capsys: pytest.Ca
 
 @pytest.mark.slow
 def test_paths_of_the_training_machine_stay_there(tmp_path: Path) -> None:
-    parallel = {"_target_": f"{PARALLEL}.Parallel", "src_lang": "en", "tgt_lang": "de"}
+    parallel = {"_target_": PARALLEL, "src_lang": "en", "tgt_lang": "de"}
     files = {split: [f"/home/me/{split}.en", f"mine-{split}.de"] for split in ("train", "val")}
     checkpoint = load_checkpoint(GOLDEN)
     checkpoint[ORIGIN]["config"] |= {
         "data": {
-            "_target_": f"{MULTI_SOURCE}.MultiSource",
+            "_target_": MULTI_SOURCE,
             "src_lang": "en+fr",
             "tgt_lang": "de",
             "sources": {"en": parallel | files, "fr": parallel | files},
@@ -116,7 +116,7 @@ def test_paths_of_the_training_machine_stay_there(tmp_path: Path) -> None:
     export(read_options(composed("export", *options), Export))
     config = json.loads((tmp_path / "out" / "manifest.json").read_text())["training"]["config"]
     assert config["data"] == {
-        "_target_": f"{MULTI_SOURCE}.MultiSource",
+        "_target_": MULTI_SOURCE,
         "src_lang": "en+fr",
         "tgt_lang": "de",
         "sources": {"en": parallel, "fr": parallel},
@@ -186,7 +186,7 @@ def test_what_a_precision_takes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        ({"_target_": f"{PARALLEL}.Parallel", "train": ["a", "b"], "val": ["c", "d"]}, "found plain .* 0 .* '' to ''"),
+        ({"_target_": PARALLEL, "train": ["a", "b"], "val": ["c", "d"]}, "found plain .* 0 .* '' to ''"),
         ({"_target_": MULTI30K}, "found lc_tok text with 0 tags from 'en' to 'de'"),
         ({"_target_": MULTI30K, "variant": "raw"}, "CTranslate2 supports only Transformers"),
     ],

@@ -188,6 +188,9 @@ def test_another_process_draws_the_same() -> None:
         "import tests.unit.data.test_dataset as t; print([t.ids(t.make(k)(range(4), t.pairs(k))) for k in t.BOTH])"
     )
     command = [sys.executable, "-c", program]
-    environment = os.environ | {"PYTHONHASHSEED": "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"}
+    environment = os.environ | {
+        "PYTHONPATH": str(ROOT),
+        "PYTHONHASHSEED": "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1",
+    }
     found = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT, env=environment).stdout
     assert found == f"{[ids(make(k)(range(4), pairs(k))) for k in BOTH]}\n"

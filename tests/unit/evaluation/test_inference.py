@@ -228,7 +228,7 @@ def test_the_loss_is_the_mean_over_target_tokens(training_model: Seq2Seq, tokeni
     for source, reference in zip(LINES, REFERENCES, strict=True):
         ids = [*tokenizer.encode(reference), EOS]
         logits = training_model(torch.tensor([[*tokenizer.encode(source), EOS]]), torch.tensor([[BOS, *ids[:-1]]]))[0]
-        total += float(functional.cross_entropy(logits, torch.tensor(ids), reduction="sum"))
+        total += functional.cross_entropy(logits, torch.tensor(ids), reduction="sum").item()
         tokens += len(ids)
     _, scores = evaluate(training_model.train(), (tokenizer, tokenizer), Greedy(), TEXT, METRICS)
     assert scores.values["loss"] == pytest.approx(total / tokens, rel=1e-5)

@@ -7,8 +7,6 @@ import pytest
 
 from softsearch.errors import InputError
 from softsearch.runtime.output import open_output
-from softsearch.runtime.streaming import Files, translate_stream
-from softsearch.runtime.translator import Translator
 
 
 def write(path: Path, text: bytes = b"new\n") -> None:
@@ -56,18 +54,4 @@ def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "out").chmod(0o400)
     with pytest.raises(InputError, match=r"out cannot be written \(Permission denied\)"):
         write(tmp_path / "out")
-    assert (tmp_path / "out").read_text() == "older\n"
-
-
-@pytest.mark.parametrize(
-    "other", ["out", "folder/../out", "link"], ids=["the same name", "another way", "a symbolic link"]
-)
-def test_translations_and_alignments_need_two_files(bundle_dir: Path, tmp_path: Path, other: str) -> None:
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "out").write_text("older\n")
-    (tmp_path / "link").symlink_to("out")
-    (tmp_path / "in").write_text("one\n")
-    files = Files((tmp_path / "in",), tmp_path / "out", tmp_path / other)
-    with pytest.raises(InputError, match="given for the translations and for the alignments; give --alignments"):
-        translate_stream(Translator(bundle_dir, threads=1), files)
     assert (tmp_path / "out").read_text() == "older\n"

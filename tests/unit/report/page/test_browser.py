@@ -124,7 +124,7 @@ def test_a_layer_and_head_is_chosen_by_keyboard(shown: Chrome) -> None:
     menu.send_keys(Keys.ARROW_DOWN)
     assert texts(shown, "#alignments tbody td") == ["", "10", "90", "37", "63", ""]
     assert value(shown, "[...document.querySelectorAll('#alignments tbody td')].map((cell) => cell.className)") == [
-        *("w0", "w11", "w100", "w41", "w70", "w0")
+        *("w0", "w10", "w90", "w37", "w63", "w0")
     ]
     menu.send_keys(Keys.ARROW_UP)
     assert texts(shown, "#alignments tbody td") == usual
