@@ -78,7 +78,7 @@ def refuse_overwriting(
         else:
             read += paths
     for at, output in enumerate(written):
-        inputs = read if output.files else _with_contents(read)  # reports may be written beside the run
+        inputs = read if output.files else _with_contents(read)  # reports may be written next to the run
         if each := next((each for each in inputs if output.replaces(each.path)), None):
             what = f"{output.typed(output.path)} would {'change' if each.path.is_dir() else 'overwrite'} {each.path}"
             raise ConfigError(f"{what}, which {each.option} reads; {output.advice}")

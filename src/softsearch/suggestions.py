@@ -280,7 +280,7 @@ def did_you_mean(word: str, names: Iterable[str], others: Mapping[str, list[str]
     if not found or " " in found[0]:
         return found[0] if found else ""
     inside = [name for name in found if parent and name.startswith(f"{parent}.")]
-    if parent and not inside and len(found) > 1 and last not in theirs:  # data.path is no path of callbacks or loggers
+    if parent and not inside and len(found) > 1 and last not in theirs:  # data.path means neither callbacks nor loggers
         return ""
     found = inside or found
     *first, one = [name if name[0] == "-" else repr(name) for name in found if " " not in name][:_MOST]

@@ -32,7 +32,7 @@ class Run:
     folder: Path
 
     def __post_init__(self) -> None:
-        """Takes a folder's name, too."""
+        """Also takes a folder's name."""
         object.__setattr__(self, "folder", Path(self.folder))
 
     @property

@@ -61,9 +61,9 @@ def _by_attention(
 
 
 def set_apart(text: str, source: str, kept: Sequence[Kept]) -> str:
-    """Puts a space between a translation's copied text and a word beside it that it does not touch in the source.
+    """Puts a space between a translation's copied text and an adjacent word that it does not touch in the source.
 
-    A word inside a longer one is none of the copied text, so only edges that are no letters are compared.
+    A word inside a longer one is not the copied text, so only edges without letters are compared.
     """
     for each in dict.fromkeys(one.text for one in kept):
         places = [one for one in kept if one.text == each]

@@ -238,7 +238,7 @@ def _has_data(command: str, words: Sequence[str]) -> bool:
 
 
 def _first_job(word: str) -> str:
-    """Returns an option as the first job of a sweep has it: ``model=rnn`` for ``model=rnn,gru``."""
+    """Returns an option with the value of a sweep's first job: ``model=rnn`` for ``model=rnn,gru``."""
     with suppress(HydraException):  # reported by the check of the command line
         (override,) = OverridesParser.create().parse_overrides([word])
         if override.is_sweep_override():

@@ -57,7 +57,7 @@ class Resumed(Fresh):
             yield
 
     def clear(self) -> None:
-        """Keeps the folder, but for damaged checkpoints in it."""
+        """Keeps the folder, except for damaged checkpoints in it."""
         set_damaged_aside(self.options.run_dir / "checkpoints", self.checkpoint)
 
 

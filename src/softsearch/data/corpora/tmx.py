@@ -18,7 +18,7 @@ _MAX_TOKEN = 2 << 20  # bytes in a tag, a comment or an instruction, which the p
 _MAX_UNIT = 64 << 20  # characters
 _MAX_DEPTH = 1000
 _CODES = ("bpt", "ept", "it", "ph", "ut")
-# Elements of HTML that may begin inside a word; the others, and what is no element, stand between words.
+# Elements of HTML that may begin inside a word; others, and placeholders, stand between words.
 _IN_WORDS = re.compile(
     r"(?i)</?(a|abbr|b|bdi|bdo|big|code|del|em|font|i|ins|kbd|mark|s|small|span|strike|strong|sub|sup|tt|u|var)\b[^<>]*>|"
     r"[biu]?"  # nothing, or the name alone

@@ -213,7 +213,7 @@ class Dispatcher:
             del request
 
     def check_room(self, lines: int) -> None:
-        """Refuses so many lines if the queue has no room for them; raises RequestError or InputError."""
+        """Refuses lines if the queue has no room for them; raises RequestError or InputError."""
         most, waiting = self.settings.queue, len(self._queue)
         if lines > most:
             raise InputError(f"the request has {lines} lines, expected at most {most}; split it")
