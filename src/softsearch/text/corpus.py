@@ -172,7 +172,7 @@ def _raw_lines(stream: IO[bytes]) -> Iterator[bytes]:
 def decode_line(raw: bytes, name: str, number: int) -> str:
     """Decodes a line without its newline; byte order marks and the CR of a CRLF are removed.
 
-    Marks stand at the start of any line of joined files, and are no characters for a vocabulary.
+    Marks stand at the start of any line of joined files; a vocabulary must not have them.
 
     Raises:
         LineError: it is too long or not UTF-8.

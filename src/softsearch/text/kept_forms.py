@@ -10,7 +10,7 @@ import regex
 
 Span = tuple[int, int]
 _UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}\u3000-\u303f]"
-# Replaces \w below. Text of unspaced scripts stands directly beside what is copied, and is no part of it.
+# Replaces \w below. Text of unspaced scripts touches what is copied without belonging to it.
 _LETTER = rf"[[\w\p{{M}}\p{{No}}]--{_UNSPACED}]"
 _JOINT = r"[-\u2013._/:@\\=&#~\^*+|,$%\[(]"  # between the parts of a name such as a-1.b
 _DIGITS = (
@@ -22,7 +22,7 @@ _NUMBER = (
     rf"(?:[A-Z]{{1,3}}(?=\p{{Sc}}))?[+\u2212\u00b1-]?\p{{Sc}}?[+\u2212-]?{_DIGITS}"
     r"(?:[%\u066a\u2030]{1,2}|\u00b0[CFK]?|\p{Sc}|[\u2032\u2033])?"
 )
-_BEFORE = rf"(?<!\w|\w{_JOINT}{{1,2}})"  # of a number that is no part of a name
+_BEFORE = rf"(?<!\w|\w{_JOINT}{{1,2}})"  # of a number outside a name
 _WORDS = r"(?:(?:\p{L}{1,20}['\u2019:=]|\p{Lu}?\p{Ll}{1,20}-)(?![+\u2212-])){0,3}+"  # mid-, l', size=
 _ENDINGS = r"(?:['\u2019/-]\p{Ll}{1,20})*+"  # -year-old, 's, /month
 _AFTER = rf"(?!\w|{_JOINT}\w)"
@@ -32,7 +32,7 @@ _CONVERSION = r"(?:(?:hh?|ll?|[Lqjzt]|I64|I32)?[diouxXeEfFgGaAcCsSpnvTqwUbm@]|[t
 _QUOTES = r"\u201c\u201d\u201e\u00ab\u00bb\u3000-\u303f\uff01-\uff1f"
 _PART = rf"(?:[[^\s<>\"(){_QUOTES}]--{_UNSPACED}]|(?<=[/=?&#_-]|{_UNSPACED}){_UNSPACED})"  # of an address
 _URL = rf"(?:{_PART}|\((?:{_PART}|\({_PART}*+\))*+\))*(?<![.,;:!?\]'\u2019\u2018\u201a\u3001\u3002])"
-_ENDS = "com|org|net|edu|gov|io|dev|eu|uk|de|fr|ch|nl|pl|jp|cn|kr|ru|br|ca|au"  # that are no words
+_ENDS = "com|org|net|edu|gov|io|dev|eu|uk|de|fr|ch|nl|pl|jp|cn|kr|ru|br|ca|au"  # none of them a word
 _FILES = (
     "txt|md|pdf|docx?|xlsx?|pptx?|odt|ods|csv|tsv|json|ya?ml|xml|html?|css|js|ts|py|c|h|cpp|java|rs|sh|exe|dll"
     "|zip|gz|bz2|xz|tar|7z|png|jpe?g|gif|svg|webp|bmp|ico|mp[34]|wav|ogg|avi|mov|mkv|xlf|tmx|ini|cfg|conf|log"

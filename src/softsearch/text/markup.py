@@ -82,7 +82,7 @@ class Segment(NamedTuple):
             return sorted(nodes, key=lambda index: (places[index][0], len({*places[index]}), index), reverse=True)
 
         *children, outermost = map(last_first, self.children())
-        first, last = len(text) - len(text.lstrip()), len(text.rstrip()) - 1  # characters that are no white space
+        first, last = len(text) - len(text.lstrip()), len(text.rstrip()) - 1  # without white space
         written, at, todo = [""], 0, outermost
         while todo:
             index = todo.pop()

@@ -10,7 +10,7 @@ def parse_model(model: bytes) -> sentencepiece.SentencePieceProcessor:
     """Returns the processor of a model with the lab's special ids.
 
     Raises:
-        BundleError: the bytes are no such model, or a piece is not UTF-8.
+        BundleError: the bytes are not such a model, or a piece is not UTF-8.
     """
     try:
         if not model:
