@@ -14,6 +14,7 @@ from softsearch.app.config.options import Export
 from softsearch.app.config.validation import read_options
 from softsearch.app.export import export
 from softsearch.app.train.train import train
+from softsearch.doors import with_public_names
 from softsearch.errors import BundleError, CheckpointError, ConfigError
 from softsearch.runtime.bundle import Bundle
 from softsearch.training.checkpoints.checkpoint_contents import ORIGIN
@@ -124,7 +125,7 @@ def test_paths_of_the_training_machine_stay_there(tmp_path: Path) -> None:
     }
     assert config["optimizer"] == {"_target_": "mine.Adam", "lr": 0.1, "betas": [0.9, 0.98]}
     assert config["scheduler"] == {"_target_": "mine.plateau", "monitor": "val/bleu"}
-    assert config["model"] == checkpoint[ORIGIN]["config"]["model"]
+    assert config["model"] == with_public_names(checkpoint[ORIGIN]["config"]["model"])
     assert all(b"/home/me" not in path.read_bytes() for path in (tmp_path / "out").iterdir())
 
 
