@@ -13,7 +13,7 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 
-from softsearch.app.config.composition import composed, expand_shorthands, quoted, value_of
+from softsearch.app.config.composition import CONFIGS, composed, expand_shorthands, own_folders, quoted, value_of
 from softsearch.errors import ConfigError
 from softsearch.files import MANIFEST
 
@@ -230,11 +230,17 @@ def _data_choice(word: str) -> str:
 
 def _has_data(command: str, words: Sequence[str]) -> bool:
     """Tells whether the data chosen by an experiment or a user's config has ``data.train``."""
-    choosing = [_first_job(word) for word in words if not _OPTION.match(word)]
+    choosing = [_first_job(word) for word in words if not _OPTION.match(word) and _is_group(word)]
     with suppress(HydraException):
         config = composed(command, *choosing)
         return isinstance(config.get("data"), DictConfig) and "train" in config.data
     return True  # words that cannot be composed are reported unchanged
+
+
+def _is_group(word: str) -> bool:
+    """Tells whether a word chooses a config; other words, misspelt ones included, do not change the data."""
+    group = re.split("[@=]", word.lstrip("+~"), maxsplit=1)[0]
+    return any((folder / group).is_dir() for folder in (CONFIGS, *own_folders()))
 
 
 def _first_job(word: str) -> str:

@@ -14,6 +14,7 @@ from softsearch.app.config.shorthands import with_data_choice
         (["data.hub=wmt14"], "huggingface"),
         (["data.train=[a.en,a.de]", "model=gru", "model.embedings.dim=32"], "parallel"),  # reported as it is
         (["data.train=[a.en,a.de]", "model=gru", "tokenizer.model=[en.model,de.model]"], "parallel"),
+        (["data.train=[a.en,a.fr]", "batch_size=32"], "parallel"),
     ],
 )
 def test_files_choose_the_source_beside_any_options(words: list[str], choice: str) -> None:
