@@ -88,6 +88,15 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
+@pytest.fixture(autouse=True)
+def _unprotected_children() -> Iterator[None]:
+    """Lets processes that tests start import from their folder after a command ran in this process."""
+    before = os.environ.get("PYTHONSAFEPATH")
+    yield
+    if before is None:
+        os.environ.pop("PYTHONSAFEPATH", None)
+
+
 @pytest.fixture(scope="session")
 def repo_root() -> Path:
     """The repository, for tests that run its commands or read its files."""

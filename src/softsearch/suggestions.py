@@ -129,7 +129,7 @@ OPTIONS = _by_word(
         "attention": "heatmap heatmaps plot_attention attention_plot",
         "heatmaps": "heatmap plot_attention attention_plot attention",
         "glossary": "terms terminology glossary_id dictionary phrase_table",
-        "keep": "no_translate do_not_translate protect placeholders",
+        "keep": "no_translate do_not_translate protect placeholders keep_usual",
         "text": "q input sentence sentences texts inputs query",
         "q": "text input sentence sentences texts",
         "lm": "language_model",

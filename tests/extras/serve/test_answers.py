@@ -82,7 +82,7 @@ BAD = {  # the body of POST /translate: the status, what the answer says
     json.dumps({"text": "a", LONG: 1}): (422, "is not a field of this request"),
     json.dumps({"text": "a", "\x1b[2J\n": 1}): (422, r"\x1b[2J\n is not a field"),
     '{"q": "four", "source": "en"}': (422, "target is missing"),
-    '{"q": "four", "source": "en", "target": "de", "beam": 2}': (422, "beam is not a field"),
+    '{"q": "four", "source": "en", "target": "de", "beam": 2}': (422, "send the sentences as text instead of q"),
     '{"q": "four", "source": "en", "target": "xx"}': (400, "'en' to 'xx' is not supported, expected one of: en to de"),
     '{"q": "four", "source": "de", "target": "de"}': (400, "'de' to 'de' is not supported"),
     json.dumps({"q": ["a" * 2000] * 17, "source": "en", "target": "de", "format": "html"}): (

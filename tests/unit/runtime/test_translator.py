@@ -190,6 +190,7 @@ def test_no_lines_give_no_translations(translator: Translator) -> None:
         ({"ban": ["x"]}, "ban is not a search option; did you mean 'banned'"),
         ({"rescore": ["b"]}, r"it is Translator\(..., rescore=...\)"),
         ({"glossaries": {"a": "b"}}, "glossaries is not a search option; did you mean 'glossary'"),
+        ({"keep_usual": True}, "keep_usual is not a search option; did you mean 'keep'"),
         ({"num_beams": 5}, "num_beams is not a search option; did you mean 'beam'"),
         ({"device": "cuda"}, r"it is Translator\(..., provider=...\)"),
         ({"prefix": ["b"]}, "prefix is not an option here"),

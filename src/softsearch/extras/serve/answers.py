@@ -49,6 +49,8 @@ async def _invalid(request: Request, error: Any) -> JSONResponse:
     field = "".join(f"[{part}]" if isinstance(part, int) else f".{printable(part[:_SHOWN])}" for part in names)[1:]
     if kind == "extra_forbidden":
         advice = did_you_mean(field, model.model_fields) or f"expected some of {', '.join(model.model_fields)}"
+        if model is LibreRequest and field in TranslateRequest.model_fields:
+            advice = "requests with q are LibreTranslate's; send the sentences as text instead of q"
         return error_response(422, f"{field} is not a field of this request; {advice}")
     if kind == "missing":
         return error_response(422, f"{field or 'the body'} is missing; add it")
