@@ -62,6 +62,14 @@ def test_a_mistake_is_an_exception(tmp_path: Path) -> None:
     assert not HydraConfig.initialized()
 
 
+def test_nothing_that_is_read_is_overwritten(run: lab.Run, tmp_path: Path) -> None:
+    table = tmp_path / "x.md"
+    table.write_text("two\n")
+    with pytest.raises(ConfigError, match="would overwrite"):
+        lab.evaluate(run, test=(table, table), table=table, run_dir=tmp_path / "report")
+    assert table.read_text() == "two\n"
+
+
 @pytest.mark.parametrize("value", [None, True, 0.5, "", "a=b, c", ["a b.en", "c,d"], {"beam": [1, 2], "on": False}])
 def test_keywords_are_read_as_they_were_given(value: object) -> None:
     from softsearch.app.config.composition import value_of

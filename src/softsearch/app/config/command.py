@@ -80,7 +80,7 @@ def run(command: Command, options: Sequence[str] | None = None) -> None:
         try:
             drop_options_of_replaced(config, line.words)
             checked = checked_options(config, line)
-            refuse_overwriting(_given(checked), command.writes)
+            refuse_overwriting(given_values(checked), command.writes)
             function = resolve_name(command.run)
             raise_on_signals()
             for note in (*notes, *extra_config_dirs()):
@@ -265,7 +265,7 @@ def checked_options(config: DictConfig, line: CommandLine) -> Any:
     return options
 
 
-def _given(options: Any) -> dict[str, Any]:
+def given_values(options: Any) -> dict[str, Any]:
     """Returns the values of a command's options; groups as plain values, with interpolations as they are."""
     values = {each.name: getattr(options, each.name) for each in fields(options)} if options is not None else {}
     return {

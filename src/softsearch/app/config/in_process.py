@@ -14,13 +14,14 @@ from omegaconf import DictConfig, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
 from softsearch.app.config.allowed_classes import read_trust, trusting
-from softsearch.app.config.command import checked_options, prepare_process
+from softsearch.app.config.command import checked_options, given_values, prepare_process
 from softsearch.app.config.command_line import CommandLine
 from softsearch.app.config.composition import composed
 from softsearch.app.config.shorthands import as_meant, with_data_choice
 from softsearch.app.config.validation import drop_options_of_replaced
 from softsearch.commands import CORE
 from softsearch.errors import SoftsearchError
+from softsearch.overwriting import refuse_overwriting
 from softsearch.process import missing_package
 
 
@@ -43,6 +44,7 @@ def run_here(name: str, words: Sequence[str]) -> Path:
         with _hydra_state(composed(name, *line.words, with_hydra=True)) as (config, folder):
             drop_options_of_replaced(config, line.words)
             options = checked_options(config, line)
+            refuse_overwriting(given_values(options), command.writes)
             function = resolve_name(command.run)
             with trusting(read_trust(getattr(options, "trust", ()))):
                 function(config if DictConfig in get_type_hints(function).values() else options)
