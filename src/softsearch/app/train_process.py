@@ -53,7 +53,7 @@ def training(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env=({} if threads is None else {"OMP_NUM_THREADS": str(threads)}) | os.environ,
+            env=({} if threads is None else {"OMP_NUM_THREADS": str(threads)}) | os.environ | {"PYTHONSAFEPATH": "1"},
             start_new_session=True,
         )
     try:

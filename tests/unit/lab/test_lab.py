@@ -30,7 +30,6 @@ def test_a_training_returns_its_metrics_curves_and_translations(run: lab.Run) ->
     assert [[first], [blank], [other]] == [run.translate([line]) for line in lines]
     assert blank == ""
     assert "test/loss" in run._repr_markdown_()
-    assert not HydraConfig.initialized()
 
 
 def test_systems_are_compared(run: lab.Run, tmp_path: Path) -> None:
@@ -54,12 +53,13 @@ def test_the_model_can_be_looked_into(run: lab.Run) -> None:
     assert not model.training
 
 
-def test_a_mistake_is_an_exception(tmp_path: Path) -> None:
+def test_a_mistake_is_an_exception_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    before = HydraConfig.instance().cfg
     with pytest.raises(ConfigError, match="did you mean"):
         lab.train(*SMALL, run_dir=tmp_path, modle="rnn")
     with pytest.raises(ConfigError, match=r"optimizer\.lr"):
         lab.train(*SMALL, run_dir=tmp_path, **{"optimizer.lr": "fast"})
-    assert not HydraConfig.initialized()
+    assert HydraConfig.instance().cfg is before
 
 
 def test_nothing_that_is_read_is_overwritten(run: lab.Run, tmp_path: Path) -> None:
