@@ -1,8 +1,9 @@
 """Rules that replace characters a vocabulary lacks with characters it has, if both look the same.
 
 Pasted text has no-break spaces, zero-width characters, decomposed accents or full-width letters where the training text
-had plain ones. A rule replaces a character, or a letter and its marks, and always contains a character that the
-vocabulary lacks: no other text changes. A model's rules are data in its file, so readers need no Unicode tables.
+had plain ones. Capital letters become small ones where the vocabulary has those alone, as one of lower-cased text. A
+rule replaces a character, or a letter and its marks, and always contains a character that the vocabulary lacks: no
+other text changes. A model's rules are data in its file, so readers need no Unicode tables.
 ``softsearch.text.reading`` has the same forms without a vocabulary, for whatever compares texts.
 """
 
@@ -43,7 +44,7 @@ TO_USUAL = {char: row[0] for row in _ROWS for char in row[1:]}
 _TATWEEL = "\u0640"  # lengthens an Arabic word
 _JAMO = frozenset(map(chr, range(0x1100, 0x1200)))
 _SYLLABLES = tuple(map(chr, range(0xAC00, 0xD7A4)))
-_LAST_SPACE, _LAST_DECOMPOSABLE = 0x3000, 0x2FA1D
+_LAST_SPACE, _LAST_DECOMPOSABLE, _LAST_CAPITAL = 0x3000, 0x2FA1D, 0x1E921
 _NARROW_KANA = tuple(map(chr, range(0xFF66, 0xFF9E)))
 _VOICING = {"\u3099": "\uff9e", "\u309a": "\uff9f"}
 
@@ -58,16 +59,17 @@ def folding_rules(known: Set[str]) -> dict[str, str]:
     """Returns replacements by text, for a vocabulary with these characters.
 
     White space becomes a space, default-ignorable characters and controls are dropped, and composed, decomposed or
-    compatibility forms of a character, and those that look like it, become the form in the vocabulary. Upper-case forms
-    of its letters are treated as present, for models of lower-cased text.
+    compatibility forms of a character, and those that look like it, become the form in the vocabulary.
     """
-    written = known | {upper for char in known if len(upper := char.upper()) == 1}
+    capitals = {capital: small for capital, small in _capitals().items() if small in known and capital not in known}
+    written = known | capitals.keys()
     rules: dict[str, str] = {}
     for text, replacement in chain(invisible().items(), _other_forms(known, written)):
         is_rule = text != replacement and replacement not in rules and not known >= set(text)
         if is_rule and (replacement == " " or written >= set(replacement)):
             rules.setdefault(text, replacement)
-    return rules
+    to_small = str.maketrans(capitals)
+    return {text: replacement.translate(to_small) for text, replacement in (rules | capitals).items()}
 
 
 @cache
@@ -76,6 +78,15 @@ def invisible() -> dict[str, str]:
     codes = chain.from_iterable(range(first, last + 1) for first, last in (*_CONTROLS, *_IGNORABLE))
     spaces = (char for char in map(chr, range(_LAST_SPACE + 1)) if char.isspace() and char != " ")
     return dict.fromkeys([*map(chr, codes), _TATWEEL], "") | dict.fromkeys(spaces, " ")
+
+
+@cache
+def _capitals() -> dict[str, str]:
+    """Returns the small letter of each capital letter that is no other form of a letter, as the Kelvin sign is."""
+    pairs = ((char, char.lower()) for char in map(chr, range(_LAST_CAPITAL + 1)))
+    return {
+        char: low for char, low in pairs if low != char and len(low) == 1 and unicodedata.is_normalized("NFC", char)
+    }
 
 
 @cache

@@ -151,9 +151,20 @@ def test_rules_write_what_is_known_and_no_other_rule_replaces(known: set[str]) -
         assert one == other, ascii(text)
 
 
-def test_letters_of_lower_cased_models_are_folded_before_their_case_is() -> None:
-    _, ours = folding(["\u00fcber"])
-    assert ours.normalized("U\u0308be\uff32\u00ad ") == "\u00dcbeR"
+@pytest.mark.parametrize(
+    ("line", "other", "expected"),
+    [
+        ("\u00fcber", "U\u0308BE\uff32\u00ad ", "\u00fcber"),
+        ("stra\u00dfe i", "STRA\u1e9eE I", "stra\u00dfe i"),
+        ("\u03bb\u03cc\u03b3\u03bf\u03c3", "\u039b\u039f\u0301\u0393\u039f\u03a3", "\u03bb\u03cc\u03b3\u03bf\u03c3"),
+        ("J july", "JULY", "July"),  # J is in the vocabulary
+        ("ab", "\u0410b", "\u0410b"),  # Cyrillic
+        ("I\u0130 i\u0131", "I\u0130", "I\u0130"),
+    ],
+)
+def test_capital_letters_that_the_vocabulary_lacks_are_small(line: str, other: str, expected: str) -> None:
+    plain, ours = folding([line])
+    assert ours.encode(other) == plain.encode(expected)
 
 
 def test_what_the_vocabulary_lacks_is_named() -> None:

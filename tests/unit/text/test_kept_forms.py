@@ -26,7 +26,8 @@ mailto:a@example.org  /etc/passwd  ~/.ssh/id_1  report_v2.pdf  report-2.tar.gz  
 $1,234.56  12.5%  US$5  5€  1 234 567  1'234'567  1.5e-3  0x1F  −5  10-20  10–20  ١٢٫٥  ۱۲  1920x1080  20°C
 10%-20%  %100  2026-11-28T10:30:00+02:00  2026-11-28T10:30:00.123Z
 <%= name %>  <?= $name ?>  <0>  </12>  <1/>  <#name>  </#list>  <@form />
-+49 30 123456
++49 30 123456  \(name)  \(user.name(at: 5))  \(x + y\)  @:menu.open  @.lower:key  %[name]s
+%[price].2f
 """
 WHOLE = re.split("  +|\n", FORMS.strip())
 
@@ -63,6 +64,8 @@ def test_words_of_scripts_without_spaces_stand_beside_it(form: str) -> None:
         ("{# a comment #}", ["{# a comment #}"]),
         ("{name}s, %ss, {0}{1}", ["{name}", "%ss", "{0}{1}"]),
         ("one\\ntwo", ["\\n"]),
+        ("all :count of „:Name“ (:a_b) :+1:.", [":count", ":Name", ":a_b", ":+1:"]),
+        ("one:two, 3: four, a::b, the rest: :", ["3"]),
         ("第3章 2024年5月", ["3", "2024", "5"]),
         ("https://example.org/a, and https://example.org.", ["https://example.org/a", "https://example.org"]),
     ],

@@ -30,11 +30,12 @@ from softsearch.text.corpus import write_lines
 
 Language = Literal["en", "de", "fr", "es"]
 RelativeUnit = Literal["minute", "hour", "day", "week", "year"]
-_FORMAT = 3  # raise it when the lines change
+_FORMAT = 4  # raise it when the lines change
 _FIRST_DAY, _LAST_DAY = dt.date(1900, 1, 1).toordinal(), dt.date(2049, 12, 31).toordinal()
 _HOURS = [hour for hour in range(24) if hour % 12 != 1]
 _MINUTES = (0, *range(10, 60))
 _SECONDS: dict[RelativeUnit, int] = {"minute": 60, "hour": 3600, "day": 86_400, "week": 604_800, "year": 31_536_000}
+_ROUND = (100, 100, 1_000, 1_000, 10_000, 100_000, 1_000_000, 1_000_000)
 _NUMBER_LIMITS = (100, 100, 1_000, 1_000, 10_000, 10_000, 10_000, 1_000_000)
 _CURRENCIES = ("JPY", "CHF", "SEK", "CAD")
 _ROLE = re.compile(r"_\w+")
@@ -71,8 +72,8 @@ class Spellout(ParallelSource):
     between the languages. Next to a split's text, ``SPLIT.links`` lists the source words of each target word.
 
     Args:
-        short_size: further pairs in ``train``, such as "march", "forty" and "march the third", for a model that is to
-            translate what people type first: single words, which are repeated, and parts of dates.
+        short_size: further pairs in ``train``, such as "march", "forty" and "march the third", for a model that is
+            to translate what people type first: single words, which are repeated, numbers and parts of dates.
         val_size: pairs in ``val``; with the same seed, ``val`` and ``test`` stay the same when ``train_size`` changes.
 
     Raises:
@@ -172,6 +173,8 @@ def _short(lang: Language, seed: int) -> Iterator[str]:
 
     kinds: list[Callable[[], str]] = [
         *[lambda: speller.cardinal(below(100))] * 4,
+        lambda: speller.cardinal(-1 - below(99)),
+        *[lambda: speller.cardinal(choice(_ROUND) * (1 + below(choice((1, 9)))))] * 2,
         *[lambda: speller.ordinal(1 + below(99))] * 3,
         lambda: speller.weekday(day()),
         *[lambda: speller.month(day())] * 2,
