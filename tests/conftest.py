@@ -6,7 +6,6 @@ import inspect
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,8 +17,7 @@ from hypothesis import settings
 
 from softsearch.app.config.command import register_resolvers
 from tests.costs import Costs
-from tests.read_once import SESSION, flush_nothing, read_configs_once, read_torchlib_once, spell_once
-from tests.traces import keep_traces, remove_old_traces
+from tests.programs import SESSION
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -45,10 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = TemporaryDirectory()
         os.environ[SESSION] = folder.name
         config.add_cleanup(lambda: (folder.cleanup(), os.environ.pop(SESSION)))
-        remove_old_traces()
     config.pluginmanager.register(Costs(config))
-    flush_nothing()
-    read_configs_once()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -71,11 +66,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_finish() -> None:
-    """Makes corpora and exports faster, where there are tests of them, and the search for garbage."""
-    spell_once()
-    if "softsearch.export.graphs" in sys.modules:
-        read_torchlib_once()
-        keep_traces()
+    """Makes the search for garbage faster."""
     gc.freeze()  # a million objects of modules and tests, which stay
 
 

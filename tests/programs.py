@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+SESSION = "SOFTSEARCH_TESTS_SESSION"  # a variable of the environment: the folder that a run's processes share
+
 
 def run_python(
     *arguments: object, cwd: Path | None = None, text: str | None = None, **variables: str

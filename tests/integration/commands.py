@@ -16,7 +16,7 @@ import pytest
 from filelock import FileLock
 
 from tests.costs import FORKED
-from tests.read_once import SESSION
+from tests.programs import SESSION
 
 ROOT = Path(__file__).parents[2]
 SMALL = (

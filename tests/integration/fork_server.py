@@ -31,8 +31,7 @@ from typing import IO, Any, NoReturn
 import numpy as np
 
 import softsearch
-from tests.read_once import SESSION, flush_nothing, read_configs_once, read_torchlib_once, spell_once
-from tests.traces import keep_traces
+from tests.programs import SESSION
 
 PRELOADED = (  # besides our modules: what these and libraries import when they need it
     "hydra._internal.logging_config",
@@ -65,12 +64,7 @@ def serve(listener: socket.socket) -> None:
         media = import_module("wandb.sdk.data_types._private").MEDIA_TMP
         media._finalizer.detach()
         atexit.unregister(media.cleanup)
-    flush_nothing()
-    spell_once()
-    read_torchlib_once()
-    read_configs_once()
     warm_up()
-    keep_traces()
     gc.freeze()
     listener.settimeout(1)
     clients = set[int]()

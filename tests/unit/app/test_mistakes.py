@@ -22,9 +22,6 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from softsearch.app.config.command import run
 from softsearch.commands import named
-from tests.read_once import read_configs_once
-
-read_configs_once()
 
 def answer(command, options, work):
     sys.argv = [f"{command}.py", *options]
