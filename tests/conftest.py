@@ -4,6 +4,7 @@ import asyncio
 import gc
 import inspect
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from hypothesis import settings
 
 from softsearch.app.config.command import register_resolvers
 from tests.costs import Costs
-from tests.programs import SESSION
+from tests.support.programs import SESSION
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -118,7 +119,7 @@ def sigint() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Chrome"]:
     """Chromium without a window, one for all tests; those that ask for it are skipped where there is none."""
-    from tests.browser import start
+    from tests.support.browser import start
 
     started = start(tmp_path_factory.mktemp("profile"))
     yield started
@@ -135,6 +136,20 @@ def page(repo_root: Path) -> Path:
         pytest.skip("the page is not built; install Node.js 20 and run `make web`")
     assert not is_stale(repo_root), "the page is older than src/web; run `make web`"
     return built
+
+
+@pytest.fixture(scope="session")
+def bundle_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small bundle; leave it as it is."""
+    from tests.support.bundles import make_bundle
+
+    return make_bundle(tmp_path_factory.mktemp("exports") / "small").path
+
+
+@pytest.fixture
+def victim(bundle_dir: Path, tmp_path: Path) -> Path:
+    """A copy of the small bundle, to damage."""
+    return Path(shutil.copytree(bundle_dir, tmp_path / "victim"))
 
 
 @pytest.fixture(scope="session")

@@ -13,13 +13,13 @@ KINDS = {  # mark -> names that a test's module imports, or that the test asks f
     "process": {"SERVER", "carry_out", "popen", "served", "serving", "subprocess", "train_with_faults"},
     "trace": {"export", "export_bundle", "export_graphs", "export_in", "export_run"},
 }  # fmt: skip
-FORKED = SimpleNamespace(seconds=0.0)  # of commands that tests/integration/fork_server.py has run for this process
+FORKED = SimpleNamespace(seconds=0.0)  # of commands that tests/support/fork_server.py has run for this process
 
 
 def kind_of(item: pytest.Function) -> str | None:
     """The mark of a test."""
     names = {*vars(item.module), *item.fixturenames}
-    if getattr(vars(item.module).get("run"), "__module__", "") == "tests.integration.commands":
+    if getattr(vars(item.module).get("run"), "__module__", "") == "tests.support.commands":
         return "process"
     return next((kind for kind, signs in KINDS.items() if signs & names), None)
 

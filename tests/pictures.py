@@ -18,7 +18,7 @@ from benchmarks import scaling, speedrun
 from softsearch.app.demo import LINES, RUN, SINGLE
 from softsearch.extras.serve.web.site import write_site
 from softsearch.report.curves import CURVES
-from tests.browser import element, serve, start, texts, value, view
+from tests.support.browser import element, serve, start, texts, value, view
 
 FOLDER, HISTORY = Path("docs"), Path("history")
 NAMES = ("alignments.png", "page.png", "report.png", "curves.png")

@@ -15,7 +15,7 @@ from softsearch.data.dataset import find_real  # noqa: E402
 from softsearch.models import CountedDecoder, Seq2Seq  # noqa: E402
 from softsearch.testing import small_model  # noqa: E402
 from softsearch.testing.models import SRC_VOCAB  # noqa: E402
-from tests.contract.models import every_model  # noqa: E402
+from tests.support.models import every_model  # noqa: E402
 
 Case = tuple[str, ...]  # the name of a model and overrides
 

@@ -1,11 +1,12 @@
-"""The import contracts of pyproject.toml hold, and the checker notices when they are broken."""
+"""The import contracts of pyproject.toml and of the tests hold, and the checker notices when they are broken."""
 
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.programs import run_python
+from tests.support.programs import run_python
 
 CHECK = "import sys; from importlinter.cli import lint_imports_command; sys.exit(lint_imports_command())"
 BREACHES = {  # file: what it is made to import, what the checker says of it, in which contract
@@ -56,3 +57,18 @@ def test_checker_notices(file: str, broken_tree_output: str) -> None:
     verdicts = [line for line in broken_tree_output.splitlines() if line.startswith(contract)]
     assert any("BROKEN" in verdict for verdict in verdicts), broken_tree_output
     assert complaint in broken_tree_output
+
+
+def test_folders_of_tests_import_nothing_of_one_another(repo_root: Path) -> None:
+    """What several use is in tests/support: each folder can be run, and left out, alone."""
+    tests = repo_root / "tests"
+    folders = sorted({path.relative_to(tests).parts[0] for path in tests.glob("*/**/test_*.py")})
+    assert folders[:3] == ["architecture", "contract", "extras"]
+    line = re.compile(rf"^ *(?:from|import) tests\.({'|'.join(folders)})\b.*", re.MULTILINE)
+    found = [
+        f"{path.relative_to(tests)}: {match[0]}"
+        for path in tests.rglob("*.py")
+        for match in line.finditer(path.read_text(encoding="utf-8"))
+        if match[1] != path.relative_to(tests).parts[0]
+    ]
+    assert not found

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.test_dependencies import OPTIONAL
-from tests.programs import run_python
+from tests.support.programs import run_python
 
 # Stands in for a host with the base install alone: the lab's libraries cannot be found by the interpreter.
 BLOCKER = """

@@ -7,8 +7,8 @@ from softsearch.models.interface import CountedDecoder, Seq2Seq
 from softsearch.testing.models import model_config, random_model
 from softsearch.training.lora import LoRA, merged
 from softsearch.training.optimizer.muon import parameter_groups
-from tests.contract.models import every_model
 from tests.contract.test_training import READ, SRC
+from tests.support.models import every_model
 
 pytest.importorskip("peft")
 OPTIONS = {"rank": 2, "alpha": 3}

@@ -12,7 +12,7 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.testing.contract import *  # noqa: F403
 from softsearch.testing.contract import after_steps, scan
 from softsearch.testing.models import small_model
-from tests.contract.models import every_model
+from tests.support.models import every_model
 
 
 @pytest.fixture(params=every_model())

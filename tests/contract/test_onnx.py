@@ -40,7 +40,7 @@ from softsearch.search.shortlist import ShortlistStep
 from softsearch.testing.models import count, model_config
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import BOS, EOS, SPECIALS
-from tests.contract.models import POSITIONS, as_sources, every_model
+from tests.support.models import POSITIONS, as_sources, every_model
 
 FEWEST = {"num_layers": 1, "transition_depth": 2, "order": 3, "highway_layers": 1, "max_src_len": 64}
 WIDER = {"decoder_only": {"embeddings": {"dim": 32}, "decoder": {"d_ff": 40}}}  # equal matrices from 1 kB on are shared
@@ -124,7 +124,7 @@ FAST = ("rnnsearch", "lstm", "ngram")
 OF_TWO_LAYERS = {"decoder_only", "luong2015", "lstm", "input_forget"}  # each kind of stack
 BY_DAY = {  # one of each family of operators; the other models at night, and by day in test_models.py
     *FAST, "rnn", "input_forget", "nematus_deep", "lee2017", "show_attend_tell", "multi_source", "rnnlm",
-    "pointer_generator", "rnnsearch-class_factored", "rnn-cell._target_=tests.contract.models.OwnCell",
+    "pointer_generator", "rnnsearch-class_factored", "rnn-cell._target_=tests.support.models.OwnCell",
     "transformer_base-encoder.pre_norm=true-decoder.pre_norm=true", DECODER_ONLY, ROTARY,
 }  # fmt: skip
 CASES = [

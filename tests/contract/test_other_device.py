@@ -13,7 +13,6 @@ import torch
 
 from softsearch.data.dataset import Batch, pad
 from softsearch.evaluation.inference import TorchStepFunction
-from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy, NoiseContrastive, SampledSoftmax
 from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
@@ -24,20 +23,11 @@ from softsearch.training.objectives.joint_likelihood import joint_likelihood
 from softsearch.training.objectives.r_drop import r_drop
 from softsearch.training.objectives.scheduled_sampling import exponential, scheduled_sampling
 from softsearch.training.objectives.teacher_forcing import TrainingMethod
-from tests.contract.models import every_model
-from tests.contract.other_device import There, other_device
+from tests.support.models import every_model
+from tests.support.other_device import There, moved, other_device
 
 SRC = pad([np.array([4, 5, 6, 7]), np.array([9]), np.array([8, 5])])
 TGT = pad([np.array([7, 8, 9]), np.array([4, 5, 6, 8]), np.array([5])], bos=True)
-
-
-def moved(name: str, *overrides: str) -> Seq2Seq:
-    """A model with dropout."""
-    model = small_model(name, *overrides).train()
-    for module in model.modules():
-        if hasattr(module, "rate"):
-            module.rate = 0.3
-    return model.to("meta")
 
 
 @pytest.fixture

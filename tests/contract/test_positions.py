@@ -22,7 +22,7 @@ from softsearch.search.forced_decoding import forced_alignments
 from softsearch.testing.models import model_config
 from softsearch.text.tokenizer import train_tokenizer
 from softsearch.text.vocabulary import with_eos
-from tests.contract.models import GRU
+from tests.support.models import GRU
 
 DECODERS = {
     "chorowski2015": [],  # whose cache has an axis of positions, too

@@ -12,7 +12,7 @@ from softsearch.search.forced_decoding import score_pairs
 from softsearch.testing.models import TGT_VOCAB, small_model
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import PAD
-from tests.contract.models import every_model
+from tests.support.models import every_model
 
 SOURCES = ["abc def", "g", "", "fed cba abc"]
 TARGETS = ["fed", "abc g", "d", ""]

@@ -15,10 +15,10 @@ from softsearch.training.objectives.r_drop import r_drop
 from softsearch.training.objectives.scheduled_sampling import exponential, scheduled_sampling
 from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
 from softsearch.training.optimizer.lazy_adam import clip_by_norm
-from tests.contract.models import every_model
-from tests.contract.other_device import There, other_device
-from tests.contract.synchronisations import Synchronisations
-from tests.contract.test_other_device import SRC, TGT, moved
+from tests.contract.test_other_device import SRC, TGT
+from tests.support.models import every_model
+from tests.support.other_device import There, moved, other_device
+from tests.support.synchronisations import Synchronisations
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from softsearch.models.layers import Dropout, recompute_activations
 from softsearch.models.loss import CrossEntropy
 from softsearch.testing.models import model_config, random_model
 from softsearch.text.vocabulary import BOS, EOS, PAD
-from tests.contract.models import dropping, every_model
+from tests.support.models import dropping, every_model
 
 RECURRENT = [
     ("lstm", "+model.cell.recurrent_dropout=0.1"),

@@ -9,7 +9,7 @@ from softsearch.models.interface import CountedDecoder, Seq2Seq
 from softsearch.models.layers import Dropout
 from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB, model_config, random_model
 from softsearch.text.vocabulary import BOS, EOS, PAD, SPECIALS
-from tests.contract.models import (
+from tests.support.models import (
     BESIDE,
     CONFIGS,
     DIRECT,
@@ -22,8 +22,8 @@ from tests.contract.models import (
     dropping,
     varied,
 )
-from tests.contract.transcriptions.equations import fixed_mask
-from tests.contract.transcriptions.whole import logits
+from tests.support.transcriptions.equations import fixed_mask
+from tests.support.transcriptions.whole import logits
 
 SRC_LENGTHS, TGT_LENGTHS = (5, 1, 12, 2), (6, 2, 4, 1)
 FACTORED, HIERARCHICAL = "loss=class_factored", "loss=hierarchical_softmax"
@@ -34,7 +34,7 @@ SCORE, WINDOW = "decoder.attention.score", "decoder.attention.window"
 HYBRID = LOCATION.replace("Location", "Hybrid")
 NORMED_PARTS = [f"+decoder.{part}.layer_norm=true" for part in ("attention", "initial_state", "readout")]
 DECODER = ["decoder.hidden_dim=10", "decoder.attention.dim=5"]
-VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as tests.contract.models has them
+VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as tests.support.models has them
     "rnn": [["bidirectional=false"], [*UNEQUAL, "num_layers=3"]],
     "lstm": [["bidirectional=false"], [*UNEQUAL, "num_layers=3"]],
     "gru": [["bidirectional=false"], ["+cell.reset=after"], [*UNEQUAL, "num_layers=3"]],

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.faults.commands import TwoProcesses, train
+from tests.support.faulty_trainings import TwoProcesses, train
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from lightning.pytorch.callbacks import Callback
 from softsearch.errors import CheckpointError
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO, load_checkpoint
 from softsearch.training.checkpoints.folder import keep_steps, newest_resumable
-from tests.unit.training.checkpoints.written import by_hand
+from tests.support.written import by_hand
 
 KILLS = 20
 
@@ -73,7 +73,7 @@ class SmallDisk(Callback):
 
 def disk_full(folder: Path) -> None:
     """Trains until a save fails."""
-    from tests.unit.training.small_run import fit
+    from tests.support.small_run import fit
 
     try:
         fit(folder, folder / "run", SmallDisk())

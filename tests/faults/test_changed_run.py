@@ -11,8 +11,8 @@ from softsearch.app.config.composition import composed
 from softsearch.app.train.train import train
 from softsearch.errors import CheckpointError
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
-from tests.integration.commands import SMALL
-from tests.unit.training.checkpoints.written import save_unchecked
+from tests.support.commands import SMALL
+from tests.support.written import save_unchecked
 
 CONSTANT = ("scheduler=constant", "scheduler.warmup_steps=1")
 

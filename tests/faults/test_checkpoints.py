@@ -15,9 +15,9 @@ from lightning.pytorch.callbacks import Callback
 from softsearch.errors import CheckpointError
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO, load_checkpoint
 from softsearch.training.checkpoints.folder import newest_resumable
-from tests.integration.commands import SERVER, SMALL, run
-from tests.unit.training.checkpoints.written import Payload, by_hand
-from tests.unit.training.small_run import assert_same_bits, files, fit
+from tests.support.commands import SERVER, SMALL, run
+from tests.support.small_run import assert_same_bits, files, fit
+from tests.support.written import Payload, by_hand
 
 
 def saving(what: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -13,9 +13,9 @@ from lightning.pytorch.callbacks import Callback
 from softsearch.errors import SoftsearchError
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from softsearch.training.faults.faulty_steps import MAX_EXHAUSTED_STEPS, MAX_NONFINITE_STEPS, FaultySteps
-from tests.faults.commands import TWO_CPU_PROCESSES, TwoProcesses, rows, train
-from tests.faults.injected import LOSSES, Inject
-from tests.unit.training.small_run import Terminate, assert_same_bits, fit
+from tests.support.faulty_trainings import TWO_CPU_PROCESSES, TwoProcesses, rows, train
+from tests.support.injected import LOSSES, Inject
+from tests.support.small_run import Terminate, assert_same_bits, fit
 
 MEMORY = {"forward-memory", "backward-memory"}
 

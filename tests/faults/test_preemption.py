@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
-from tests.faults.commands import INJECTED, TWO_CPU_PROCESSES, Faults, TwoProcesses, arguments, rows, train
-from tests.integration.commands import ROOT
-from tests.unit.training.small_run import assert_same_bits
+from tests.support.commands import ROOT
+from tests.support.faulty_trainings import INJECTED, TWO_CPU_PROCESSES, Faults, TwoProcesses, arguments, rows, train
+from tests.support.small_run import assert_same_bits
 
 SLURM = {
     "SLURM_JOB_ID": "4242",

@@ -22,8 +22,8 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.serving import BUNDLE, GOLDEN, Served, eventually, serving, stopped
-from tests.unit.runtime.bundles import edit_manifest
+from tests.support.bundles import edit_manifest
+from tests.support.serving import BUNDLE, GOLDEN, Served, eventually, serving, stopped
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 

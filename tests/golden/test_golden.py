@@ -12,7 +12,7 @@ from softsearch.app.systems.open import open_any
 from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
-from tests.integration.commands import awkward_lines
+from tests.support.commands import awkward_lines
 
 FOLDER = Path(__file__).parent
 SOURCES, TRANSLATIONS = (

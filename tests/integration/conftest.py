@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.commands import SMALL, made_once, run
+from tests.support.commands import SMALL, made_once, run
 
 
 @pytest.fixture(scope="session")

@@ -24,9 +24,9 @@ from softsearch.training.callbacks.throughput import Throughput
 from softsearch.training.callbacks.translate import TranslateValidation
 from softsearch.training.faults.faulty_steps import FaultySteps
 from softsearch.training.loggers.metrics_csv import MetricsFile
-from tests.faults.injected import train
-from tests.unit.evaluation.default_metrics import METRICS
-from tests.unit.training.small_run import small_data, small_module, small_trainer
+from tests.support.default_metrics import METRICS
+from tests.support.injected import train
+from tests.support.small_run import small_data, small_module, small_trainer
 
 STEPS = 6
 

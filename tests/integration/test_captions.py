@@ -16,7 +16,7 @@ from softsearch.extras.sweep.tune import tune
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.cli import main
 from softsearch.runtime.translator import Translator
-from tests.integration.small_runs import PICTURES, configure, evaluate_alike, export_in, train_in
+from tests.support.small_runs import PICTURES, configure, evaluate_alike, export_in, train_in
 
 SIZES = ("train_size=600", "val_size=20", "test_size=30")
 OPTIONS = (

@@ -22,7 +22,7 @@ from softsearch.runtime.translator import Translator
 from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
 from softsearch.training.checkpoints.checkpoint_contents import read_contents
-from tests.integration.commands import ROOT, SMALL, run
+from tests.support.commands import ROOT, SMALL, run
 
 LINES = ["twenty-one", "", "the third of may", "  ", "five hundred dollars", "\U0001f642 ten"]
 

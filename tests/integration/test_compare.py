@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.commands import run
+from tests.support.commands import run
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from softsearch.commands import every_command
-from tests.integration.commands import SMALL
-from tests.serving import BUNDLE
+from tests.support.commands import SMALL
+from tests.support.serving import BUNDLE
 
 PROGRAM = Path(sys.executable).with_name("softsearch")
 WORK = [

@@ -18,8 +18,8 @@ from softsearch.data.sampler import Shard
 from softsearch.text.vocabulary import PAD
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from softsearch.training.optimizer.muon import parameter_groups
-from tests.integration.commands import SMALL, run
-from tests.unit.data.pairs import write_pair
+from tests.support.commands import SMALL, run
+from tests.support.pairs import write_pair
 
 PAIRS, SENTENCES, STEPS = 70, 10, 10  # seven batches, which two processes share as eight: two and a half epochs
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.commands import SMALL, run
+from tests.support.commands import SMALL, run
 
 OPTIONS = [word for word in SMALL if not word.startswith(("trainer.", "experiment=", "callbacks.curves="))]
 

@@ -15,10 +15,10 @@ from PIL import Image
 
 from softsearch.app.demo import BUNDLE, LINES, RUN
 from softsearch.runtime.translator import Translator
-from tests.integration.commands import ROOT
-from tests.integration.documented import PAGES, ask, python_blocks, requests
 from tests.pictures import NAMES, draw
-from tests.serving import serving
+from tests.support.commands import ROOT
+from tests.support.documented import PAGES, ask, python_blocks, requests
+from tests.support.serving import serving
 
 TRANSLATIONS = (
     "donnerstag der siebte oktober neunzehnhundertfünfundsechzig um fünf uhr siebzehn morgens",

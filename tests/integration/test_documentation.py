@@ -10,9 +10,9 @@ import pytest
 
 from softsearch.app.config.composition import composed
 from softsearch.commands import named
-from tests.integration.commands import made_once
-from tests.integration.documented import ELSEWHERE, PAGES, ask, carry_out, commands, fields, paths, prepare, requests
-from tests.serving import BUNDLE, serving
+from tests.support.commands import made_once
+from tests.support.documented import ELSEWHERE, PAGES, ask, carry_out, commands, fields, paths, prepare, requests
+from tests.support.serving import BUNDLE, serving
 
 BY_DAY = {"docs/tutorial.md"}  # train, evaluate, export and translate
 FROM_FILES = ("init=", "experiment=mine")  # what such options say is in files

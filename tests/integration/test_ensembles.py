@@ -24,7 +24,7 @@ from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.text.vocabulary import BOS
 from softsearch.training.checkpoints.checkpoint_contents import ORIGIN, SaveOrigin
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
-from tests.integration.small_runs import bundle, ckpt, configure, configure_run, evaluated, export_run, lines
+from tests.support.small_runs import bundle, ckpt, configure, configure_run, evaluated, export_run, lines
 
 RANDOM = {  # models as they are before training: what they write differs, and nothing else matters here
     "rnn": ("model=rnnsearch",),

@@ -12,7 +12,7 @@ from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.errors import SoftsearchError
 from softsearch.evaluation.measure import Evaluator
 from softsearch.runtime.translator import Translator
-from tests.integration.commands import run
+from tests.support.commands import run
 
 SPLIT = "test"
 

@@ -13,10 +13,10 @@ from softsearch.app.count import count
 from softsearch.app.export import export
 from softsearch.app.train.train import train
 from softsearch.runtime.translator import Translator
-from tests.integration.small_runs import OPTIONS as SMALL
-from tests.integration.small_runs import SIZES as SMALL_SIZES
-from tests.integration.small_runs import configure, evaluate_in, shrink, train_in
-from tests.unit.evaluation.default_metrics import corpus_scores
+from tests.support.default_metrics import corpus_scores
+from tests.support.small_runs import OPTIONS as SMALL
+from tests.support.small_runs import SIZES as SMALL_SIZES
+from tests.support.small_runs import configure, evaluate_in, shrink, train_in
 
 MODELS = [
     path.stem

@@ -12,7 +12,7 @@ from softsearch.data.corpora.shapes import Shapes
 from softsearch.errors import ConfigError, InputError
 from softsearch.runtime.cli import main
 from softsearch.runtime.translator import Translator
-from tests.integration.small_runs import PICTURES, evaluate_alike, evaluate_in, export_in, train_in
+from tests.support.small_runs import PICTURES, evaluate_alike, evaluate_in, export_in, train_in
 
 COLOURS = re.compile(r" (red|green|blue|yellow)")
 OPTIONS = (

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
-from tests.integration.commands import ROOT, SERVER, SMALL
 from tests.integration.fsdp_on_cpu import STEPS
-from tests.integration.small_runs import assert_validate_as_trained, export_in
-from tests.unit.training.small_run import assert_same_bits, small_data
+from tests.support.commands import ROOT, SERVER, SMALL
+from tests.support.small_run import assert_same_bits, small_data
+from tests.support.small_runs import assert_validate_as_trained, export_in
 
 SCRIPT = str(ROOT / "tests" / "integration" / "fsdp_on_cpu.py")
 

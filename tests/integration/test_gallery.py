@@ -10,7 +10,7 @@ from softsearch.app.systems.open import open_systems
 from softsearch.report.drawing import COLOURS
 from softsearch.search.beam import BeamSearch
 from tests.gallery import BEAM, FOLDER, KINDS, PAIR, PERPLEXITY, SCORE, draw_attention, draw_beam, draw_learning
-from tests.integration.commands import ROOT
+from tests.support.commands import ROOT
 
 CHECKPOINT = ROOT / "tests" / "golden" / "checkpoint.ckpt"
 

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 import torch
 
-from tests.integration.commands import ROOT, SERVER
+from tests.support.commands import ROOT, SERVER
 
 
 def run(script: str, *options: str) -> subprocess.CompletedProcess[str]:

@@ -12,7 +12,7 @@ from softsearch.extras.claims.history import history
 from softsearch.extras.claims.options import History
 from softsearch.files import MANIFEST
 from softsearch.runtime.manifest import Manifest
-from tests.integration.commands import SMALL, run
+from tests.support.commands import SMALL, run
 
 
 @pytest.mark.nightly

@@ -11,8 +11,8 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
 from softsearch.extras.serve.web.site import write_site
-from tests.browser import complaints, element, open_page, serve, texts, value, view
 from tests.integration.test_web_page import GOLDEN, OTHER, TEXT, expected, replace, violations
+from tests.support.browser import complaints, element, open_page, serve, texts, value, view
 
 HTML = "<img src=x onerror=\"document.title='run'\">"
 ABOUT = {

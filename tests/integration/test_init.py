@@ -17,7 +17,7 @@ from softsearch.errors import CheckpointError, ConfigError
 from softsearch.training.checkpoints.checkpoint_contents import read_contents, to_contents
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from softsearch.training.checkpoints.folder import average
-from tests.integration.commands import SMALL
+from tests.support.commands import SMALL
 
 
 def start(folder: Path, *options: str) -> dict[str, Any]:

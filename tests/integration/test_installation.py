@@ -15,8 +15,8 @@ import httpx
 import pytest
 from packaging.requirements import Requirement
 
-from tests.integration.commands import ROOT, SMALL, ForkServer, made_once
-from tests.serving import serving
+from tests.support.commands import ROOT, SMALL, ForkServer, made_once
+from tests.support.serving import serving
 
 
 @pytest.fixture(scope="module")

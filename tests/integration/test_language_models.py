@@ -19,8 +19,8 @@ from softsearch.runtime.translator import Translator
 from softsearch.search.beam import BeamSearch
 from softsearch.text.vocabulary import BOS, EOS
 from softsearch.training.checkpoints.checkpoint_contents import read_contents
-from tests.contract.transcriptions.language_models import KneserNey
-from tests.integration.small_runs import bundle, ckpt, configure, configure_run, evaluated, export_run, lines
+from tests.support.small_runs import bundle, ckpt, configure, configure_run, evaluated, export_run, lines
+from tests.support.transcriptions.language_models import KneserNey
 
 LANGUAGE_MODELS = ("ngram", "feed_forward_lm")
 ORDER = 3

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
-from tests.integration.commands import SMALL, run
+from tests.support.commands import SMALL, run
 
 OPTIONS = (
     "experiment=large_vocabulary",

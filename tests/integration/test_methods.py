@@ -24,8 +24,8 @@ from softsearch.training.objectives.r_drop import r_drop
 from softsearch.training.objectives.scheduled_sampling import inverse_sigmoid, scheduled_sampling
 from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
 from softsearch.training.optimizer.schedules import Plateau
-from tests.integration.commands import SMALL
-from tests.unit.training.small_run import small_data, small_module, small_trainer
+from tests.support.commands import SMALL
+from tests.support.small_run import small_data, small_module, small_trainer
 
 METHODS: dict[str, TrainingMethod] = {
     "teacher_forcing": teacher_forcing,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.commands import ROOT, SERVER
+from tests.support.commands import ROOT, SERVER
 
 GOLDEN = ROOT / "tests" / "golden"
 EXPORT = "expected a bundle; softsearch export ckpt="

@@ -13,7 +13,7 @@ from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.app.export import export
 from softsearch.app.train.train import train
 from softsearch.runtime.cli import main
-from tests.integration.small_runs import shrink
+from tests.support.small_runs import shrink
 
 SIZES = {"train": 400, "val": 20, "test": 20}
 LANGUAGES = ("aa", "bb")  # word i is "wi" in English, "aai" in one, "bbi" in the other

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.commands import ROOT, SERVER, run
-from tests.programs import run_python
+from tests.support.commands import ROOT, SERVER, run
+from tests.support.programs import run_python
 
 EXAMPLE = ROOT / "examples" / "neural_metric"
 PATHS = os.pathsep.join(map(str, (EXAMPLE, EXAMPLE / "tests" / "scorer")))

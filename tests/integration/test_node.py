@@ -12,7 +12,7 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto
 from softsearch.data.sentencepiece_file import with_normalizer
 from softsearch.export.tokenizer_json import tokenizer_files
 from softsearch.text.tokenizer import SentencePieceTokenizer
-from tests.integration.commands import ROOT, awkward_lines
+from tests.support.commands import ROOT, awkward_lines
 
 GOLDEN = ROOT / "tests" / "golden"
 EXAMPLE = ROOT / "examples" / "node"

@@ -19,10 +19,10 @@ from subprocess import PIPE, STDOUT
 import pytest
 
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
-from tests.faults.commands import INJECTED, TWO_CPU_PROCESSES, arguments
-from tests.integration.commands import ROOT, SERVER, ForkServer
-from tests.integration.small_runs import assert_validate_as_trained
-from tests.unit.training.small_run import assert_same_bits
+from tests.support.commands import ROOT, SERVER, ForkServer
+from tests.support.faulty_trainings import INJECTED, TWO_CPU_PROCESSES, arguments
+from tests.support.small_run import assert_same_bits
+from tests.support.small_runs import assert_validate_as_trained
 
 NODES = "trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=1", "trainer.num_nodes=2", "test=2"
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}

@@ -14,7 +14,7 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 
 from softsearch.extras.course import models, scores, words
-from tests.integration.commands import ROOT, made_once
+from tests.support.commands import ROOT, made_once
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SHORT = [  # by night, except one; 10_deployment runs seven commands

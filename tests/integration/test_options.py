@@ -7,7 +7,7 @@ import pytest
 from softsearch.app.config.composition import CONFIGS, composed
 from softsearch.app.results import read_metrics
 from softsearch.app.train.train import train
-from tests.integration.commands import SMALL
+from tests.support.commands import SMALL
 
 GROUPS = ("batching", "loss", "method", "optimizer", "scheduler", "search", "tokenizer")
 CHOICES = [f"{group}={path.stem}" for group in GROUPS for path in sorted((CONFIGS / group).glob("*.yaml"))]

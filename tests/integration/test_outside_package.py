@@ -8,7 +8,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from tests.integration.commands import SERVER, SMALL
+from tests.support.commands import SERVER, SMALL
 
 MODULE = """
 import os

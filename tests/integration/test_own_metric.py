@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
-from tests.integration.commands import SMALL, run
+from tests.support.commands import SMALL, run
 
 MODULE = '''
 from softsearch.evaluation.metrics import Metric

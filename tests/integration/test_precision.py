@@ -10,7 +10,7 @@ from softsearch import Translator
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.cli import main
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO, load_checkpoint
-from tests.integration.commands import ROOT, run
+from tests.support.commands import ROOT, run
 
 GOLDEN = ROOT / "tests" / "golden"
 SOURCES = (GOLDEN / "sources.txt").read_text(encoding="utf-8").splitlines()

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from softsearch.app.config.build import build_data
 from softsearch.app.config.composition import composed
-from tests.integration.commands import SMALL, run
-from tests.unit.data.pairs import write_pair
+from tests.support.commands import SMALL, run
+from tests.support.pairs import write_pair
 
 
 def test_training_finds_what_was_prepared(tmp_path: Path) -> None:

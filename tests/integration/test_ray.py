@@ -15,9 +15,9 @@ from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Prepare
 from softsearch.app.config.validation import read_options
 from softsearch.app.prepare import prepare
-from tests.integration.commands import ROOT
-from tests.programs import run_python
-from tests.unit.data.pairs import write_pair
+from tests.support.commands import ROOT
+from tests.support.pairs import write_pair
+from tests.support.programs import run_python
 
 pytestmark = [
     pytest.mark.multiprocess,

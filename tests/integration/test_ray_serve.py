@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from softsearch import Translator
-from tests.integration.commands import ROOT
-from tests.programs import run_python
+from tests.support.commands import ROOT
+from tests.support.programs import run_python
 
 pytestmark = [pytest.mark.multiprocess, pytest.mark.nightly]
 BUNDLE = ROOT / "tests" / "golden" / "bundle"

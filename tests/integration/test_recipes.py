@@ -8,9 +8,9 @@ import pytest
 
 from softsearch.app.results import read_metrics
 from softsearch.data.corpora.spellout import Spellout
-from tests.huggingface import m2m_folder
-from tests.integration.commands import ROOT
-from tests.integration.documented import carry_out, commands
+from tests.support.commands import ROOT
+from tests.support.documented import carry_out, commands
+from tests.support.huggingface import m2m_folder
 
 TRAINING = (
     "batching.tokens=512", "trainer=cpu", "trainer.precision=32-true", "trainer.max_steps=4",

@@ -14,9 +14,9 @@ from softsearch.text.noise import NO_NOISE, Noise
 from softsearch.training.callbacks.exact_resume import ExactResume
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from softsearch.training.faults.preemption import Preemption
-from tests.faults.commands import train_with_faults
-from tests.integration.commands import SMALL
-from tests.unit.training.small_run import Terminate, assert_same_bits, small_data, small_module, small_trainer
+from tests.support.commands import SMALL
+from tests.support.faulty_trainings import train_with_faults
+from tests.support.small_run import Terminate, assert_same_bits, small_data, small_module, small_trainer
 
 EPOCH, BATCHES = 7, 24  # batches of an epoch, and of the whole run
 

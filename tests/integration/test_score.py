@@ -11,7 +11,7 @@ from softsearch.runtime.cli import main as softsearch
 from softsearch.runtime.system import System
 from softsearch.search.exact import ExactSearch
 from softsearch.search.forced_decoding import score_pairs
-from tests.integration.commands import run
+from tests.support.commands import run
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from softsearch.app.export import export
 from softsearch.app.train.train import train
 from softsearch.runtime.options import installed_searches
 from softsearch.runtime.translator import Translator
-from tests.integration.small_runs import OPTIONS, SIZES, configure, shrink
-from tests.serving import BUNDLE
+from tests.support.serving import BUNDLE
+from tests.support.small_runs import OPTIONS, SIZES, configure, shrink
 
 PACKAGE = "outside_seams"
 FILES = {  # kind of part -> the files that add it

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from tests.integration.commands import ROOT
+from tests.support.commands import ROOT
 
 
 @pytest.fixture(scope="module")

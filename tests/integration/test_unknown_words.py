@@ -25,8 +25,8 @@ from softsearch.text.unknown_words import UnknownWords
 from softsearch.text.vocabulary import UNK
 from softsearch.text.word_dictionary import read_dictionary
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents
-from tests.integration.commands import SMALL, run
-from tests.integration.small_runs import configure
+from tests.support.commands import SMALL, run
+from tests.support.small_runs import configure
 
 OPTIONS = (
     *(option for option in SMALL if not option.startswith("tokenizer")),

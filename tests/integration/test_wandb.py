@@ -7,10 +7,9 @@ import pytest
 import torch
 import yaml
 
-from tests.faults.commands import train_with_faults
-from tests.integration.commands import SMALL, run
-from tests.unit.training.callbacks.test_dashboard import TRAINING, VALIDATION
-from tests.unit.training.wandb_file import OfflineRun, read_run
+from tests.support.commands import SMALL, run
+from tests.support.faulty_trainings import train_with_faults
+from tests.support.wandb_file import TRAINING, VALIDATION, OfflineRun, read_run
 
 KILL, SAVED, STEPS = 6, 4, 8  # SMALL validates, and saves, after step 4
 

@@ -15,9 +15,9 @@ from selenium.webdriver import Chrome
 
 from softsearch.extras.serve.web.site import write_site
 from softsearch.runtime.translator import Translator
-from tests.browser import complaints, serve, start
-from tests.integration.commands import ROOT
-from tests.unit.runtime.bundles import edit_manifest
+from tests.support.browser import complaints, serve, start
+from tests.support.bundles import edit_manifest
+from tests.support.commands import ROOT
 
 GOLDEN = ROOT / "tests" / "golden"
 TOLERANCE = 1e-4

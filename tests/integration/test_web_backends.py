@@ -15,10 +15,10 @@ from softsearch.extras.serve.web.site import write_site
 from softsearch.runtime.heads import heads_of
 from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import Translator
-from tests.browser import complaints, open_page, serve, texts, view, violations
-from tests.integration.commands import ROOT
-from tests.serving import Served, serving
-from tests.unit.runtime.bundles import make_bundle
+from tests.support.browser import complaints, open_page, serve, texts, view, violations
+from tests.support.bundles import make_bundle
+from tests.support.commands import ROOT
+from tests.support.serving import Served, serving
 
 GOLDEN = ROOT / "tests" / "golden"
 TEXT = "four euro eighty-three cents"

@@ -13,8 +13,8 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from softsearch.extras.serve.web.site import write_site
 from softsearch.runtime.translator import Translator
-from tests.browser import complaints, element, open_page, serve, texts, value, view, violations
-from tests.integration.commands import ROOT
+from tests.support.browser import complaints, element, open_page, serve, texts, value, view, violations
+from tests.support.commands import ROOT
 
 GOLDEN = ROOT / "tests" / "golden"
 TEXT = "four hundred and ninety-six euro forty-six cents"

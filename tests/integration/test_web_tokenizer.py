@@ -19,7 +19,7 @@ from softsearch.text.corpus import is_blank, read_lines
 from softsearch.text.moses import detokenize, tokenize
 from softsearch.text.tokenizer import JOINER, Kind, SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import with_eos
-from tests.integration.commands import ROOT
+from tests.support.commands import ROOT
 
 WEB = ROOT / "src" / "web"
 ODD = (

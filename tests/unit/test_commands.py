@@ -20,7 +20,7 @@ from softsearch.process import how_to_install
 from softsearch.runtime import cli
 from softsearch.runtime.arguments import Parser
 from softsearch.runtime.completion import completion
-from tests.programs import run_python
+from tests.support.programs import run_python
 
 FLAGS = """
 from softsearch.commands import Command

@@ -9,7 +9,7 @@ import pytest
 
 from softsearch.errors import ConfigError
 from softsearch.process import KERNELS, PYTORCH_KERNELS, SPIN_COUNT, fail, how_to_install, tune_cpu
-from tests.programs import run_python
+from tests.support.programs import run_python
 
 
 @pytest.fixture(autouse=True)

@@ -15,8 +15,8 @@ import yaml
 import softsearch
 from softsearch.doors import PACKAGES
 from softsearch.runtime import translator as translator_module
-from tests.integration.documented import python_blocks
-from tests.unit.runtime.bundles import make_bundle
+from tests.support.bundles import make_bundle
+from tests.support.documented import python_blocks
 
 
 def test_every_public_name_is_there_and_no_other() -> None:

@@ -13,7 +13,7 @@ from softsearch.extras.claims.history import difficulties, examples, first_error
 from softsearch.extras.claims.options import History
 from softsearch.extras.serve.web.about import read_about
 from softsearch.text.filters import read_parallel
-from tests.unit.data.pairs import write_pair
+from tests.support.pairs import write_pair
 
 EASY = {"long sentences": [1, 2, 3], "rare words": [-3, -2, -1], "another word order": [0.5, 0.1, 0]}
 

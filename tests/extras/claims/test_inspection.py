@@ -14,7 +14,7 @@ from softsearch.errors import ConfigError
 from softsearch.extras.claims import measures
 from softsearch.extras.claims.claim_page import averaged
 from softsearch.extras.claims.inspection import Logged
-from tests.integration.commands import ROOT
+from tests.support.commands import ROOT
 
 
 @pytest.fixture

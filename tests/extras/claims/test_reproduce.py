@@ -22,7 +22,7 @@ from softsearch.extras.claims.measures import Runs
 from softsearch.extras.claims.options import Reproduce
 from softsearch.extras.claims.trainings import Training, train_all, trainings
 from softsearch.report.drawing import style
-from tests.integration.commands import ROOT
+from tests.support.commands import ROOT
 
 PAGES = ROOT / "docs" / "reproduce"
 SCRIPT = """

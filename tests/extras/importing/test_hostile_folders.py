@@ -19,7 +19,7 @@ from softsearch.extras.importing.command import import_model, read
 from softsearch.extras.importing.weights import PICKLE, SAFETENSORS
 from softsearch.models.positions import sinusoids
 from softsearch.runtime.cli import parser_of
-from tests.huggingface import marian_folder
+from tests.support.huggingface import marian_folder
 
 pytest.importorskip("transformers")
 pytestmark = pytest.mark.slow

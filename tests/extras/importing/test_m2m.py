@@ -35,9 +35,9 @@ from softsearch.search.beam import BeamSearch
 from softsearch.text.languages import languages_of
 from softsearch.text.vocabulary import EOS, PAD, UNK, language_tag, source_tag
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents
-from tests.browser import complaints, open_page, texts, view, violations
-from tests.huggingface import m2m_folder
-from tests.serving import serving
+from tests.support.browser import complaints, open_page, texts, view, violations
+from tests.support.huggingface import m2m_folder
+from tests.support.serving import serving
 
 transformers = pytest.importorskip("transformers")
 pytestmark = [pytest.mark.slow]

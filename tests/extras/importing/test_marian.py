@@ -18,8 +18,8 @@ from softsearch.extras.importing.command import read
 from softsearch.text.vocabulary import BOS, EOS, PAD, UNK
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents
 from softsearch.training.checkpoints.folder import checkpoint_file
-from tests.extras.importing.marian_equations import SIZES, SRC_WORDS, TGT_WORDS, Equations, vocabulary, write_model
-from tests.unit.training.checkpoints.written import Payload
+from tests.support.marian_equations import SIZES, SRC_WORDS, TGT_WORDS, Equations, vocabulary, write_model
+from tests.support.written import Payload
 
 ALL = {"tied-embeddings-all": True}
 PRE_NORM = {"transformer-preprocess": "n", "transformer-postprocess": "da", "transformer-postprocess-top": "n"}

@@ -19,7 +19,7 @@ from softsearch.models.positions import sinusoids
 from softsearch.search.beam import BeamSearch
 from softsearch.text.vocabulary import BOS, EOS, PAD, UNK, language_tag
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents
-from tests.huggingface import marian_folder
+from tests.support.huggingface import marian_folder
 
 transformers = pytest.importorskip("transformers")
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")]

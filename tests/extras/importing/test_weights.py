@@ -7,7 +7,7 @@ import pytest
 
 from softsearch.errors import CheckpointError
 from softsearch.extras.importing.weights import read_npz
-from tests.unit.training.checkpoints.written import with_end_in_comment, with_entry_under_many_names
+from tests.support.written import with_end_in_comment, with_entry_under_many_names
 
 
 def test_npz_files_are_archives_too(tmp_path: Path) -> None:

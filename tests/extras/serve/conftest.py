@@ -15,10 +15,7 @@ from softsearch.extras.serve.dispatcher import Dispatcher
 from softsearch.extras.serve.settings import Settings
 from tests.extras.serve.dispatchers import Log, Open
 from tests.extras.serve.worker_faults import work_with_faults
-from tests.serving import BUNDLE, Served, serving
-from tests.unit.runtime.conftest import bundle_dir, victim
-
-__all__ = ["bundle_dir", "victim"]  # fixtures of the runtime's tests
+from tests.support.serving import BUNDLE, Served, serving
 
 
 @pytest.fixture

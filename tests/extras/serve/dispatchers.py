@@ -7,7 +7,7 @@ from typing import Any
 
 from softsearch.extras.serve.dispatcher import Dispatcher
 from softsearch.extras.serve.monitoring import Metrics
-from tests.serving import stopped
+from tests.support.serving import stopped
 
 Open = Callable[..., AbstractAsyncContextManager[Dispatcher]]
 

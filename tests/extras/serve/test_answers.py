@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.serving import Served
+from tests.support.serving import Served
 
 LONG = "x" * 5000
 WORDS = [f"{one}{other}" for one in "abcdef" for other in "qrstuvwxyz"]

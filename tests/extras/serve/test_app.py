@@ -16,7 +16,7 @@ from softsearch.extras.serve.models import ModelFacts, model_facts
 from softsearch.extras.serve.monitoring import Metrics
 from softsearch.extras.serve.settings import Settings
 from softsearch.runtime.bundle import Bundle
-from tests.serving import BUNDLE, Served
+from tests.support.serving import BUNDLE, Served
 
 
 class BrokenDispatcher(Dispatcher):

@@ -16,8 +16,8 @@ from softsearch.extras.serve import running
 from softsearch.extras.serve.pool import Pool
 from softsearch.process import how_to_install
 from softsearch.runtime import cli
-from tests.programs import run_python
-from tests.serving import BUNDLE
+from tests.support.programs import run_python
+from tests.support.serving import BUNDLE
 
 BLOCKED = """
 import sys

@@ -13,7 +13,7 @@ import uvicorn
 from softsearch.extras.serve import running
 from softsearch.extras.serve.app import make_app
 from tests.extras.serve.test_app import BrokenDispatcher, make_service
-from tests.serving import eventually
+from tests.support.serving import eventually
 
 pytestmark = pytest.mark.slow
 

@@ -23,7 +23,7 @@ from softsearch.runtime.translator import Translator
 from softsearch.text.keep import Keep
 from tests.extras.serve.dispatchers import Log, Open, frozen, pids, until
 from tests.extras.serve.worker_faults import EXPLOSIVE
-from tests.unit.runtime.bundles import SRC_LINES, make_bundle
+from tests.support.bundles import SRC_LINES, make_bundle
 
 LINES = [*dict.fromkeys(SRC_LINES), "two cats", "ten", "", "one, two, three, four", "a b c d e f g h i j k l m n o p"]
 OPTIONS: list[dict[str, Any]] = [

@@ -14,7 +14,7 @@ import pytest
 from softsearch.extras.serve.languages import Side, detect, match, name_of, words_of
 from softsearch.extras.serve.models import Model
 from softsearch.runtime.bundle import Bundle
-from tests.serving import BUNDLE, GOLDEN
+from tests.support.serving import BUNDLE, GOLDEN
 
 SENTENCE = (GOLDEN / "sources.txt").read_text().splitlines()[1]
 FORM, JSON = "application/x-www-form-urlencoded", "application/json"

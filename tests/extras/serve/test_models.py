@@ -10,7 +10,7 @@ from softsearch.extras.serve.models import Model
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.translation import Part
 from softsearch.search.beam import BeamSearch
-from tests.unit.runtime.bundles import edit_manifest, tokenizers
+from tests.support.bundles import edit_manifest, tokenizers
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from schemathesis import Case, checks
 
 from softsearch.extras.serve.schema import REQUESTS, LibreRequest, TranslateRequest
-from tests.serving import Served
+from tests.support.serving import Served
 
 pytestmark = pytest.mark.slow
 

@@ -24,8 +24,8 @@ from softsearch.extras.serve.workers import WorkerDiedError
 from softsearch.runtime.translator import Translator
 from tests.extras.serve.dispatchers import Log, Open, frozen, pids, until
 from tests.extras.serve.worker_faults import DEADLY, ONE_OPENS
-from tests.serving import alive
-from tests.unit.runtime.bundles import make_bundle
+from tests.support.bundles import make_bundle
+from tests.support.serving import alive
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from softsearch import Translator
 from softsearch.text.keep import Keep
-from tests.serving import GOLDEN
+from tests.support.serving import GOLDEN
 
 SOURCES = (GOLDEN / "sources.txt").read_text().splitlines()
 SENTENCE = SOURCES[1]

@@ -16,8 +16,8 @@ from softsearch.extras.serve.libretranslate import Choice, choose
 from softsearch.extras.serve.line_queue import RequestError
 from softsearch.extras.serve.models import model_facts
 from softsearch.runtime.bundle import Bundle
-from tests.serving import serving
-from tests.unit.runtime.bundles import make_bundle, tokenizers_of
+from tests.support.bundles import make_bundle, tokenizers_of
+from tests.support.serving import serving
 
 WORDS = {
     "en": ["old red young", "dogs houses cats", "see love"],

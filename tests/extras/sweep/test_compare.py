@@ -14,7 +14,7 @@ from softsearch.evaluation.schema import MetricFacts, write_report
 from softsearch.extras.sweep.compare import compare_runs, print_comparison, write_comparison
 from softsearch.extras.sweep.runs import Run, find_folders, read_runs
 from softsearch.report.charts import pareto_front
-from tests.unit.report.page.pages import whole_report
+from tests.support.pages import trained_run, whole_report
 
 SIGNATURE = "nrefs:1|tok:none"
 FACTS = {"bleu": MetricFacts("BLEU")}
@@ -170,25 +170,8 @@ def test_one_point_is_no_picture(tmp_path: Path) -> None:
     assert write_comparison(compare_runs([RUNS[0], RUNS[4]]), tmp_path) == ["results.csv"]
 
 
-def trained(folder: Path, **changed: Any) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    figures: dict[str, Any] = {
-        "test/bleu": 38.2,
-        "test/chrf": 63.7,
-        "train/tokens_per_second": 6344.0,
-        "model/parameters": 3_400_000,
-        "test/loss": 1.5,
-        "signatures": {"test/bleu": "nrefs:1|bs:1000|seed:12345|tok:none"},
-        "model": "rnnsearch",
-        "test_set": "t.en, t.de",
-        "metrics": {"bleu": asdict(MetricFacts("BLEU")), "chrf": asdict(MetricFacts("chrF"))},
-    }
-    (folder / "metrics.json").write_text(json.dumps(figures | changed))
-    return folder
-
-
 def test_a_trained_run(tmp_path: Path) -> None:
-    (found,) = read_runs([trained(tmp_path / "a")], "test")
+    (found,) = read_runs([trained_run(tmp_path / "a")], "test")
     assert found == Run(
         name="a",
         folder=tmp_path / "a",
@@ -210,7 +193,7 @@ def test_a_run_of_an_older_version(tmp_path: Path) -> None:
 
 
 def test_each_system_of_an_evaluation(tmp_path: Path) -> None:
-    write_report(whole_report(), trained(tmp_path))  # it writes metrics.json too
+    write_report(whole_report(), trained_run(tmp_path))  # it writes metrics.json too
     first, second = read_runs([tmp_path], "test")
     assert [first.name, second.name] == ["rnn", "tiny"]
     assert first.scores == {"bleu": 38.2, "exact_match": 0.065}
@@ -220,7 +203,7 @@ def test_each_system_of_an_evaluation(tmp_path: Path) -> None:
 
 
 def test_the_trials_of_a_sweep(tmp_path: Path) -> None:
-    trained(tmp_path / "trials" / "0000")
+    trained_run(tmp_path / "trials" / "0000")
     failed = {"trial": 1, "state": "failed", "folder": "trials/0001", "error": "exit code 1\nerror: no memory"}
     trials = [{"trial": 0, "state": "complete", "folder": "trials/0000", "error": None}, failed]
     waiting = {"trial": 2, "state": "waiting", "folder": None, "error": None}
@@ -232,12 +215,12 @@ def test_the_trials_of_a_sweep(tmp_path: Path) -> None:
 
 def test_a_folder_of_runs(tmp_path: Path) -> None:
     for name in ("0_a", "1_b"):
-        trained(tmp_path / "sweep" / name)
+        trained_run(tmp_path / "sweep" / name)
     assert [r.name for r in read_runs([tmp_path / "sweep"], "test")] == ["0_a", "1_b"]
 
 
 def test_names_tell_runs_apart(tmp_path: Path) -> None:
-    folders = [trained(tmp_path / place) for place in ("x/a", "y/a")]
+    folders = [trained_run(tmp_path / place) for place in ("x/a", "y/a")]
     assert [r.name for r in read_runs(folders, "test")] == ["x/a", "y/a"]
 
 
@@ -274,12 +257,12 @@ def test_a_folder_without_figures_says_why(files: dict[str, str], reason: str, t
 
 
 def test_a_folder_that_is_not_there_does_not_stop_the_others(tmp_path: Path) -> None:
-    runs = read_runs([tmp_path / "none", trained(tmp_path / "a")], "test")
+    runs = read_runs([tmp_path / "none", trained_run(tmp_path / "a")], "test")
     assert [r.missing for r in runs] == ["there is no such folder", ""]
 
 
 def test_paths_and_globs_are_found_once(tmp_path: Path) -> None:
-    a, b = trained(tmp_path / "a"), trained(tmp_path / "b")
+    a, b = trained_run(tmp_path / "a"), trained_run(tmp_path / "b")
     (tmp_path / "notes.txt").write_text("")
     assert find_folders(tmp_path / "*") == [a, b]
     assert find_folders([b, tmp_path / "*"]) == [b, a]
@@ -289,7 +272,7 @@ def test_paths_and_globs_are_found_once(tmp_path: Path) -> None:
 def test_files_are_no_folders_of_runs(tmp_path: Path) -> None:
     for name in ("notes.txt", "more.txt"):
         (tmp_path / name).write_text("")
-    a = trained(tmp_path / "a")
+    a = trained_run(tmp_path / "a")
     for runs, message in (("notes.txt", "is a file"), ("*.txt", "matches only files")):
         for given in (tmp_path / runs, [a, tmp_path / runs]):
             with pytest.raises(ConfigError, match=f"runs: .* {message}; name folders of runs"):
@@ -297,7 +280,7 @@ def test_files_are_no_folders_of_runs(tmp_path: Path) -> None:
 
 
 def test_a_folder_named_like_a_pattern(tmp_path: Path) -> None:
-    folder = trained(tmp_path / "[red]")
+    folder = trained_run(tmp_path / "[red]")
     assert find_folders(folder) == [folder]
 
 

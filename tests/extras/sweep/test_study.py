@@ -14,7 +14,7 @@ from optuna.trial import TrialState, create_trial
 from softsearch.errors import ConfigError
 from softsearch.extras.sweep.study import finished, open_study, requeue
 from softsearch.extras.sweep.trial import suggest
-from tests.unit.app.stand_in import plan
+from tests.support.stand_in import plan
 
 # The tests ask for trials by hand, without the worker's loop and its heartbeats.
 pytestmark = pytest.mark.filterwarnings("ignore:Heartbeat of storage is supposed:UserWarning")

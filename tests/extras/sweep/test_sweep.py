@@ -23,7 +23,7 @@ from softsearch.errors import ConfigError
 from softsearch.extras.sweep.results import report
 from softsearch.extras.sweep.study import Plan, open_study
 from softsearch.extras.sweep.sweep import Worker, check_composition, sweep
-from tests.unit.app.stand_in import install, options_of, plan
+from tests.support.stand_in import install, options_of, plan
 
 pytestmark = pytest.mark.slow
 

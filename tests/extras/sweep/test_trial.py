@@ -14,7 +14,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from softsearch.app import die_with_parent
 from softsearch.app.train_process import last_lines, logged_values, train_command, training
 from softsearch.extras.sweep.trial import TrialFailed, objective_value, override
-from tests.serving import alive
+from tests.support.serving import alive
 
 WITH_A_CHILD = """
 import os, pathlib, signal, subprocess, sys, time

@@ -19,8 +19,8 @@ from softsearch.extras.sweep.options import Tune
 from softsearch.extras.sweep.tune import best_texts, tune
 from softsearch.search.beam import BeamSearch
 from softsearch.search.rerank import Rerank, RescoringModel
-from tests.unit.runtime.bundles import SRC_LINES, TGT_LINES, make_bundle
-from tests.unit.search.tables import TableModel
+from tests.support.bundles import SRC_LINES, TGT_LINES, make_bundle
+from tests.support.tables import TableModel
 
 SOURCES = [(4, 1), (1,), (4, 4, 4), ()]
 BEAM = "softsearch.search.BeamSearch"

@@ -25,7 +25,7 @@ from softsearch.testing.models import model_config
 from softsearch.text.tokenizer import train_tokenizer
 from softsearch.training.checkpoints.checkpoint_contents import ORIGIN, SaveOrigin
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
-from tests.unit.training.checkpoints.written import save_unchecked
+from tests.support.written import save_unchecked
 
 SRC, TGT = ["a b c", "d e f", "c b", "f"], ["A B C", "D E F", "C B", "F"]
 

@@ -27,10 +27,9 @@ from softsearch.extras.sweep.results import report as report_sweep
 from softsearch.extras.sweep.study import open_study
 from softsearch.extras.sweep.sweep import Worker
 from softsearch.text.tokenizer import TokenizerTrainer
-from tests.extras.sweep.test_compare import trained
-from tests.unit.app.stand_in import install, plan
-from tests.unit.data.pairs import write_pair
-from tests.unit.report.page.pages import whole_report
+from tests.support.pages import trained_run, whole_report
+from tests.support.pairs import write_pair
+from tests.support.stand_in import install, plan
 
 NAME = "[red]a[/b]:ok:\\[i]\x1b[2J"  # and a sequence that clears the screen
 SHOWN = printable(NAME)
@@ -50,7 +49,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_compare(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "y").mkdir()
-    runs = [trained(folder / "x"), trained(folder.parent / "z"), folder / "y"]
+    runs = [trained_run(folder / "x"), trained_run(folder.parent / "z"), folder / "y"]
     compare(Compare(runs=runs, split="test", rank_by=None, table=None, run_dir=folder / "out"))
     printed = capsys.readouterr().out
     assert f" {SHOWN.partition('/')[2]}/x " in printed

@@ -19,8 +19,8 @@ from softsearch.errors import BundleError, CheckpointError, ConfigError
 from softsearch.runtime.bundle import Bundle
 from softsearch.training.checkpoints.checkpoint_contents import ORIGIN
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
-from tests.integration.small_runs import configure_run
-from tests.unit.training.checkpoints.written import save_unchecked
+from tests.support.small_runs import configure_run
+from tests.support.written import save_unchecked
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "checkpoint.ckpt"
 PARALLEL, MULTI_SOURCE = "softsearch.data.Parallel", "softsearch.data.MultiSource"

@@ -38,9 +38,9 @@ from softsearch.runtime.bundle import write_bundle
 from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB, model_config
 from softsearch.training.checkpoints.checkpoint_contents import ORIGIN, describe_mismatch
 from softsearch.training.checkpoints.folder import average, load_resumable
+from tests.support.bundles import bundle_parts, make_bundle
+from tests.support.written import Payload
 from tests.unit.app.opening import Home, composed, make_home
-from tests.unit.runtime.bundles import bundle_parts, make_bundle
-from tests.unit.training.checkpoints.written import Payload
 
 CANARY = "CANARY"  # stands for a path that nothing may make
 TOUCH = {"_target_": "pathlib.Path.touch", "self": {"_target_": "pathlib.Path", "_args_": [CANARY]}}

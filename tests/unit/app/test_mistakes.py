@@ -11,8 +11,8 @@ from typing import NamedTuple
 import pytest
 import torch
 
-from tests.integration.commands import SERVER
-from tests.programs import run_python
+from tests.support.commands import SERVER
+from tests.support.programs import run_python
 
 GPU = bool(torch.cuda.is_available() or torch.backends.mps.is_available())
 ROOT = Path(__file__).parents[3]

@@ -9,7 +9,7 @@ from softsearch.app.config.options import Score
 from softsearch.app.config.validation import read_options
 from softsearch.app.score import score
 from softsearch.errors import SoftsearchError
-from tests.unit.runtime.bundles import SRC_LINES, TGT_LINES, make_bundle
+from tests.support.bundles import SRC_LINES, TGT_LINES, make_bundle
 
 
 def run_score(folder: Path, *overrides: str) -> None:

@@ -14,7 +14,7 @@ from softsearch.errors import CheckpointError, ConfigError, CorpusError
 from softsearch.text.noise import NO_NOISE, Noise
 from softsearch.text.tokenizer import TokenizerTrainer
 from softsearch.text.vocabulary import EOS
-from tests.unit.data.pairs import write_corpus, write_pair
+from tests.support.pairs import write_corpus, write_pair
 
 
 def rank_of(world_size: int, rank: int = 0) -> SimpleNamespace:

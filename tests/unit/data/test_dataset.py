@@ -18,7 +18,7 @@ from softsearch.data.preparation.encode import id_type
 from softsearch.text.subword_sampling import SubwordSampler
 from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import BOS, EOS, PAD
-from tests.unit.data.pairs import write_store
+from tests.support.pairs import write_store
 
 LINES = ["one small red house", "two small houses", "three red cars and one small car", "ein kleines rotes Haus"] * 5
 ROOT = Path(__file__).resolve().parents[3]

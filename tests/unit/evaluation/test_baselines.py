@@ -10,7 +10,7 @@ from softsearch.evaluation.measure import Evaluator, read_earlier
 from softsearch.evaluation.metrics import BLEU, ExactMatch, Metric
 from softsearch.evaluation.schema import Report, write_report
 from softsearch.evaluation.test_set import HeldOutText
-from tests.unit.report.page.pages import whole_report
+from tests.support.pages import whole_report
 
 
 @pytest.fixture

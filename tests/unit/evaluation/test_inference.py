@@ -23,8 +23,8 @@ from softsearch.search.shortlist import Shortlist, ShortlistStep
 from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB, small_model
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import BOS, EOS, with_eos
-from tests.contract.models import every_model
-from tests.unit.evaluation.default_metrics import METRICS, corpus_scores
+from tests.support.default_metrics import METRICS, corpus_scores
+from tests.support.models import every_model
 
 SOURCES = [[4, 9, 6, 12], [7], [16, 5, 5], [], [8, 10, 11, 13, 14, 15]]
 MODELS = ["rnnsearch", "transformer_tiny", "lee2017"]

@@ -27,7 +27,7 @@ from softsearch.search.shortlist import Shortlist, ShortlistStep
 from softsearch.testing.models import TGT_VOCAB, small_model
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import UNK
-from tests.unit.evaluation.default_metrics import EVALUATED
+from tests.support.default_metrics import EVALUATED
 from tests.unit.evaluation.systems import TOKENIZER, system_of
 
 SOURCES = ["a b c", "a x b", "c d e f g h i", "d", "e f"]

@@ -17,7 +17,7 @@ from softsearch.evaluation import metrics
 from softsearch.evaluation.metrics import BLEU, TER, ChrF, ExactMatch, LengthRatio, Metric, facts, for_text
 from softsearch.evaluation.text_checks import unsegmented, without_scores
 from softsearch.text.tokenizer import train_tokenizer
-from tests.unit.evaluation.default_metrics import corpus_scores
+from tests.support.default_metrics import corpus_scores
 
 HYPOTHESES = ["A dog runs, quickly!", "two cats sit on the red mat .", "the house"]
 REFERENCES = ["A dog runs quickly!", "two cats sit on the mat .", "the house"]

@@ -7,7 +7,7 @@ import pytest
 
 from softsearch.errors import ConfigError
 from softsearch.evaluation.schema import Report, all_or_nothing, file_name, write_report
-from tests.programs import run_python
+from tests.support.programs import run_python
 
 REPORT = Report("test", "en", "de", "2026-01-01T00:00:00+00:00", "0", "none", ["ä"], ["ö"], [], {}, "")
 

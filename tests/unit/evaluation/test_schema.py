@@ -9,7 +9,7 @@ import pytest
 
 from softsearch.errors import ConfigError
 from softsearch.evaluation.schema import read_report, three_digits, write_report
-from tests.unit.report.page.pages import whole_report
+from tests.support.pages import whole_report
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:

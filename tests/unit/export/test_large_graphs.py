@@ -20,9 +20,9 @@ from softsearch.runtime.manifest import DATA_SUFFIX, DECODER_STEP, ENCODER
 from softsearch.runtime.translator import Translator
 from softsearch.search.beam import BeamSearch
 from softsearch.text.plain_values import read_json
+from tests.support.bundles import SRC_LINES, bundle_parts
 from tests.unit.export.test_search_loop import small_bundle
 from tests.unit.export.test_single import sources
-from tests.unit.runtime.bundles import SRC_LINES, bundle_parts
 
 DATA = f"{DECODER_STEP}{DATA_SUFFIX}"
 

@@ -18,8 +18,8 @@ from softsearch.runtime.session import OnnxStepFunction
 from softsearch.search import blocks
 from softsearch.search.beam import BeamSearch
 from softsearch.search.interface import Hypothesis
+from tests.support.bundles import bundle_parts
 from tests.unit.export.test_single import SEARCHES, graphs, sources
-from tests.unit.runtime.bundles import bundle_parts
 
 
 def small_bundle(seed: int = 0) -> Bundle:

@@ -26,7 +26,7 @@ from softsearch.search.exact import ExactSearch
 from softsearch.search.greedy import Greedy
 from softsearch.search.sampling import Sampling
 from softsearch.text.vocabulary import EOS, PAD, SPECIALS, UNK
-from tests.unit.runtime.bundles import bundle_parts, make_bundle, tokenizers
+from tests.support.bundles import bundle_parts, make_bundle, tokenizers
 
 SEARCHES = {
     "the default": BeamSearch(),

@@ -12,7 +12,7 @@ from hydra.core.hydra_config import HydraConfig
 
 from softsearch import Bundle, ConfigError, Translator, lab
 from softsearch.models import Seq2Seq
-from tests.integration.commands import SMALL
+from tests.support.commands import SMALL
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from softsearch.models.attention import AdditiveAttention, LocationAttention, masked_softmax
 from softsearch.models.interface import Memory
 from softsearch.models.multi_head import MultiHeadAttention, mask_bias
-from tests.contract.transcriptions.equations import Array, Weights, additive_attention, softmax
+from tests.support.transcriptions.equations import Array, Weights, additive_attention, softmax
 
 SENTENCES, BEAMS, SRC_LEN = 2, 3, 5
 QUERY, MEMORY, DIM = 4, 6, 7

@@ -8,7 +8,7 @@ import torch
 from softsearch.errors import ConfigError
 from softsearch.export.forms import make_exportable
 from softsearch.testing.models import small_model
-from tests.contract.models import CONFIGS
+from tests.support.models import CONFIGS
 
 SRC, TGT = torch.tensor([[5, 6, 7, 8, 3], [9, 3, 0, 0, 0]]), torch.tensor([[2, 6, 7], [2, 5, 4]])
 ATTENTIONS = sorted(path.stem for path in (CONFIGS / "model" / "attention").glob("*.yaml"))

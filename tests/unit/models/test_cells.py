@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from softsearch.models.cells import Cell, ElmanCell, GRUCell, InputForgetCell, LSTMCell, Reset, gru
 from softsearch.models.recurrence import _KERNELS
-from tests.contract.transcriptions import cells as transcription
-from tests.contract.transcriptions.equations import Array, Weights, sigmoid
+from tests.support.transcriptions import cells as transcription
+from tests.support.transcriptions.equations import Array, Weights, sigmoid
 
 BATCH, INPUT, HIDDEN = 3, 4, 5
 

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from softsearch.errors import ConfigError, InputError
 from softsearch.models.conv_encoder import ConvolutionalEncoder
 from softsearch.testing.models import small_model
-from tests.contract.transcriptions.equations import Weights
-from tests.contract.transcriptions.recurrent import convolve
+from tests.support.transcriptions.equations import Weights
+from tests.support.transcriptions.recurrent import convolve
 
 DIM, VOCAB = 3, 11
 

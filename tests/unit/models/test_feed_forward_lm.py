@@ -6,7 +6,7 @@ import torch
 from softsearch.errors import ConfigError
 from softsearch.testing.models import small_model
 from softsearch.text.vocabulary import BOS
-from tests.contract.models import DIRECT
+from tests.support.models import DIRECT
 
 
 def test_only_the_last_tokens_count() -> None:

@@ -10,8 +10,8 @@ from torch import nn
 from softsearch.errors import ConfigError
 from softsearch.models.interface import Memory
 from softsearch.models.luong_attention import LuongAttention
-from tests.contract.transcriptions.equations import Weights
-from tests.contract.transcriptions.recurrent import luong_weights
+from tests.support.transcriptions.equations import Weights
+from tests.support.transcriptions.recurrent import luong_weights
 from tests.unit.models.test_attention import normal
 
 LENGTHS = (4, 2, 7)

@@ -14,7 +14,7 @@ from softsearch.models.kneser_ney import _discounts
 from softsearch.models.ngram import NGramDecoder
 from softsearch.testing.models import TGT_VOCAB, model_config, small_model, together
 from softsearch.text.vocabulary import BOS, PAD, UNK
-from tests.contract.transcriptions.language_models import KneserNey
+from tests.support.transcriptions.language_models import KneserNey
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import EncoderDescription, LayerShape
 from softsearch.models.recurrent import EncoderDecoder, NoSource, RecurrentDecoder, RecurrentEncoder
 from softsearch.testing.models import model_config, random_model
-from tests.contract.models import varied
+from tests.support.models import varied
 
 VOCAB, HIDDEN = 11, 4
 

@@ -5,7 +5,7 @@ import torch
 
 from softsearch.models.rnnencdec import RNNencdecDecoder
 from softsearch.testing.models import TGT_VOCAB, small_model
-from tests.contract.models import RANK
+from tests.support.models import RANK
 
 
 @pytest.mark.parametrize(("options", "rank"), [([], 8), ([f"model.{option}" for option in RANK], 3)])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from softsearch import InputError, Translator
 from softsearch.runtime.cli import main
 from softsearch.text.corpus import is_blank
-from tests.unit.runtime.bundles import make_bundle
+from tests.support.bundles import make_bundle
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "bundle"
 WORDS = [

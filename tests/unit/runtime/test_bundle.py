@@ -13,8 +13,8 @@ import pytest
 import softsearch
 from softsearch.errors import BundleError
 from softsearch.runtime.bundle import Bundle, check_writable, write_bundle
-from tests.programs import run_python
-from tests.unit.runtime.bundles import bundle_parts, edit_manifest, make_bundle, seal
+from tests.support.bundles import bundle_parts, edit_manifest, make_bundle, seal
+from tests.support.programs import run_python
 
 FILES = ["README.md", "decoder_step.onnx", "encoder.onnx", "src.model", "tgt.model"]
 

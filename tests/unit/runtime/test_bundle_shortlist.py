@@ -8,7 +8,7 @@ import pytest
 from softsearch.errors import BundleError, ConfigError
 from softsearch.runtime.bundle import Bundle, has_shortlist, open_shortlist, shortlist_files, write_bundle
 from softsearch.text.vocabulary import EOS
-from tests.unit.runtime.bundles import bundle_parts, tokenizers
+from tests.support.bundles import bundle_parts, tokenizers
 
 SRC_VOCAB, TGT_VOCAB = (tokenizer.vocab_size for tokenizer in tokenizers())
 FREQUENT = np.array([9, 4, 30])

@@ -17,7 +17,7 @@ from softsearch.runtime.translator import Translator
 from softsearch.search.ensemble import AVERAGES
 from softsearch.search.rerank import Rerank, RescoringModel
 from softsearch.text.moses import detokenize
-from tests.unit.runtime.bundles import SRC_LINES, bundle_parts, make_bundle, search, tokenizers
+from tests.support.bundles import SRC_LINES, bundle_parts, make_bundle, search, tokenizers
 
 LINES = list(dict.fromkeys(SRC_LINES))
 

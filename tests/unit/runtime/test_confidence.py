@@ -17,8 +17,8 @@ from softsearch.search.beam import BeamSearch
 from softsearch.search.confidence import Confidence, chrf, measure_confidence
 from softsearch.search.sampling import Sampling
 from softsearch.text.vocabulary import BOS
-from tests.unit.runtime.bundles import SRC_LINES, make_bundle, tokenizers
-from tests.unit.search.tables import Row, TableModel, alignment_of
+from tests.support.bundles import SRC_LINES, make_bundle, tokenizers
+from tests.support.tables import Row, TableModel, alignment_of
 
 SOURCES = [(4,), (1, 4, 1), (4, 4, 4, 1)]
 

@@ -11,7 +11,7 @@ import pytest
 from softsearch.errors import CheckpointError, printable
 from softsearch.runtime.bundle import write_bundle
 from softsearch.runtime.cli import main
-from tests.unit.runtime.bundles import bundle_parts, edit_manifest
+from tests.support.bundles import bundle_parts, edit_manifest
 
 ATTACK = "\x1b]0;owned\x07\x1b[2J\nsoftsearch: OK \x9b31m\u202e\r\x7f"
 SHOWN = r"\x1b]0;owned\x07\x1b[2J\nsoftsearch: OK \x9b31m\u202e\r\x7f"

@@ -14,7 +14,7 @@ from softsearch.runtime.graph_session import describe_onnx
 from softsearch.runtime.manifest import EMBEDDING_TABLE
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.text.vocabulary import BOS
-from tests.unit.runtime.bundles import WIDTH, bundle_parts, tokenizers
+from tests.support.bundles import WIDTH, bundle_parts, tokenizers
 
 VOCAB = tokenizers()[0].vocab_size
 SOURCES = [[5, 9, 12], [7], []]

@@ -9,7 +9,7 @@ from softsearch import Bundle, Translator
 from softsearch.runtime.bundle import write_bundle
 from softsearch.runtime.cli import main
 from softsearch.runtime.translation import Translation
-from tests.unit.runtime.bundles import bundle_parts, make_bundle
+from tests.support.bundles import bundle_parts, make_bundle
 
 LINE = "a cat sat, and so did we."
 SAME = [

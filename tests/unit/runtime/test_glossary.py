@@ -13,7 +13,7 @@ from softsearch.runtime.translator import Translator
 from softsearch.text.keep import Keep, Kept
 from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.text.vocabulary import UNK
-from tests.unit.runtime.bundles import tokenizers
+from tests.support.bundles import tokenizers
 
 LINES = ["one two three", "a cat sat", "four five six"]
 TERMS = {"two": "zehn", "cat": "sieben|acht Katze", "four": "\u65e5"}

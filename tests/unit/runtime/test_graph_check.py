@@ -18,7 +18,7 @@ from softsearch.runtime.graph_check import check_graph
 from softsearch.runtime.graph_session import describe_onnx
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.text.vocabulary import BOS
-from tests.unit.runtime.bundles import bundle_parts
+from tests.support.bundles import bundle_parts
 
 
 def node(op: str, *inputs: str, output: str = "extra", **attributes: object) -> onnx.NodeProto:

@@ -7,7 +7,7 @@ import pytest
 
 from softsearch import Translator
 from softsearch.errors import BundleError, ConfigError
-from tests.unit.runtime.bundles import make_bundle
+from tests.support.bundles import make_bundle
 
 LINES = ["one two three", "four", "", "a cat sat, and so did we. " * 3]
 NAMES = ["mean of all layers and heads", *(f"layer {layer}, head {head}" for layer in range(2) for head in range(2))]

@@ -11,7 +11,7 @@ from softsearch.errors import ConfigError
 from softsearch.runtime.cli import main
 from softsearch.runtime.options import installed_searches, read_search, search_facts, strategy_class
 from softsearch.runtime.translator import Translator
-from tests.unit.runtime.bundles import SRC_LINES
+from tests.support.bundles import SRC_LINES
 
 MODULE = """
 from dataclasses import dataclass

@@ -13,7 +13,7 @@ from softsearch.runtime.options import STRATEGIES, banned_tokens, expand_names, 
 from softsearch.runtime.translator import Translator
 from softsearch.search.options import option
 from softsearch.text.vocabulary import UNK
-from tests.unit.runtime.bundles import SRC_LINES, tokenizers
+from tests.support.bundles import SRC_LINES, tokenizers
 
 LINES = list(dict.fromkeys(SRC_LINES))
 

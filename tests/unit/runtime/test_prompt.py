@@ -8,8 +8,8 @@ import pytest
 
 from softsearch.runtime.prompt import Prompt
 from softsearch.runtime.translator import Translator
-from tests.serving import BUNDLE
-from tests.terminal import at_terminal
+from tests.support.serving import BUNDLE
+from tests.support.terminal import at_terminal
 
 
 def talk(*lines: str, **options: Any) -> list[str]:

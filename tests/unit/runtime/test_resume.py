@@ -16,7 +16,7 @@ from softsearch.runtime.cli import main
 from softsearch.runtime.output import Output, append_output
 from softsearch.runtime.streaming import Files, translate_stream
 from softsearch.runtime.translator import Translator
-from tests.unit.runtime.bundles import make_bundle
+from tests.support.bundles import make_bundle
 
 SETTINGS = {"--beam": "3"}
 LINES = ["one two", "", "ten", "a cat sat", "ten one"] * 6

@@ -11,7 +11,7 @@ from softsearch.runtime.cli import main
 from softsearch.runtime.scoring import ScoreWriter
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.search.forced_decoding import PairScore, score_pairs
-from tests.unit.runtime.bundles import MAX_SRC_TOKENS, SRC_LINES, TGT_LINES, make_bundle, tokenizers
+from tests.support.bundles import MAX_SRC_TOKENS, SRC_LINES, TGT_LINES, make_bundle, tokenizers
 from tests.unit.runtime.test_cli import softsearch_run
 
 PAIRS = list(zip(SRC_LINES[:4], TGT_LINES[:4], strict=True))

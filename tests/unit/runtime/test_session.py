@@ -17,7 +17,7 @@ from softsearch.search.beam import BeamSearch
 from softsearch.search.interface import full_log_probs
 from softsearch.search.shortlist import Shortlist
 from softsearch.text.vocabulary import BOS
-from tests.unit.runtime.bundles import bundle_parts, tokenizers
+from tests.support.bundles import bundle_parts, tokenizers
 
 FILES, ENCODER, STEP = bundle_parts()[0], "encoder.onnx", "decoder_step.onnx"
 SOURCES = [[5, 9, 12], [7], [20, 21, 22, 23, 24], []]

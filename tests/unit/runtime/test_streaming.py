@@ -15,7 +15,7 @@ from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import Translator
 from softsearch.search.confidence import FIGURES
 from softsearch.text.corpus import MAX_LINE_BYTES
-from tests.unit.runtime.bundles import SRC_LINES
+from tests.support.bundles import SRC_LINES
 
 
 class Recorder(Translator):

@@ -17,8 +17,8 @@ from softsearch.search.forced_decoding import score_pairs
 from softsearch.search.interface import Hypothesis, StepFunction
 from softsearch.text.joint_sources import join_sources
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
-from tests.unit.runtime.bundles import SRC_LINES, TGT_LINES, bundle_parts, make_bundle, tokenizers
-from tests.unit.search.tables import Row, TableModel, brute_force
+from tests.support.bundles import SRC_LINES, TGT_LINES, bundle_parts, make_bundle, tokenizers
+from tests.support.tables import Row, TableModel, brute_force
 
 SOURCES = [tokenizers()[0].encode(line) for line in dict.fromkeys(SRC_LINES)]
 SEARCH = BeamSearch(beam=3, n_best=2, max_length_factor=0.0, max_length_offset=8)

@@ -22,7 +22,7 @@ from softsearch.search.sampling import Sampling
 from softsearch.text.keep import Keep
 from softsearch.text.tokenizer import train_tokenizer
 from softsearch.text.vocabulary import SPECIALS
-from tests.unit.runtime.bundles import (
+from tests.support.bundles import (
     MAX_SRC_TOKENS,
     SRC_LINES,
     bundle_parts,

@@ -10,7 +10,7 @@ from softsearch.errors import ConfigError, InputError
 from softsearch.search.batching import plan_batches, translate_ids
 from softsearch.search.beam import BeamSearch
 from softsearch.search.interface import Hypothesis, StepFunction
-from tests.unit.search.tables import TableModel
+from tests.support.tables import TableModel
 
 
 @given(lengths=st.lists(st.integers(1, 60), max_size=80), batch_tokens=st.integers(1, 100))

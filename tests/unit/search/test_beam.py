@@ -13,7 +13,7 @@ from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
 from softsearch.search.interface import Candidates
 from softsearch.text.vocabulary import BOS, EOS
-from tests.unit.search.tables import VOCAB, Found, Row, TableModel, alignment_of, brute_force, log_probs_of, score_of
+from tests.support.tables import VOCAB, Found, Row, TableModel, alignment_of, brute_force, log_probs_of, score_of
 
 SOURCES = [(4, 1), (1,), (4, 4, 4), (), (1, 4, 1, 1)]
 

@@ -19,7 +19,7 @@ from softsearch.search.interface import Candidates, Hypothesis, SearchStrategy, 
 from softsearch.search.options import OutputOptions
 from softsearch.search.sampling import Sampling
 from softsearch.text.vocabulary import EOS
-from tests.unit.search.tables import VOCAB, Found, Row, TableModel, brute_force, keeps
+from tests.support.tables import VOCAB, Found, Row, TableModel, brute_force, keeps
 from tests.unit.search.test_beam import SOURCES
 
 CONSTRAINTS = st.fixed_dictionaries(

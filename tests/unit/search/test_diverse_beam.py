@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from softsearch.search.beam import BeamSearch
 from softsearch.text.vocabulary import BOS, EOS
-from tests.unit.search.tables import VOCAB, Row, TableModel
+from tests.support.tables import VOCAB, Row, TableModel
 from tests.unit.search.test_beam import SOURCES
 
 

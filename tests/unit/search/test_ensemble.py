@@ -17,7 +17,7 @@ from softsearch.search.forced_decoding import score_pairs
 from softsearch.search.interface import SearchStrategy, StepFunction, full_log_probs
 from softsearch.search.shortlist import Shortlist, ShortlistStep
 from softsearch.text.vocabulary import BOS, EOS
-from tests.unit.search.tables import VOCAB, Row, TableModel, alignment_of, brute_force, log_probs_of
+from tests.support.tables import VOCAB, Row, TableModel, alignment_of, brute_force, log_probs_of
 
 SOURCES = [(4, 1), (1,), (4, 4, 4), (), (1, 4, 1, 1)]
 SEEDS = (1, 2, 3)

@@ -16,7 +16,7 @@ from softsearch.search.beam import BeamSearch
 from softsearch.search.exact import ExactSearch
 from softsearch.search.interface import Candidates, Hypothesis, whole_vocabulary
 from softsearch.text.vocabulary import EOS
-from tests.unit.search.tables import VOCAB, Found, Row, TableModel, everything, keeps, log_probs_of
+from tests.support.tables import VOCAB, Found, Row, TableModel, everything, keeps, log_probs_of
 
 SOURCES = [(4, 1), (1,), (4, 4, 4), (), (1, 4, 1, 1)]
 SHORT: dict[str, Any] = {"max_length_factor": 0.5, "max_length_offset": 2}

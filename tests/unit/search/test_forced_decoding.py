@@ -10,7 +10,7 @@ from softsearch.errors import InputError
 from softsearch.search.beam import BeamSearch
 from softsearch.search.forced_decoding import forced_alignments, score_pairs
 from softsearch.text.vocabulary import BOS, EOS
-from tests.unit.search.tables import Row, TableModel, alignment_of
+from tests.support.tables import Row, TableModel, alignment_of
 from tests.unit.search.test_exact import SOURCES, Endless, Wide
 
 TARGETS = [(4,), (1, 4, 0, 2), (), (4, 4), (1, 1, 4, 4, 1, 1)]

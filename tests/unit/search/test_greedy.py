@@ -7,7 +7,7 @@ import pytest
 from softsearch.search.greedy import Greedy
 from softsearch.search.interface import Hypothesis
 from softsearch.text.vocabulary import BOS, EOS
-from tests.unit.search.tables import Row, TableModel
+from tests.support.tables import Row, TableModel
 
 SOURCES = [(4, 1), (1,), (4, 4, 4), ()]
 

@@ -14,7 +14,7 @@ from softsearch.search.greedy import Greedy
 from softsearch.search.interface import Hypothesis, SearchStrategy
 from softsearch.search.mbr import MinimumBayesRisk, Tokens, reference_shares
 from softsearch.search.sampling import Sampling
-from tests.unit.search.tables import TableModel
+from tests.support.tables import TableModel
 from tests.unit.search.test_beam import SOURCES
 
 SAMPLES = Sampling(n_best=12, seed=3, max_length_factor=1, max_length_offset=3)

@@ -12,7 +12,7 @@ from softsearch.search.interface import Hypothesis
 from softsearch.search.options import SearchOptions
 from softsearch.search.rerank import Rerank, RescoringModel, ScoredHypothesis, ranked
 from softsearch.text.vocabulary import BOS, EOS
-from tests.unit.search.tables import Row, TableModel, everything, log_probs_of
+from tests.support.tables import Row, TableModel, everything, log_probs_of
 
 SOURCES = [(4, 1), (1,), (4, 4, 4), (), (1, 4, 1, 1)]
 LIMITS = {"max_length_factor": 0, "max_length_offset": 2}

@@ -15,7 +15,7 @@ from softsearch.search.greedy import Greedy
 from softsearch.search.interface import Candidates
 from softsearch.search.sampling import Sampling
 from softsearch.text.vocabulary import BOS, EOS
-from tests.unit.search.tables import VOCAB, Row, TableModel, alignment_of
+from tests.support.tables import VOCAB, Row, TableModel, alignment_of
 from tests.unit.search.test_beam import SOURCES, Broken
 
 SAMPLES = 3000

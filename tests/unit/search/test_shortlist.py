@@ -8,7 +8,7 @@ from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
 from softsearch.search.shortlist import Shortlist, ShortlistStep
 from softsearch.text.vocabulary import BOS, EOS
-from tests.unit.search.tables import VOCAB, Row, TableModel, log_probs_of
+from tests.support.tables import VOCAB, Row, TableModel, log_probs_of
 
 FREQUENT = np.array([9, 5])
 TRANSLATIONS = np.array([[-1, -1], [-1, -1], [-1, -1], [-1, -1], [7, 8], [12, -1], [5, 20]])

@@ -18,7 +18,7 @@ from softsearch.search.interface import Candidates, Hypothesis, SearchStrategy, 
 from softsearch.search.sampling import Sampling
 from softsearch.search.terms import Spelling, Term, Terms
 from softsearch.text.vocabulary import EOS
-from tests.unit.search.tables import Found, TableModel, everything, score_of
+from tests.support.tables import Found, TableModel, everything, score_of
 
 TEXTS = [" a", "b", "ab", "", " "]  # of the five tokens; EOS writes nothing
 SPELLING = Spelling(TEXTS)

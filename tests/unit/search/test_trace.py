@@ -15,7 +15,7 @@ from softsearch.search.greedy import Greedy
 from softsearch.search.sampling import Sampling
 from softsearch.search.terms import Spelling, Term, Terms
 from softsearch.search.trace import Trace, trace_search
-from tests.unit.search.tables import NAMES, A, C, SmallTree
+from tests.support.tables import NAMES, A, C, SmallTree
 
 
 def trace(search: BeamSearch | Greedy | Sampling, **options: Any) -> Trace:

@@ -3,7 +3,7 @@
 import pickle
 
 from softsearch.text.joint_sources import JointSources
-from tests.unit.training.checkpoints.written import tokenizers
+from tests.support.written import tokenizers
 
 
 def test_worker_processes_get_all_members() -> None:

@@ -22,10 +22,9 @@ from softsearch.models.loss import CrossEntropy
 from softsearch.testing.models import SRC_VOCAB, small_model
 from softsearch.training.cuda_graphs import CudaGraphs, _Pass
 from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
-from tests.contract.other_device import other_device
-from tests.contract.synchronisations import Synchronisations
-from tests.contract.test_other_device import moved
-from tests.unit.training.small_run import fit
+from tests.support.other_device import moved, other_device
+from tests.support.small_run import fit
+from tests.support.synchronisations import Synchronisations
 
 BATCHING = Batching(tokens=64, static_shapes=True)
 MODELS = ["transformer_base", "rnnsearch", "lstm"]

@@ -21,9 +21,9 @@ from softsearch.training.callbacks.translate import TranslateValidation
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from softsearch.training.faults.faulty_steps import FaultySteps
 from softsearch.training.loggers.metrics_csv import MetricsFile
-from tests.contract.other_device import DEVICE, other_device
-from tests.unit.evaluation.default_metrics import METRICS
-from tests.unit.training.small_run import fit
+from tests.support.default_metrics import METRICS
+from tests.support.other_device import DEVICE, other_device
+from tests.support.small_run import fit
 
 
 class Elsewhere(CPUAccelerator):

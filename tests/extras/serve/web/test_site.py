@@ -16,7 +16,7 @@ from softsearch.extras.serve.web import site as site_module
 from softsearch.extras.serve.web.site import assets, model_names, site_json, write_site
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.cli import main
-from tests.unit.runtime.bundles import edit_manifest
+from tests.support.bundles import edit_manifest
 
 GOLDEN = Path(__file__).parents[3] / "golden"
 SINGLE = GOLDEN / "single"

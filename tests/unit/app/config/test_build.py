@@ -21,7 +21,7 @@ from softsearch.search.greedy import Greedy
 from softsearch.testing.models import SMALL, SRC_VOCAB, model_config, small_model
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents
-from tests.contract.models import CONFIGS
+from tests.support.models import CONFIGS
 
 TOKENIZERS = tuple(
     train_tokenizer([" ".join(words)], kind="word", vocab_size=SRC_VOCAB)

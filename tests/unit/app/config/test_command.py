@@ -13,7 +13,7 @@ from hydra.core.hydra_config import HydraConfig
 from softsearch.app.config.command import run
 from softsearch.app.config.composition import CONFIGS
 from softsearch.commands import named
-from tests.integration.commands import run as run_script
+from tests.support.commands import run as run_script
 
 
 @pytest.mark.parametrize(

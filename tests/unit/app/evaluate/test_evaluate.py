@@ -20,8 +20,8 @@ from softsearch.testing.models import model_config
 from softsearch.text.tokenizer import train_tokenizer
 from softsearch.training.checkpoints.checkpoint_contents import ORIGIN
 from softsearch.training.checkpoints.folder import read_weights
+from tests.support.bundles import SRC_LINES, TGT_LINES, make_bundle
 from tests.unit.app.opening import SRC, TGT, Home, make_home
-from tests.unit.runtime.bundles import SRC_LINES, TGT_LINES, make_bundle
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 
 from softsearch.app.systems.open import open_any, open_systems
 from softsearch.errors import BundleError, CheckpointError, ConfigError
-from tests.unit.runtime.bundles import make_bundle
+from tests.support.bundles import make_bundle
 
 
 def test_names_are_unique(tmp_path: Path) -> None:

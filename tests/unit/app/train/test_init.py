@@ -22,7 +22,7 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.testing.models import model_config, small_model
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers, train_tokenizer
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents
-from tests.integration.commands import ROOT
+from tests.support.commands import ROOT
 
 TOKENIZER = train_tokenizer(["one two three four"] * 3, kind="char", vocab_size=14)
 OTHER = train_tokenizer(["five six seven"] * 3, kind="char", vocab_size=12)

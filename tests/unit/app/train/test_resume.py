@@ -28,8 +28,8 @@ from softsearch.training.faults.faulty_steps import FaultySteps
 from softsearch.training.optimizer.lazy_adam import LazyAdam
 from softsearch.training.optimizer.muon import Muon
 from softsearch.training.optimizer.schedules import Plateau
-from tests.unit.training.checkpoints.written import CONFIG, save_unchecked, tokenizers
-from tests.unit.training.small_run import fit, small_data, small_module, small_trainer
+from tests.support.small_run import fit, small_data, small_module, small_trainer
+from tests.support.written import CONFIG, save_unchecked, tokenizers
 
 Misfit = Callable[[dict[str, Any]], str | None]
 SURPLUS, MISSING = object(), object()

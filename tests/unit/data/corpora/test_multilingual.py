@@ -17,7 +17,7 @@ from softsearch.evaluation.train_test_overlap import find_overlap
 from softsearch.text.filters import Filters
 from softsearch.text.tokenizer import Kind, TokenizerTrainer
 from softsearch.text.vocabulary import UNK
-from tests.unit.data.pairs import write_corpus
+from tests.support.pairs import write_corpus
 
 PAIRS = {lang: Spellout(tgt_lang=lang, train_size=60, val_size=5, test_size=4) for lang in ("de", "fr")}
 

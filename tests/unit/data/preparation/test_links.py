@@ -21,7 +21,7 @@ from softsearch.text.noise import Noise
 from softsearch.text.subword_sampling import SubwordSampler
 from softsearch.text.tokenizer import TokenizerTrainer
 from softsearch.text.word_links import WordNumbers
-from tests.unit.data.pairs import write_corpus, write_pair
+from tests.support.pairs import write_corpus, write_pair
 
 TRAINER = TokenizerTrainer(kind="bpe", vocab_size=60)
 

@@ -26,7 +26,7 @@ from softsearch.errors import CorpusError
 from softsearch.text import corpus as corpus_module
 from softsearch.text.filters import Filters
 from softsearch.text.tokenizer import TokenizerTrainer
-from tests.unit.data.pairs import write_corpus, write_pair
+from tests.support.pairs import write_corpus, write_pair
 
 TRAINER = TokenizerTrainer(kind="char", vocab_size=60)
 LANGS = {"src_lang": "xx", "tgt_lang": "yy"}

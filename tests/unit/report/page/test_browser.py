@@ -8,8 +8,8 @@ from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from softsearch.report.page import write_page
-from tests.browser import complaints, element, texts, value, view, violations
-from tests.unit.report.page.pages import EVIL, whole_report
+from tests.support.browser import complaints, element, texts, value, view, violations
+from tests.support.pages import EVIL, whole_report
 
 pytestmark = pytest.mark.slow
 OWN = "/report.html"

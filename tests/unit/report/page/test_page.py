@@ -11,7 +11,7 @@ import pytest
 
 from softsearch.evaluation.schema import Report
 from softsearch.report.page import heatmaps_page, write_page
-from tests.unit.report.page.pages import EVIL, SIGNATURE, Element, Page, system, whole_report
+from tests.support.pages import EVIL, SIGNATURE, Element, Page, system, whole_report
 
 
 @pytest.fixture

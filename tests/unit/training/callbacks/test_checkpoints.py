@@ -17,7 +17,7 @@ from lightning.pytorch.trainer.states import TrainerFn
 from softsearch.training.callbacks.checkpoints import BestCheckpoint, EarlyStopping, LastCheckpoint
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO, load_checkpoint
 from softsearch.training.faults.faulty_steps import FaultySteps
-from tests.unit.training.small_run import Terminate, assert_same_bits, best_of, files, fit
+from tests.support.small_run import Terminate, assert_same_bits, best_of, files, fit
 
 
 def step_of(path: Path) -> int:

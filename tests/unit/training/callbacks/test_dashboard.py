@@ -34,24 +34,14 @@ from softsearch.training.loggers.tables_and_images import log_folder
 from softsearch.training.loggers.wandb_run import WandbRun, closing_run, kept_id
 from softsearch.training.module import TranslationModule
 from softsearch.training.optimizer.schedules import inverse_sqrt
-from tests.unit.data.pairs import write_corpus
-from tests.unit.evaluation.default_metrics import METRICS, corpus_scores
-from tests.unit.training.wandb_file import OfflineRun, read_run
+from tests.support.default_metrics import METRICS, corpus_scores
+from tests.support.pairs import write_corpus
+from tests.support.wandb_file import TRAINING, VALIDATION, OfflineRun, read_run
 
 STEPS, VALIDATE, LOG, SAMPLES, HEATMAPS = 4, 2, 2, 3, 2
 CLIP = 1e-4
 CHART = "bleu_by_length/chart"
 CONFIG = {"model": {"name": "rnnsearch"}, "git": {"commit": "c0ffee", "dirty": True, "diff_stat": " a.py | 1 +"}}
-SPEED = {"tokens/s", "train/padding_efficiency", "train/peak_memory_mb", "train/elapsed_seconds"}
-TRAINING = (
-    {"train/loss", "lr"}
-    | SPEED
-    | {f"grad_norm/{part}" for part in ("embeddings", "encoder", "attention", "decoder", "output", "total")}
-)
-VALIDATION = {f"val/{name}" for name in ("loss", "perplexity", "bleu", "chrf", "exact_match")} | {
-    "bleu_by_length/01-05",
-    "bleu_by_length/06-10",
-}
 
 
 def fit(folder: Path, loggers: list[Logger], model: str = "rnnsearch", **options: Any) -> lightning.Trainer:

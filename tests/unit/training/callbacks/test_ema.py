@@ -17,7 +17,7 @@ from softsearch.models.loss import SampledSoftmax
 from softsearch.training.callbacks.ema import Ema
 from softsearch.training.checkpoints.checkpoint_contents import read_contents
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
-from tests.unit.training.small_run import Terminate, assert_same_bits, fit, model_weights
+from tests.support.small_run import Terminate, assert_same_bits, fit, model_weights
 
 DECAY = 0.6
 

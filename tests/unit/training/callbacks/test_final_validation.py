@@ -12,7 +12,7 @@ from lightning.pytorch.callbacks import Callback, EarlyStopping
 from softsearch.errors import ConfigError
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from softsearch.training.loggers.metrics_csv import MetricsFile
-from tests.unit.training.small_run import assert_same_bits, best_of, files, fit
+from tests.support.small_run import assert_same_bits, best_of, files, fit
 
 EPOCH = 7  # batches
 NEVER = {"val_check_interval": 1000}

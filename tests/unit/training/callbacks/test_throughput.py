@@ -9,7 +9,7 @@ from lightning import Callback, Trainer
 
 from softsearch.training.callbacks.lr_range import RateRange
 from softsearch.training.callbacks.throughput import Throughput
-from tests.unit.training.small_run import fit
+from tests.support.small_run import fit
 
 
 def test_a_resumed_run_counts_on(tmp_path: Path) -> None:

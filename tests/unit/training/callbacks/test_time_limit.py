@@ -18,7 +18,7 @@ from softsearch.errors import ConfigError
 from softsearch.training.callbacks import time_limit
 from softsearch.training.callbacks.time_limit import TimeLimit, parse_duration
 from softsearch.training.optimizer.schedules import Schedule, Timed, constant, cosine, inverse_sqrt, linear_decay
-from tests.unit.training.small_run import fit
+from tests.support.small_run import fit
 
 
 @pytest.mark.parametrize(

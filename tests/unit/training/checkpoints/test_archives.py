@@ -12,7 +12,7 @@ import torch
 
 from softsearch.errors import CheckpointError
 from softsearch.training.checkpoints.checkpoint_io import load_plain
-from tests.unit.training.checkpoints.written import with_end_in_comment, with_entry_under_many_names
+from tests.support.written import with_end_in_comment, with_entry_under_many_names
 
 _ONE = torch.ones(2**14)
 _TAIL = 22 + 20 + 56  # bytes of PyTorch's end record, with those of large archives

@@ -11,7 +11,7 @@ from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.training.checkpoints.checkpoint_contents import SaveOrigin, read_contents
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
 from softsearch.training.checkpoints.folder import average, newest_steps, read_weights
-from tests.unit.training.checkpoints.written import CONFIG
+from tests.support.written import CONFIG
 
 Tokenizers = tuple[SentencePieceTokenizer, SentencePieceTokenizer]
 

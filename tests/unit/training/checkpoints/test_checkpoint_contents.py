@@ -12,7 +12,7 @@ from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import UNK
 from softsearch.training.checkpoints.checkpoint_contents import FORMAT, SaveOrigin, read_contents, to_contents
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
-from tests.unit.training.checkpoints.written import CONFIG
+from tests.support.written import CONFIG
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import torch
 
 from softsearch.errors import CheckpointError
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO, check_hash, load_checkpoint
-from tests.unit.training.checkpoints.written import Payload, hashed, save_unchecked
+from tests.support.written import Payload, hashed, save_unchecked
 
 CHECKPOINT = {"state_dict": {"w": torch.arange(5.0)}, "epoch": 3, "config": {"lr": 0.1, "names": ["a", "b"]}}
 

@@ -18,7 +18,7 @@ from softsearch.training.checkpoints.folder import (
     set_damaged_aside,
     step_checkpoints,
 )
-from tests.unit.training.checkpoints.written import by_hand, save_unchecked
+from tests.support.written import by_hand, save_unchecked
 
 
 def save(folder: Path, name: str, step: int) -> Path:

@@ -11,7 +11,7 @@ from softsearch.models.loss import CrossEntropy
 from softsearch.training.callbacks.exact_resume import ExactResume
 from softsearch.training.faults.faulty_steps import FaultySteps
 from softsearch.training.optimizer.schedules import constant
-from tests.unit.training.small_run import small_data, small_module, small_trainer
+from tests.support.small_run import small_data, small_module, small_trainer
 
 
 @pytest.mark.parametrize(

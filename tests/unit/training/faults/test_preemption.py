@@ -9,7 +9,7 @@ import pytest
 
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from softsearch.training.faults.preemption import _requeue
-from tests.unit.training.small_run import Terminate, files, fit
+from tests.support.small_run import Terminate, files, fit
 
 
 @pytest.fixture(autouse=True)

@@ -12,9 +12,9 @@ from softsearch.testing.models import model_config, small_model
 from softsearch.text.vocabulary import BOS, EOS, PAD
 from softsearch.training.objectives.joint_likelihood import joint_likelihood
 from softsearch.training.objectives.teacher_forcing import teacher_forcing
-from tests.contract.transcriptions import decoder_only
-from tests.contract.transcriptions.equations import Weights, softmax
-from tests.contract.transcriptions.whole import beside_each_other
+from tests.support.transcriptions import decoder_only
+from tests.support.transcriptions.equations import Weights, softmax
+from tests.support.transcriptions.whole import beside_each_other
 from tests.unit.training.objectives.batches import BATCH, TOKENS, gradients
 
 SEQUENCES = {"decoder_only": decoder_only.transformer_sequence, "decoder_only_rnn": decoder_only.rnn_sequence}

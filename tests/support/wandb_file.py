@@ -11,6 +11,18 @@ from google.protobuf.message import Message
 _FILE_HEADER, _RECORD_HEADER, _BLOCK = 7, struct.Struct("<IHB"), 32768
 _WHOLE, _LAST = 1, 4  # kinds of records that end one
 
+# Keys that a training and a validation write.
+SPEED = {"tokens/s", "train/padding_efficiency", "train/peak_memory_mb", "train/elapsed_seconds"}
+TRAINING = (
+    {"train/loss", "lr"}
+    | SPEED
+    | {f"grad_norm/{part}" for part in ("embeddings", "encoder", "attention", "decoder", "output", "total")}
+)
+VALIDATION = {f"val/{name}" for name in ("loss", "perplexity", "bleu", "chrf", "exact_match")} | {
+    "bleu_by_length/01-05",
+    "bleu_by_length/06-10",
+}
+
 
 class OfflineRun(NamedTuple):
     """All that the test of a dashboard asks about."""

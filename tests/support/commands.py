@@ -16,7 +16,7 @@ import pytest
 from filelock import FileLock
 
 from tests.costs import FORKED
-from tests.programs import SESSION
+from tests.support.programs import SESSION
 
 ROOT = Path(__file__).parents[2]
 SMALL = (
@@ -100,7 +100,7 @@ class ForkServer:
                     listener.bind(place)
                     listener.listen()
                     server = subprocess.Popen(
-                        [self.python, str(ROOT / "tests" / "integration" / "fork_server.py"), str(listener.fileno())],
+                        [self.python, str(ROOT / "tests" / "support" / "fork_server.py"), str(listener.fileno())],
                         pass_fds=[listener.fileno()],
                         env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": path},
                     )

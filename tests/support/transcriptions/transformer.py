@@ -6,8 +6,8 @@ from functools import partial
 
 import numpy as np
 
-from tests.contract.transcriptions.equations import Array, Options, Weights, dropped, sigmoid, softmax
-from tests.contract.transcriptions.recurrent import Encoded
+from tests.support.transcriptions.equations import Array, Options, Weights, dropped, sigmoid, softmax
+from tests.support.transcriptions.recurrent import Encoded
 
 
 def encode(w: Weights, options: Options, ids: Sequence[int]) -> Encoded:

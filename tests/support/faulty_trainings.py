@@ -10,8 +10,8 @@ from typing import NamedTuple
 import pytest
 import torch
 
-from tests.integration.commands import ROOT, SERVER, SMALL
-from tests.unit.data.pairs import write_pair
+from tests.support.commands import ROOT, SERVER, SMALL
+from tests.support.pairs import write_pair
 
 OPTIONS = (
     *(option for option in SMALL if not option.startswith(("experiment", "data", "trainer"))),
@@ -20,7 +20,7 @@ OPTIONS = (
     "model.decoder.dropout=0.3", "trainer.precision=32-true", "trainer.max_steps=10", "trainer.val_check_interval=5",
     "trainer.log_every_n_steps=1", "search=greedy", "resume=auto",
 )  # fmt: skip
-INJECTED = str(ROOT / "tests" / "faults" / "injected.py")
+INJECTED = str(ROOT / "tests" / "support" / "injected.py")
 Faults = Mapping[int, Mapping[int, str]]  # process -> its batch -> kinds
 TWO_CPU_PROCESSES = pytest.mark.skipif(torch.cuda.is_available(), reason="trainer=ddp takes the GPUs of this machine")
 

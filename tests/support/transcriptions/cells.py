@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.contract.transcriptions.equations import (
+from tests.support.transcriptions.equations import (
     Array,
     Options,
     State,
@@ -14,7 +14,7 @@ from tests.contract.transcriptions.equations import (
     input_forget,
     lstm,
 )
-from tests.contract.transcriptions.layer_norm import normalised_cell
+from tests.support.transcriptions.layer_norm import normalised_cell
 
 
 def cell(w: Weights, options: Options, x: Array, state: State, inside: Array | float = 0.0) -> State:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from softsearch.text.vocabulary import EOS
-from tests.contract.transcriptions.captions import annotations
-from tests.contract.transcriptions.equations import Array, Options, State, Weights
-from tests.contract.transcriptions.recurrent import Encoded, Ends, attend_after_the_top_layer, encode
+from tests.support.transcriptions.captions import annotations
+from tests.support.transcriptions.equations import Array, Options, State, Weights
+from tests.support.transcriptions.recurrent import Encoded, Ends, attend_after_the_top_layer, encode
 
 TAG = 4  # "<and>"
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tests.contract.transcriptions.equations import (
+from tests.support.transcriptions.equations import (
     Array,
     Options,
     Weights,
@@ -13,7 +13,7 @@ from tests.contract.transcriptions.equations import (
     sigmoid,
     transposed,
 )
-from tests.contract.transcriptions.recurrent import Encoded
+from tests.support.transcriptions.recurrent import Encoded
 
 
 def decode(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tests.contract.transcriptions.cells import cell, drop_input, drop_state, zeros
-from tests.contract.transcriptions.equations import (
+from tests.support.transcriptions.cells import cell, drop_input, drop_state, zeros
+from tests.support.transcriptions.equations import (
     Array,
     Options,
     State,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from omegaconf import DictConfig
 
-from tests.contract.transcriptions import (
+from tests.support.transcriptions import (
     bi_scale,
     captions,
     characters,
@@ -18,8 +18,8 @@ from tests.contract.transcriptions import (
     sources,
     transformer,
 )
-from tests.contract.transcriptions.equations import Array, Options, Weights
-from tests.contract.transcriptions.recurrent import Encoded
+from tests.support.transcriptions.equations import Array, Options, Weights
+from tests.support.transcriptions.recurrent import Encoded
 
 Encode = Callable[[Weights, Options, Sequence[int]], Any]  # one Encoded, or one of each source
 Decode = Callable[[Weights, Options, Any, Sequence[int]], list[Array]]

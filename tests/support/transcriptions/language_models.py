@@ -9,8 +9,8 @@ import numpy as np
 
 from softsearch.testing.models import TGT_VOCAB, counted_text
 from softsearch.text.vocabulary import BOS, EOS
-from tests.contract.transcriptions.equations import Array, Options, Weights, dropped
-from tests.contract.transcriptions.recurrent import Encoded
+from tests.support.transcriptions.equations import Array, Options, Weights, dropped
+from tests.support.transcriptions.recurrent import Encoded
 
 
 def feed_forward(w: Weights, options: Options, _: Encoded, tgt: Sequence[int]) -> list[Array]:

@@ -2,7 +2,7 @@
 
 Importing PyTorch and Lightning takes longer than most of these commands do. All workers of a test session share one. It
 reads a request per line of a connection and answers with the exit code and CPU seconds; its client is
-``tests.integration.commands``.
+``tests.support.commands``.
 """
 
 import atexit
@@ -31,7 +31,7 @@ from typing import IO, Any, NoReturn
 import numpy as np
 
 import softsearch
-from tests.programs import SESSION
+from tests.support.programs import SESSION
 
 PRELOADED = (  # besides our modules: what these and libraries import when they need it
     "hydra._internal.logging_config",
@@ -109,7 +109,7 @@ def warm_up() -> None:
     with tempfile.TemporaryDirectory() as folder:
         Spellout(train_size=400, val_size=20, test_size=20).files(Path(folder))
     register_resolvers()
-    composed("train", "experiment=demo", "model=nematus")  # as tests.integration.commands.SMALL
+    composed("train", "experiment=demo", "model=nematus")  # as tests.support.commands.SMALL
     composed("export")
     composed("evaluate")
     figure = Figure()

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.contract.transcriptions.equations import Array, Options, State, Weights, norm, sigmoid
+from tests.support.transcriptions.equations import Array, Options, State, Weights, norm, sigmoid
 
 
 def normalised_cell(

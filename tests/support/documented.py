@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from softsearch.data.corpora.spellout import Spellout
-from tests.extras.importing.marian_equations import write_model
-from tests.huggingface import marian_folder
-from tests.integration.commands import ROOT, SERVER, SMALL
+from tests.support.commands import ROOT, SERVER, SMALL
+from tests.support.huggingface import marian_folder
+from tests.support.marian_equations import write_model
 
 PAGES = ("README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
 ELSEWHERE = {"docs/recipes.md", "docs/many-hosts.md"}  # tests that look at what the commands write

@@ -16,6 +16,9 @@ from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
+from softsearch.models.interface import Seq2Seq
+from softsearch.testing.models import small_model
+
 DEVICE = torch.device("meta")
 _aten = torch.ops.aten
 _MOVES = {_aten.to, _aten._to_copy, _aten.copy_}  # between devices
@@ -115,3 +118,12 @@ def other_device() -> Iterator[torch.device]:
         # Parameters that are moved stay the objects that they were, also shared ones, as with a GPU.
         patch.setattr(torch.__future__, "_swap_module_params_on_conversion", True)
         yield DEVICE
+
+
+def moved(name: str, *overrides: str) -> Seq2Seq:
+    """A model with dropout."""
+    model = small_model(name, *overrides).train()
+    for module in model.modules():
+        if hasattr(module, "rate"):
+            module.rate = 0.3
+    return model.to("meta")

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tests.contract.transcriptions.equations import Array, Options, Weights, dropped, sigmoid, softmax
-from tests.contract.transcriptions.recurrent import Encoded, conditional_gru_steps
+from tests.support.transcriptions.equations import Array, Options, Weights, dropped, sigmoid, softmax
+from tests.support.transcriptions.recurrent import Encoded, conditional_gru_steps
 
 
 class FactoredOutput(Weights):

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from softsearch.testing.models import feature_table
-from tests.contract.transcriptions.equations import Options, Weights
-from tests.contract.transcriptions.recurrent import Encoded
+from tests.support.transcriptions.equations import Options, Weights
+from tests.support.transcriptions.recurrent import Encoded
 
 
 def annotations(w: Weights, options: Options, ids: Sequence[int]) -> Encoded:

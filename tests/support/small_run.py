@@ -29,8 +29,8 @@ from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO, lo
 from softsearch.training.faults.preemption import Preemption
 from softsearch.training.module import TranslationModule
 from softsearch.training.optimizer.schedules import inverse_sqrt
-from tests.unit.data.pairs import write_corpus
-from tests.unit.training.checkpoints.written import CONFIG
+from tests.support.pairs import write_corpus
+from tests.support.written import CONFIG
 
 
 class Terminate(Callback):

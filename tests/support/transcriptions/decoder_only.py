@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from functools import partial
 
-from tests.contract.transcriptions.equations import Array, Options, Weights, dropped
-from tests.contract.transcriptions.recurrent import Encoded, run
-from tests.contract.transcriptions.transformer import feed_forward, look_back, normed, positioned, residual
+from tests.support.transcriptions.equations import Array, Options, Weights, dropped
+from tests.support.transcriptions.recurrent import Encoded, run
+from tests.support.transcriptions.transformer import feed_forward, look_back, normed, positioned, residual
 
 
 def read_source(w: Weights, options: Options, ids: Sequence[int]) -> Encoded:

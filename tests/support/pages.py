@@ -1,5 +1,7 @@
 """A small report with everything that a page can show, and a reader of pages."""
 
+import json
+from dataclasses import asdict
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from softsearch.evaluation.schema import Comparison, LengthRange, MetricFacts, R
 from softsearch.report.heatmap import heatmap
 from softsearch.search.beam import BeamSearch
 from softsearch.search.trace import trace_search
-from tests.unit.search.tables import NAMES, SmallTree
+from tests.support.tables import NAMES, SmallTree
 
 EVIL = "</script><script>document.title = 'owned'</script><img src=x onerror=alert(1)> & \"quoted\" \u2028 \x00"
 SIGNATURE = "nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:2.6.0"
@@ -134,3 +136,21 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.current.content.append(data)
+
+
+def trained_run(folder: Path, **changed: Any) -> Path:
+    """Writes what a training leaves for comparisons, and returns the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    figures: dict[str, Any] = {
+        "test/bleu": 38.2,
+        "test/chrf": 63.7,
+        "train/tokens_per_second": 6344.0,
+        "model/parameters": 3_400_000,
+        "test/loss": 1.5,
+        "signatures": {"test/bleu": "nrefs:1|bs:1000|seed:12345|tok:none"},
+        "model": "rnnsearch",
+        "test_set": "t.en, t.de",
+        "metrics": {"bleu": asdict(MetricFacts("BLEU")), "chrf": asdict(MetricFacts("chrF"))},
+    }
+    (folder / "metrics.json").write_text(json.dumps(figures | changed))
+    return folder

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tests.contract.transcriptions.equations import Array, Options, Weights, dropped, elman
-from tests.contract.transcriptions.recurrent import Encoded, convolution
+from tests.support.transcriptions.equations import Array, Options, Weights, dropped, elman
+from tests.support.transcriptions.recurrent import Encoded, convolution
 
 
 def encode(w: Weights, options: Options, ids: Sequence[int]) -> Encoded:

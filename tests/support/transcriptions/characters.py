@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tests.contract.transcriptions.equations import Array, Options, Weights, dropped, sigmoid
-from tests.contract.transcriptions.recurrent import Encoded, Ends, run
+from tests.support.transcriptions.equations import Array, Options, Weights, dropped, sigmoid
+from tests.support.transcriptions.recurrent import Encoded, Ends, run
 
 
 def encode(w: Weights, options: Options, ids: Sequence[int]) -> Encoded:

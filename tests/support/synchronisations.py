@@ -1,4 +1,4 @@
-"""Counts where a program would wait for a GPU: operations on tensors of ``tests.contract.other_device``."""
+"""Counts where a program would wait for a GPU: operations on tensors of ``tests.support.other_device``."""
 
 from collections import Counter
 from typing import Any
@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from tests.contract.other_device import There
+from tests.support.other_device import There
 
 _aten = torch.ops.aten
 _COPIES = {_aten._to_copy, _aten.copy_}
