@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from softsearch.app.config.command import register_resolvers
 from softsearch.app.config.composition import composed
+from softsearch.app.config.resolvers import register_resolvers
 from softsearch.app.config.validation import build
 from softsearch.text import SPECIALS
 from softsearch.training import clip_by_norm

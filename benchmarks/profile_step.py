@@ -29,9 +29,9 @@ import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from softsearch.app.config.build import build_data, build_model
-from softsearch.app.config.command import register_resolvers
 from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Train
+from softsearch.app.config.resolvers import register_resolvers
 from softsearch.app.config.validation import read_options
 from softsearch.app.environment import describe_machine
 from softsearch.app.train.parts import build_training, describe_model

@@ -24,8 +24,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
 from torch.nn.parallel import DistributedDataParallel
 
-from softsearch.app.config.command import register_resolvers
 from softsearch.app.config.composition import composed
+from softsearch.app.config.resolvers import register_resolvers
 from softsearch.app.config.validation import build
 from softsearch.app.environment import describe_machine
 from softsearch.data import Batch

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
-from softsearch.app.config.command import register_resolvers
+from softsearch.app.config.resolvers import register_resolvers
 from tests.costs import Costs
 from tests.support.programs import SESSION
 

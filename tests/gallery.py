@@ -16,8 +16,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from softsearch.app.config.command import register_resolvers
 from softsearch.app.config.composition import composed
+from softsearch.app.config.resolvers import register_resolvers
 from softsearch.app.config.validation import read_options
 from softsearch.app.systems.open import open_systems
 from softsearch.evaluation.word_alignment import Sentence, align

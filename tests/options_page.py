@@ -7,10 +7,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from softsearch.app.config.command import register_resolvers
 from softsearch.app.config.command_line import CommandLine
 from softsearch.app.config.composition import CONFIGS
 from softsearch.app.config.help import Help
+from softsearch.app.config.resolvers import register_resolvers
 from softsearch.commands import every_command
 
 PAGE = Path("docs/options.md")

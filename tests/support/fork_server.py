@@ -101,8 +101,8 @@ def warm_up() -> None:
     from matplotlib.figure import Figure
     from tqdm import tqdm
 
-    from softsearch.app.config.command import register_resolvers
     from softsearch.app.config.composition import composed
+    from softsearch.app.config.resolvers import register_resolvers
     from softsearch.data.corpora.spellout import Spellout
     from softsearch.export.graph_parts import quiet
 

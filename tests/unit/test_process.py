@@ -44,7 +44,7 @@ def test_commands_are_tuned_before_pytorch_is_imported(entry: str) -> None:
     code = f"""
 import sys
 import hydra
-from softsearch.app.config import command
+from softsearch.app.config import command, job
 from softsearch.commands import Command
 
 calls = []
@@ -58,7 +58,7 @@ def tuned():
 def main(**_):
     return lambda job: lambda: job(None)
 
-command.tune_cpu = tuned
+job.tune_cpu = tuned
 hydra.main = main
 command.run(Command("compare", "", "builtins:print", "key=value"))
 """

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from softsearch import Translator
-from softsearch.app.config.command import register_resolvers
 from softsearch.app.config.command_line import CommandLine
 from softsearch.app.config.composition import CONFIGS
+from softsearch.app.config.resolvers import register_resolvers
 from softsearch.commands import every_command
 from softsearch.extras.serve.schema import LibreRequest, TranslateRequest
 from softsearch.runtime.cli import parser_of

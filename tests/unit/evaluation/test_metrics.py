@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from omegaconf import DictConfig, OmegaConf
 from sacrebleu.tokenizers import tokenizer_spm
 
-from softsearch.app.config.command import mode_of
+from softsearch.app.config.resolvers import mode_of
 from softsearch.app.results import build_metrics
 from softsearch.data.corpora.base import TextForm
 from softsearch.errors import ConfigError

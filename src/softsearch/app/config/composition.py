@@ -9,7 +9,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import hydra.utils
 from hydra import compose, initialize_config_dir
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.config_search_path import ConfigSearchPath
@@ -26,6 +25,7 @@ from omegaconf import DictConfig, OmegaConf
 import softsearch
 from softsearch.app.config.allowed_classes import check_allowed, read_trust, trusting
 from softsearch.app.config.language_pairs import with_pairs, with_tags
+from softsearch.app.config.resolvers import HYDRA_1_4, register_resolvers
 from softsearch.commands import CORE, Command
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.text.languages import languages_of
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 CONFIGS = Path(softsearch.__file__).with_name("configs")  # in an installed package
 if not CONFIGS.is_dir():
     CONFIGS = Path(softsearch.__file__).parents[2] / "configs"  # in a clone
-HYDRA_1_4 = hasattr(hydra.utils, "execution_whitelist")  # no longer needs version_base
 VERSION: Mapping[str, Any] = {} if HYDRA_1_4 else {"version_base": "1.3"}
 OWN = "softsearch_configs"  # a folder of the current directory
 _CHOOSES_MODEL = re.compile(r"[+~]*(experiment|model(/\w+)?)(@\S+)?(=|$)")
@@ -87,6 +86,8 @@ def extra_config_dirs() -> Iterator[str]:
 def config_loader() -> Iterator[ConfigLoader]:
     """Prepares ``hydra.compose`` with our configs, also within a command that Hydra runs."""
     search_own_configs()
+    if not OmegaConf.has_resolver("share"):  # outside a command
+        register_resolvers()
     running = GlobalHydra.instance().hydra
     GlobalHydra.instance().clear()
     try:

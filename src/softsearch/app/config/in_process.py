@@ -2,27 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from pkgutil import resolve_name
-from typing import Any, get_type_hints
+from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
-from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, open_dict, read_write
-from omegaconf.errors import OmegaConfBaseException
 
-from softsearch.app.config.allowed_classes import read_trust, trusting
-from softsearch.app.config.command import checked_options, given_values, prepare_process
 from softsearch.app.config.command_line import CommandLine
 from softsearch.app.config.composition import composed
-from softsearch.app.config.shorthands import as_meant, with_data_choice
-from softsearch.app.config.validation import drop_options_of_replaced
+from softsearch.app.config.job import Job, as_options, explained, prepare_process
 from softsearch.commands import CORE
-from softsearch.errors import SoftsearchError
-from softsearch.overwriting import refuse_overwriting
-from softsearch.process import missing_package
 
 
 def run_here(name: str, words: Sequence[str]) -> Path:
@@ -39,20 +29,14 @@ def run_here(name: str, words: Sequence[str]) -> Path:
     command, line = CORE[name], CommandLine(name, words)
     prepare_process()
     try:
-        line = replace(line, words=with_data_choice(name, as_meant(name, line.words), []))
-        line.check()
-        with _hydra_state(composed(name, *line.words, with_hydra=True)) as (config, folder):
-            drop_options_of_replaced(config, line.words)
-            options = checked_options(config, line)
-            refuse_overwriting(given_values(options), command.writes)
-            function = resolve_name(command.run)
-            with trusting(read_trust(getattr(options, "trust", ()))):
-                function(config if DictConfig in get_type_hints(function).values() else options)
-            return Path(getattr(options, "run_dir", folder))
-    except ModuleNotFoundError as error:
-        raise SoftsearchError(missing_package(command, error)) from error
-    except (HydraException, OmegaConfBaseException, OSError) as error:
-        raise line.explain(error) from error
+        with explained(command, line):
+            line = as_options(line, [])
+        with explained(command, line):
+            line.check()
+            with _hydra_state(composed(name, *line.words, with_hydra=True)) as (config, folder):
+                job = Job.of(command, config, line)
+                job.run()
+                return Path(getattr(job.options, "run_dir", folder))
     except SystemExit as end:
         if end.code == 130:  # the training was interrupted and has saved a checkpoint
             raise KeyboardInterrupt from end

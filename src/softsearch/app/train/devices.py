@@ -20,8 +20,8 @@ from lightning.pytorch.callbacks import Callback
 from omegaconf import OmegaConf
 from torch.distributed import DistError
 
-from softsearch.app.config.command import fast_bfloat16
 from softsearch.app.config.options import Train
+from softsearch.app.config.resolvers import fast_bfloat16
 from softsearch.app.config.validation import build
 from softsearch.errors import ConfigError, SoftsearchError, summarize
 from softsearch.training.callbacks.time_limit import TimeLimit, parse_duration

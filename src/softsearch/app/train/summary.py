@@ -13,9 +13,9 @@ import torch
 from hydra.core.hydra_config import HydraConfig
 
 from softsearch.app.config.allowed_classes import to_be_trusted
-from softsearch.app.config.command import sweep_name
 from softsearch.app.config.composition import quoted
 from softsearch.app.config.options import Train
+from softsearch.app.config.resolvers import sweep_name
 from softsearch.app.config.shorthands import shell_command
 from softsearch.app.console import echo
 from softsearch.app.results import print_test, write_hypotheses, write_metrics

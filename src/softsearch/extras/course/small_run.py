@@ -6,9 +6,9 @@ import numpy as np
 import torch
 
 from softsearch.app.config.build import build_data, build_model
-from softsearch.app.config.command import register_resolvers
 from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Train
+from softsearch.app.config.resolvers import register_resolvers
 from softsearch.app.config.validation import build, read_options
 from softsearch.data import Batch, pad
 from softsearch.data.sampler import Shard

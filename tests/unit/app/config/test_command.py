@@ -62,7 +62,7 @@ def start(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *options: st
     def work(options: Any) -> None:
         seen.append(str(options.cache_dir))
 
-    monkeypatch.setattr("softsearch.app.config.command.resolve_name", lambda _: work)
+    monkeypatch.setattr("softsearch.app.config.job.resolve_name", lambda _: work)
     command = named(name)
     assert command is not None
     run(command)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from softsearch.app.config.command import register_resolvers
 from softsearch.app.config.command_line import CommandLine
 from softsearch.app.config.composition import composed
 from softsearch.app.config.help import File, Help
 from softsearch.app.config.options import options_of
+from softsearch.app.config.resolvers import register_resolvers
 from softsearch.commands import every_command
 from softsearch.errors import ConfigError
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from softsearch.app.config.command import share
 from softsearch.app.config.composition import composed
+from softsearch.app.config.resolvers import share
 from softsearch.app.config.validation import plain
 from softsearch.app.train.parts import build_parts, check_limits
 from softsearch.errors import ConfigError
