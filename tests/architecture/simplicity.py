@@ -19,7 +19,7 @@ LAYOUT = Path("docs/layout.md")  # has the files to read first
 EXTRAS = "softsearch.extras"
 TRAIN = ("softsearch.__main__", "softsearch.app.start", "softsearch.app.config.command", "softsearch.app.train.train")
 MANY = 12  # imports of a file
-PUBLIC = {"softsearch", *(f"softsearch.{name}" for name in (*PACKAGES, "commands", "errors", "ranges"))}
+PUBLIC = {"softsearch", *(f"softsearch.{name}" for name in (*PACKAGES, "commands", "errors", "option", "ranges"))}
 
 
 class Graph(NamedTuple):

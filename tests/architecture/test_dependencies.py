@@ -12,7 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-BASE = ("errors", "search", "text", "runtime", "__init__", "__main__")  # installed without the lab
+BASE = ("errors", "option", "search", "text", "runtime", "__init__", "__main__")  # installed without the lab
 OPTIONAL = {
     "dev": {*(f"testing/{name}" for name in ("__init__", "contract", "export")), "extras/claims/made_files"},
     "cpu": ("runtime/session", "runtime/graph_session", "runtime/providers"),
@@ -25,8 +25,8 @@ OPTIONAL = {
     "serve": tuple(
         f"extras/serve/{name}"
         for name in (
-            *("access", "admission", "answers", "app", "dispatcher", "languages", "libretranslate", "monitoring"),
-            *("openapi", "routes", "running", "schema", "texts"),
+            *("access", "admission", "answers", "app", "dispatcher", "fields", "languages", "libretranslate"),
+            *("monitoring", "openapi", "routes", "running", "schema", "texts"),
         )
     ),
 }

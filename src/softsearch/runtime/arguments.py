@@ -2,34 +2,21 @@
 
 import argparse
 import os
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any
 
 from softsearch.errors import ConfigError
-from softsearch.ranges import AtLeastOne, NotNegative, fits, in_words
+from softsearch.ranges import AtLeastOne, NotNegative
+from softsearch.runtime.flags import Flags, flag_of, make_flag, make_flags, number
 from softsearch.runtime.options import KINDS, LENGTHS, Length, installed_searches, read_length, strategy_class
 from softsearch.runtime.providers import PROVIDERS
 from softsearch.search.ensemble import AVERAGES
 from softsearch.search.exact import ExactSearch
-from softsearch.search.options import LengthPenalty, Lengths, OutputOptions, SearchOptions, kind_of, option
+from softsearch.search.options import LengthPenalty, Lengths, OutputOptions, SearchOptions
 from softsearch.search.sampling import Sampling
 from softsearch.suggestions import CHOICES, did_you_mean
-
-
-def number(hint: Any) -> Callable[[str], Any]:
-    """A ``type`` for argparse: reads a number that fits the annotation."""
-    kind, _ = kind_of(hint)
-
-    def read(text: str) -> Any:
-        plain = re.fullmatch(r"\d{1,19}" if kind is int else r"\d+(\.\d*)?|\.\d+", text, re.ASCII)
-        if not plain or not fits(value := kind(text), hint):
-            raise argparse.ArgumentTypeError(f"{text!r} is not {in_words(hint)}")
-        return value
-
-    return read
 
 
 def _length(text: str) -> Length:
@@ -39,26 +26,10 @@ def _length(text: str) -> Length:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def _search_option(hint: Any) -> tuple[dict[str, Any], str]:
-    """The argparse settings and help of a search option, from its annotation."""
-    (kind, _), text = kind_of(hint), f"{option(hint).help} (default: the bundle's)"
-    if kind is bool:
-        return {"action": "store_const", "const": True}, text
-    if get_origin(kind) is Literal:
-        return {"choices": get_args(kind)}, text
-    return {"type": number(hint), "metavar": "N" if kind is int else "X"}, text
-
-
-def _search_options_of(strategy: type[Lengths], *without: str) -> dict[str, tuple[dict[str, Any], str]]:
+def _search_options_of(strategy: type[Lengths], *without: str) -> Flags:
     """The options that a strategy's class adds to those of its base class."""
-    return {
-        flag_of(name): _search_option(strategy.hints[name]) for name in strategy.__annotations__ if name not in without
-    }
-
-
-def flag_of(name: str) -> str:
-    """Returns how the option of a name is typed."""
-    return "--" + name.replace("_", "-")
+    names = (name for name in strategy.__annotations__ if name not in without)
+    return make_flags({name: strategy.hints[name] for name in names}, "the bundle's")
 
 
 class _Searches(tuple[str, ...]):
@@ -76,7 +47,7 @@ _WEIGHT = number(NotNegative)
 _WEIGHTS: dict[str, Any] = {"type": lambda text: [_WEIGHT(weight) for weight in text.split(",")], "metavar": "W,W"}
 _CODE: dict[str, Any] = {"metavar": "CODE"}
 _REPEATABLE: dict[str, Any] = {"action": "append", "default": []}
-_OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> option -> settings and help
+_OPTIONS: dict[str, Flags] = {  # group -> option -> settings and help
     "input and output": {
         "--input": (_FILE | _REPEATABLE, "read this file, or one for each bundle (default: standard input)"),
         "--features": (_FILE, "read feature vectors from this .npy file, instead of --input or together with it"),
@@ -126,15 +97,15 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
         ),
         "--rescore-weights": (_WEIGHTS, "weights of the search and of each --rescore (default: equal)"),
         "--rescore-length-penalty": (
-            _search_option(LengthPenalty)[0],
+            make_flag(LengthPenalty)[0],
             "divide the weighted sum by length ** X (default: 1)",
         ),
     },
     "sampling (--search sample)": _search_options_of(Sampling, "n_best"),
     "constraints on translations": {
         **{
-            flag_of(n): (_LENGTH, f"{text}: N, or '10 + 1.5 * source' (default: the bundle's)")
-            for n, text in LENGTHS.items()
+            flag_of(n): (_LENGTH, f"{each.help}: N, or '10 + 1.5 * source' (default: the bundle's)")
+            for n, each in LENGTHS.items()
         },
         **_search_options_of(OutputOptions, "banned", "alignments"),
         "--banned": (

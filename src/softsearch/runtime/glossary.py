@@ -13,9 +13,9 @@ from typing import Annotated, NamedTuple, NoReturn
 from unicodedata import category
 
 from softsearch.errors import ConfigError, CorpusError
+from softsearch.option import check_option
 from softsearch.ranges import Range
 from softsearch.runtime.glossary_file import read_rows
-from softsearch.search.options import check_option
 from softsearch.search.terms import Term, joins
 from softsearch.text.corpus import is_blank
 from softsearch.text.keep import Keep, Kept

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softsearch.errors import ConfigError, summarize
+from softsearch.option import Option, expect, option
 from softsearch.search.beam import BeamSearch
 from softsearch.search.exact import ExactSearch
 from softsearch.search.greedy import Greedy
 from softsearch.search.interface import PrefixStrategy
-from softsearch.search.options import expect, option
 from softsearch.search.rerank import Rerank, RescoringModel
 from softsearch.search.sampling import Sampling
 from softsearch.text.corpus import read_lines
@@ -32,7 +32,7 @@ Search = Strategy | Rerank
 STRATEGIES: dict[str, type[Strategy]] = {"greedy": Greedy, "beam": BeamSearch, "sample": Sampling, "exact": ExactSearch}
 KINDS = (*STRATEGIES, "rerank")  # rerank: beam search with scores of other models
 ENTRY_POINTS = "softsearch.searches"  # installed packages add to STRATEGIES: name = "module:Class"
-LENGTHS = {"max_length": "maximum target tokens", "min_length": "minimum target tokens"}
+LENGTHS = {"max_length": Option("maximum target tokens", 100), "min_length": Option("minimum target tokens", 1)}
 _ROW_TOKENS = 2560  # in a batch, counting a sentence once per hypothesis
 _LENGTH = re.compile(r"(?:(\d{1,6})(?:\s*\+\s*(?=\d)|$))?(?:(\d{1,3}(?:\.\d+)?)\s*\*\s*source)?", re.ASCII)
 

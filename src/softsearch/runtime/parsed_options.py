@@ -9,7 +9,7 @@ from shlex import quote
 from typing import Any
 
 from softsearch.errors import ConfigError
-from softsearch.runtime.arguments import flag_of
+from softsearch.runtime.flags import flag_of
 from softsearch.runtime.options import check_options, kinds_with, option_names, option_of
 
 _FILES = ("alignments", "prefix", "rescore")  # files and bundles that the command itself opens

@@ -23,7 +23,6 @@ from softsearch.text.id_mapping import check_writes_alike, id_mapping
 from softsearch.text.joint_sources import JointSources
 from softsearch.text.languages import languages_of
 from softsearch.text.tokenizer import Tokenizers
-from softsearch.text.unknown_words import UnknownWords
 from softsearch.text.vocabulary import UNK, with_eos
 
 if TYPE_CHECKING:
@@ -235,6 +234,8 @@ def translation_texts(
     texts = [system.tokenizers[1].decode(hypothesis.tokens) for hypothesis in hypotheses]
     if dictionary is None:
         return texts
+    from softsearch.text.unknown_words import UnknownWords
+
     replace_unknown = UnknownWords(*system.tokenizers, dictionary)
     if not system.step_fn.has_attention:
         raise ConfigError(

@@ -12,7 +12,6 @@ from .interface import StepFunction as StepFunction
 from .interface import full_log_probs as full_log_probs
 from .mbr import MinimumBayesRisk as MinimumBayesRisk
 from .options import Lengths as Lengths
-from .options import Option as Option
 from .options import OutputOptions as OutputOptions
 from .options import SearchOptions as SearchOptions
 from .rerank import Rerank as Rerank

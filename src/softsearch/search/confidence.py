@@ -9,11 +9,12 @@ from typing import Annotated, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from softsearch.option import check_option
 from softsearch.ranges import Range
 from softsearch.search.batching import translate_ids
 from softsearch.search.forced_decoding import forced_steps
 from softsearch.search.interface import Hypothesis, SearchStrategy, Sentences, StepFunction
-from softsearch.search.options import MAX_BEAM, OutputOptions, check_option
+from softsearch.search.options import MAX_BEAM, OutputOptions
 from softsearch.search.sampling import Sampling
 
 FIGURES = ("mean_log_prob", "min_log_prob", "softmax_entropy", "attention_entropy", "agreement", "token_log_probs")

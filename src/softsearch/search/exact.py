@@ -6,11 +6,12 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from softsearch.option import Option
 from softsearch.ranges import Range
 from softsearch.search.beam import BeamSearch
 from softsearch.search.constraints import check_candidates
 from softsearch.search.interface import Hypothesis, Sentences, State, StepFunction
-from softsearch.search.options import Beam, Lengths, Option
+from softsearch.search.options import Beam, Lengths
 from softsearch.text.vocabulary import BOS, EOS
 
 _BLOCK = 16  # nodes of a sentence expanded together
@@ -38,7 +39,9 @@ class ExactSearch(Lengths):
     """
 
     beam: Beam = 5  # of the beam search that gives the first bound
-    max_nodes: Annotated[int, Range(1), Option("exact search: maximum prefixes per sentence", 1_000_000)] = 20_000
+    max_nodes: Annotated[
+        int, Range(1), Option("exact search: maximum prefixes per sentence", 1000, recommended=1_000_000)
+    ] = 20_000
 
     @property
     def options(self) -> BeamSearch:

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from softsearch.option import check_option, expect
 from softsearch.search.interface import Hypothesis, SearchStrategy, Sentences, StepFunction
-from softsearch.search.options import NBest, check_option, expect
+from softsearch.search.options import NBest
 from softsearch.search.sampling import Sampling
 
 Tokens = tuple[int, ...]

@@ -4,57 +4,35 @@ A strategy's options are the fields of its dataclass, with ``Option`` in their a
 the HTTP interface, bundles and docs/search.md use the same names, and take their descriptions from here.
 """
 
-import math
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError
-from softsearch.ranges import Range, fits, in_words
+from softsearch.option import CheckedOptions, Option, expect
+from softsearch.ranges import Range
 from softsearch.text.vocabulary import EOS
 
 # Attention may be exactly 0 (outside a window, or by underflow), which must not make a score -inf.
 _MIN_ATTENTION = 1e-10
 
 
-class Option(NamedTuple):
-    """The description of an option for users; its type and range are in the same annotation."""
-
-    help: str
-    recommended: float = math.inf  # the maximum in a bundle: an untrusted one must not cost a host unlimited time
-
-
 LengthNorm = Literal["power", "gnmt"]
 Average = Literal["log_probs", "unnormalised_log_probs", "probs"]  # of the models of an ensemble
 MAX_BEAM = 1000  # hypotheses per sentence; each has its own caches
-Beam = Annotated[int, Range(1, MAX_BEAM), Option("beam size: hypotheses per sentence", 100)]
-NBest = Annotated[int, Range(1, 2**20), Option("translations of each sentence")]
+Beam = Annotated[int, Range(1, MAX_BEAM), Option("beam size: hypotheses per sentence", 5, recommended=100)]
+NBest = Annotated[int, Range(1, 2**20), Option("translations of each sentence", 3)]
 LengthPenalty = Annotated[  # any length to such a power fits into a float
-    float, Range(0, 10), Option("divide log probabilities by length ** X; 0: off")
+    float, Range(0, 10), Option("divide log probabilities by length ** X; 0: off", 1.0)
 ]
 _Factor = Annotated[float, Range(0, 1000)]  # such limits fit into integer arrays
 _Tokens = Annotated[int, Range(0, 2**20)]
 
 
-class _CheckedOptions:
-    """A dataclass whose fields, the options, are checked against their annotations."""
-
-    hints: ClassVar[dict[str, Any]] = {}  # the annotations of the options by name
-
-    def __init_subclass__(cls) -> None:
-        every = get_type_hints(cls, include_extras=True)
-        cls.hints = {name: hint for name, hint in every.items() if name != "hints"}
-
-    def __post_init__(self) -> None:
-        for name, hint in self.hints.items():
-            if (value := getattr(self, name)) is not getattr(type(self), name):  # not the default, which is valid
-                object.__setattr__(self, name, check_option(name, value, hint))
-
-
 @dataclass(frozen=True, kw_only=True)
-class Lengths(_CheckedOptions):
+class Lengths(CheckedOptions):
     """Limits on the lengths of translations, EOS included, for all searches.
 
     A translation that reaches the maximum may end below the minimum.
@@ -63,9 +41,14 @@ class Lengths(_CheckedOptions):
         ConfigError: a value is of the wrong type or out of range.
     """
 
-    max_length_factor: Annotated[_Factor, Option("maximum target tokens per source token, plus the offset", 10)] = 2.0
-    max_length_offset: Annotated[int, Range(1, 2**20), Option("maximum target tokens for an empty source", 1000)] = 10
-    min_length_factor: Annotated[_Factor, Option("minimum target tokens per source token", 100)] = 0.0
+    section = "search."
+    max_length_factor: Annotated[
+        _Factor, Option("maximum target tokens per source token, plus the offset", recommended=10)
+    ] = 2.0
+    max_length_offset: Annotated[
+        int, Range(1, 2**20), Option("maximum target tokens for an empty source", recommended=1000)
+    ] = 10
+    min_length_factor: Annotated[_Factor, Option("minimum target tokens per source token", recommended=100)] = 0.0
     min_length_offset: Annotated[_Tokens, Option("minimum target tokens for an empty source")] = 0
 
     def max_length(self, src_len: int) -> int:
@@ -92,8 +75,8 @@ class OutputOptions(Lengths):
     """
 
     banned: Annotated[tuple[_Tokens, ...], Option("tokens that are never generated")] = ()
-    no_repeat_ngram: Annotated[int, Range(0, 100), Option("never repeat a sequence of N tokens; 0: no limit")] = 0
-    alignments: Annotated[bool, Option("return the attention weights of each translation")] = False
+    no_repeat_ngram: Annotated[int, Range(0, 100), Option("never repeat a sequence of N tokens; 0: no limit", 3)] = 0
+    alignments: Annotated[bool, Option("return the attention weights of each translation", True)] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -116,14 +99,18 @@ class SearchOptions(OutputOptions):
     beam: Beam = 5
     n_best: NBest = 1
     length_penalty: LengthPenalty = 1.0
-    length_norm: Annotated[LengthNorm, Option("gnmt: divide by ((5 + length) / 6) ** X instead")] = "power"
+    length_norm: Annotated[LengthNorm, Option("gnmt: divide by ((5 + length) / 6) ** X instead", "gnmt")] = "power"
     coverage_penalty: Annotated[
-        float, Range(0, 100), Option("weight of GNMT's coverage penalty, for unattended source words")
+        float, Range(0, 100), Option("weight of GNMT's coverage penalty, for unattended source words", 0.2)
     ] = 0.0
-    exact_stop: Annotated[bool, Option("stop only when nothing better is possible, not once `beam` have ended")] = False
-    groups: Annotated[int, Range(1, MAX_BEAM), Option("diverse beam search in N groups, a divisor of `beam`")] = 1
+    exact_stop: Annotated[
+        bool, Option("stop only when nothing better is possible, not once `beam` have ended", False)
+    ] = False
+    groups: Annotated[int, Range(1, MAX_BEAM), Option("diverse beam search in N groups, a divisor of `beam`", 1)] = 1
     diversity: Annotated[
-        float, Range(0, 1000), Option("penalty in nats on a token for each earlier group that took it", 100)
+        float,
+        Range(0, 1000),
+        Option("penalty in nats on a token for each earlier group that took it", 0.5, recommended=100),
     ] = 0.5
 
     def __post_init__(self) -> None:
@@ -169,47 +156,3 @@ def coverage(attended: NDArray[np.floating]) -> float:
     ``attended`` is the total attention that each source token, EOS included, received, ``[src_len]``.
     """
     return float(np.log(np.clip(attended, _MIN_ATTENTION, 1.0)).sum())
-
-
-def kind_of(hint: Any) -> tuple[Any, Range | None]:
-    """The type or the choices in an option's annotation, without None, and the range."""
-    limits = None
-    while get_origin(hint) not in (None, Literal):
-        limits = next((each for each in getattr(hint, "__metadata__", ()) if isinstance(each, Range)), limits)
-        hint = get_args(hint)[0]
-    return hint, limits
-
-
-def option(hint: Any) -> Option:
-    """The description in an option's annotation."""
-    return next((each for each in getattr(hint, "__metadata__", ()) if isinstance(each, Option)), Option(""))
-
-
-def check_option(name: str, value: Any, hint: Any) -> Any:
-    """Returns the value of an option, which fits its annotation; NumPy's scalars become Python's.
-
-    Raises:
-        ConfigError: the value does not fit.
-    """
-    value = plain(value)
-    if not fits(value, hint):
-        expect(False, name, value, in_words(hint, value))
-    return value
-
-
-def plain(value: Any) -> Any:
-    """Returns a scalar of NumPy as one of Python, also in a list; everything else unchanged."""
-    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
-        return value.item()
-    return type(value)(map(plain, value)) if type(value) in (list, tuple) else value
-
-
-def expect(holds: bool, name: str, value: object, expected: str) -> None:
-    """Refuses the value of an option unless a condition holds.
-
-    Raises:
-        ConfigError: the condition does not hold.
-    """
-    if not holds:
-        shown = "missing" if value is None else repr(list(value) if isinstance(value, tuple) else value)[:80]
-        raise ConfigError(f"search.{name} is {shown}, expected {expected}; change {name}")

@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from softsearch.errors import ConfigError
+from softsearch.option import check_option
 from softsearch.search.forced_decoding import score_pairs
 from softsearch.search.interface import Hypothesis, SearchStrategy, Sentences, StepFunction
-from softsearch.search.options import LengthPenalty, NBest, check_option
+from softsearch.search.options import LengthPenalty, NBest
 
 BATCH_TOKENS = 4096
 IdMapping = Callable[[Sequence[int]], list[int]]

@@ -6,10 +6,11 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
+from softsearch.option import Option
 from softsearch.ranges import Range, Seed
 from softsearch.search.greedy import write
 from softsearch.search.interface import Candidates, Hypothesis, PrefixStrategy, Sentences, StepFunction
-from softsearch.search.options import NBest, Option, OutputOptions
+from softsearch.search.options import NBest, OutputOptions
 from softsearch.text.vocabulary import with_eos
 
 _PROBABILITIES = 2**24  # number to draw from at a time, 128 MB; a single sentence may exceed it
@@ -34,13 +35,17 @@ class Sampling(OutputOptions, PrefixStrategy):
 
     n_best: NBest = 1
     temperature: Annotated[  # log probabilities divided by the minimum are finite
-        float, Range(1e-9, 100), Option("below 1: more probable tokens")
+        float, Range(1e-9, 100), Option("below 1: more probable tokens", 0.8)
     ] = 1.0
-    top_k: Annotated[Annotated[int, Range(1, 2**20)] | None, Option("draw only from the N most probable tokens")] = None
+    top_k: Annotated[
+        Annotated[int, Range(1, 2**20)] | None, Option("draw only from the N most probable tokens", 10)
+    ] = None
     top_p: Annotated[
-        float, Range(0, 1, open_low=True), Option("draw from the most probable tokens that together have this share")
+        float,
+        Range(0, 1, open_low=True),
+        Option("draw from the most probable tokens that together have this share", 0.9),
     ] = 1.0
-    seed: Annotated[Seed, Option("the same seed gives the same samples")] = 1
+    seed: Annotated[Seed, Option("the same seed gives the same samples", 1)] = 1
 
     def __call__(
         self, step_fn: StepFunction, src: Sentences, *, prefixes: Sentences | None = None

@@ -17,14 +17,15 @@ MODULE = """
 from dataclasses import dataclass
 from typing import Annotated
 
+from softsearch.option import Option
 from softsearch.ranges import Range
 from softsearch.search.greedy import Greedy
-from softsearch.search.options import Lengths, Option
+from softsearch.search import Lengths
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cut(Lengths):
-    tokens: Annotated[int, Range(1, 50), Option("tokens that are kept", 20)] = 1
+    tokens: Annotated[int, Range(1, 50), Option("tokens that are kept", recommended=20)] = 1
 
     def __call__(self, step_fn, src):
         return Greedy(max_length_factor=0.0, max_length_offset=self.tokens)(step_fn, src)

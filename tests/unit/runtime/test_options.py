@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from softsearch.errors import ConfigError, CorpusError
+from softsearch.option import option
 from softsearch.ranges import in_words
 from softsearch.runtime.options import STRATEGIES, banned_tokens, expand_names, kinds_with
 from softsearch.runtime.translator import Translator
-from softsearch.search.options import option
 from softsearch.text.vocabulary import UNK
 from tests.support.bundles import SRC_LINES, tokenizers
 

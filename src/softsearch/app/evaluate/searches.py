@@ -14,11 +14,12 @@ from softsearch.app.config.options import Evaluate
 from softsearch.app.config.validation import plain, target_of
 from softsearch.app.systems.search import mbr
 from softsearch.errors import ConfigError
+from softsearch.option import check_option
 from softsearch.ranges import NotNegative
 from softsearch.runtime.options import STRATEGIES
 from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
-from softsearch.search.options import SearchOptions, check_option
+from softsearch.search.options import SearchOptions
 
 _KINDS: dict[Any, str] = {strategy: kind for kind, strategy in STRATEGIES.items()}
 _MBR_SAMPLES = 64  # for a curve, as in configs/search/mbr.yaml

@@ -1,6 +1,11 @@
-"""Descriptions and example values of all fields in /docs."""
+"""Fields of requests made from options (``softsearch.option``); sentences and examples for other fields in /docs."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from softsearch.option import is_list, kind_of, option
 
 _OPTION = "null or omitted: the bundle's recommendation."
 _LANGUAGE = "The code of {}, as listed by GET /models; only for multilingual models."
@@ -18,30 +23,12 @@ FIELDS: dict[str, tuple[str, Any]] = {  # by field name, or by schema and name i
     "LibreRequest.target": ("The target language, as listed by GET /languages.", "de"),
     "search": (f"The search for translations; {_OPTION}", "beam"),
     "ModelFacts.search": ("The search that the bundle recommends.", "beam"),
-    "beam": ("The beam size: the number of hypotheses that the search keeps for each sentence.", 5),
-    "n_best": ("The number of translations to return for each sentence.", 3),
+    "ModelFacts.beam": ("The hypotheses that it keeps for each sentence.", 5),
     "Result.n_best": ("The translations of the sentence, best first.", []),
-    "max_length": ("A translation has at most this many tokens.", 100),
-    "min_length": ("A translation has at least this many tokens.", 1),
-    "no_repeat_ngram": ("No sequence of this many tokens is repeated; 0 switches this off.", 3),
-    "alignments": ("Return the attention weights of each translation.", True),
     "Hypothesis.alignments": (
         "A row of weights over src_pieces for each of tgt_pieces; null if not requested.",
         [[1.0]],
     ),
-    "length_penalty": ("Log probabilities are divided by length ** X; 0 switches this off.", 1.0),
-    "length_norm": ('"power" divides by length ** X as above, "gnmt" by ((5 + length) / 6) ** X.', "gnmt"),
-    "coverage_penalty": ("The weight of GNMT's penalty for source words that get no attention.", 0.2),
-    "exact_stop": (
-        "The search stops when nothing better is possible, not as soon as `beam` hypotheses have ended.",
-        False,
-    ),
-    "groups": ("Diverse beam search splits the beam into this many groups, a divisor of `beam`.", 1),
-    "diversity": ("A token costs this many nats for each earlier group that chose it.", 0.5),
-    "temperature": ("Sampling prefers probable tokens below 1, and improbable ones above.", 0.8),
-    "top_k": ("Sampling draws from this many most probable tokens.", 10),
-    "top_p": ("Sampling draws from the most probable tokens that together have this probability.", 0.9),
-    "seed": ("Sampling with the same seed draws the same translations.", 1),
     "prefix": ("Each translation begins with this text; a list has as many elements as `text`.", "eins"),
     "paragraphs": ("Split each text into lines and sentences, and join the translations in the same way.", False),
     "confidence": ("Return the model's confidence in each translation.", False),
@@ -125,9 +112,30 @@ FIELDS: dict[str, tuple[str, Any]] = {  # by field name, or by schema and name i
 }
 
 
+def request_fields(hints: Mapping[str, Any]) -> dict[str, Any]:
+    """Optional fields for pydantic's ``create_model``, from the annotations of options by name."""
+    return {name: (_validated(hint), _described(hint)) for name, hint in hints.items()}
+
+
+def _validated(hint: Any) -> Any:
+    """The type of an optional field, with its range."""
+    kind, limits = kind_of(hint)
+    if limits is not None:
+        bounds: dict[str, Any] = {"gt" if limits.open_low else "ge": limits.low, "le": limits.high}
+        bounds |= {"allow_inf_nan": False} if kind is float else {}
+        kind = Annotated[kind, Field(**bounds)]
+    return (list[kind] if is_list(hint) else kind) | None  # type: ignore[valid-type]  # made from the table of options
+
+
+def _described(hint: Any) -> Any:
+    told = option(hint)
+    return Field(None, description=told.sentence, examples=None if told.example is None else [told.example])
+
+
 def describe(schemas: dict[str, Any]) -> None:
     """Adds sentences and examples to the schemas of an OpenAPI document."""
     for title, schema in schemas.items():
         for name, field in schema.get("properties", {}).items():
-            sentence, example = FIELDS.get(f"{title}.{name}") or FIELDS[name]
-            field |= {"description": sentence} | ({} if example is None else {"examples": [example]})
+            if "description" not in field:  # which the fields of options have
+                sentence, example = FIELDS.get(f"{title}.{name}") or FIELDS[name]
+                field |= {"description": sentence} | ({} if example is None else {"examples": [example]})

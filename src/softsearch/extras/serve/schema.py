@@ -19,10 +19,11 @@ from pydantic import (
     model_validator,
 )
 
+from softsearch.extras.serve.fields import request_fields
 from softsearch.runtime import Translation
-from softsearch.runtime.options import option_of
+from softsearch.runtime.options import LENGTHS, option_of
 from softsearch.search import BeamSearch, Sampling
-from softsearch.search.options import MAX_BEAM, kind_of
+from softsearch.search.options import MAX_BEAM
 
 ALIGNMENT_DIGITS = 4  # after the decimal point
 MAX_TERMS, MAX_TERM = 1000, 200  # terms per request; characters per term and in its translations
@@ -79,25 +80,14 @@ class _Request(BaseModel):
         return fields
 
 
-def _fields() -> dict[str, Any]:
-    """Returns the options of searches with bounded time, except banned tokens; lengths are numbers."""
+def _options() -> dict[str, Any]:
+    """Returns the annotations of options of searches with bounded time, except banned tokens; lengths are numbers."""
     hints = BeamSearch.hints | Sampling.hints
-    limit = {"max_length": hints["max_length_offset"], "min_length": hints["min_length_offset"]}
-    shown = limit | {name: hint for name, hint in hints.items() if option_of(name) not in (*limit, "banned")}
-    return {name: (_validated(hint), None) for name, hint in shown.items()}
+    limits = {name: Annotated[hints[f"{name}_offset"], each] for name, each in LENGTHS.items()}
+    return limits | {name: hint for name, hint in hints.items() if option_of(name) not in (*limits, "banned")}
 
 
-def _validated(hint: Any) -> Any:
-    """Returns the annotation of an optional option with its range, for pydantic."""
-    kind, limits = kind_of(hint)
-    if limits is None:
-        return kind | None
-    bounds: dict[str, Any] = {"gt" if limits.open_low else "ge": limits.low, "le": limits.high}
-    bounds |= {"allow_inf_nan": False} if kind is float else {}
-    return Annotated[kind, Field(**bounds)] | None
-
-
-_SearchFields = create_model("_SearchFields", __base__=_Request, **_fields())
+_SearchFields = create_model("_SearchFields", __base__=_Request, **request_fields(_options()))
 
 
 class Options(_SearchFields):  # type: ignore[valid-type,misc]  # created from the table of options

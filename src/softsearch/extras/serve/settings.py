@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
 from softsearch.ranges import Range
-from softsearch.runtime.arguments import number
+from softsearch.runtime.flags import number
 
 _ADDRESS, _WORK, _REQUEST = "address", "work", "limits of a request"
 _ACCESS = "access (off by default)"
