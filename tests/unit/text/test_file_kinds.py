@@ -75,6 +75,10 @@ KINDS = {
         "several languages; .* sacrebleu",
     ),
     "train.tags.en-de.en": (b"<doc docid='1'>\n<url>http</url>\n", r"IWSLT with tags; .* grep -v '\^<'"),
+    "a.srt": (b"1\r\n00:00:01,000 --> 00:00:02,000\r\nOne.\r\n", r"subtitles with times; type .*: sub2po -t"),
+    "a.vtt": (b"WEBVTT\n\n00:01.000 --> 00:02.000\nOne.\n", "subtitles with times"),
+    "en.json": (b'{\n  "menu": {"open": "Open"}\n}\n', r"JSON; name .* \.jsonl, .* json2po -t"),
+    "a.json": (b'[{"en": "one", "de": "eins"}]', "JSON; name"),
     "a.xml": (b"<?xml version='1.0'?><resources>", "XML; write its sentences"),
 }
 
@@ -91,7 +95,18 @@ def test_other_kinds_are_named_with_what_to_do(tmp_path: Path, name: str) -> Non
 
 @pytest.mark.parametrize(
     "line",
-    ["<b>one</b> two", "# msgid", "a < b", "<2de> <from:en> a", "<seg> is a tag", "PK is my name", "<!---->" * 1000],
+    [
+        "<b>one</b> two",
+        "# msgid",
+        "a < b",
+        "<2de> <from:en> a",
+        "<seg> is a tag",
+        "PK is my name",
+        "1",
+        "{name}: one",
+        '"a": "b"',
+        "<!---->" * 1000,
+    ],
 )
 def test_text_stays_text(tmp_path: Path, line: str) -> None:
     (tmp_path / "x").write_text(f"{line}\n")
