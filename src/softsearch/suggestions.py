@@ -75,7 +75,8 @@ OPTIONS = _by_word(
         "trainer.max_time": "max_time time_limit hours max_hours",
         "devices": "gpus num_gpus n_gpus ngpus world_size",
         "write trainer=gpu": "cuda use_cuda gpu device=cuda device=gpu accelerator=gpu",
-        "write trainer=cpu": "cpu no_cuda use_cpu cuda=false use_cuda=false gpu=false device=cpu accelerator=cpu gpus=false num_gpus=false n_gpu=false",
+        "write trainer=cpu": "cpu no_cuda use_cpu cuda=false use_cuda=false gpu=false gpus=false num_gpus=false "
+        "device=cpu accelerator=cpu",
         "write trainer=cpu or trainer=gpu": "device accelerator",
         "trainer": "strategy",
         "write trainer.precision=16-mixed": "fp16 half amp",

@@ -53,11 +53,11 @@ _DOCUMENTS = {
     _PROLOG + rb"<TS\b": f"Qt's .ts; type ({_TOOLKIT}): ts2po FILE x.po && {_CSV}",
     rb"(\xef\xbb\xbf)?(#[^\n]*\n|[ \t\r]*\n)*+(msgctxt|msgid) \"": f"PO, of gettext; type ({_TOOLKIT}): "
     f"{_CSV.replace('x.po', 'FILE')}",
-    rb"(\xef\xbb\xbf)?\s*+(WEBVTT\b|\d{1,6}[ \t]*\r?\n\d\d:\d\d:\d\d[,.]\d{3} -->|\[Script Info\])": "subtitles with times; type "
-    f"(pip install 'translate-toolkit[subtitles]'): sub2po -t en.srt de.srt x.po && {_CSV}; or write their sentences as "
-    "lines of text",
-    rb'(\xef\xbb\xbf)?\s*+(\[\s*+)?\{\s*+"[^"\n]{1,200}"\s*+:\s*+["{\[\d]': "JSON; name a file of one object per line "
-    ".jsonl, then use data=table with keys as data.src and data.tgt; for files of messages type "
+    rb"(\xef\xbb\xbf)?\s*+(WEBVTT\b|\d{1,6}[ \t]*\r?\n\d\d:\d\d:\d\d[,.]\d{3} -->|\[Script Info\])": "subtitles "
+    f"with times; type (pip install 'translate-toolkit[subtitles]'): sub2po -t en.srt de.srt x.po && {_CSV}; or write "
+    "their sentences as lines of text",
+    rb'(\xef\xbb\xbf)?\s*+(\[\s*+)?\{\s*+"[^"\n]{1,200}"\s*+:\s*+["{\[\d]': "JSON; name a file of one object per "
+    "line .jsonl, then use data=table with keys as data.src and data.tgt; for files of messages type "
     f"({_TOOLKIT}): json2po -t en.json de.json x.po && {_CSV}",
     rb"(\xef\xbb\xbf)?\s*<\?xml\s": "XML; write its sentences as lines of text",
 }
