@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo history test test-fast test-nightly lint bench profile docs pictures gallery web release clean
+.PHONY: help setup demo history test test-all lint bench profile docs pictures gallery web release clean
 
 PYTHON ?=
 VENV := .venv
@@ -13,7 +13,11 @@ ARGS ?=
 SOFTSEARCH_SOURCE ?= .
 # Some tests start processes of their own: more threads than cores only fight each other. What one process has compiled,
 # the others read.
-PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(PY) -m pytest -n auto --maxprocesses 4 --dist worksteal
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(PY) -m pytest
+WORKERS := -n auto --maxprocesses 4 --dist worksteal
+EACH_ONCE := -m "not day and not nightly"
+WAITING := tests/integration tests/faults # for processes, browsers and time-outs
+OTHERS := $(WAITING:%=--ignore=%)
 
 # The first interpreter that runs and is of a version the project is tested on; PYTHON=... chooses another.
 CANDIDATES := $(if $(PYTHON),$(PYTHON),python3 python3.13 python3.12 python3.11)
@@ -22,7 +26,7 @@ SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))
 help: ## list the targets
 	@echo "softsearch: make TARGET"
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
-	@echo "  PYTHON=python3.12 chooses the interpreter of a new .venv; ARGS='...' is passed on by history, test, test-fast, bench and gallery"
+	@echo "  PYTHON=python3.12 chooses the interpreter of a new .venv; ARGS='...' is passed on by history, test, test-all, bench and gallery"
 
 setup: $(STAMP) ## create .venv with the pinned dependencies and this package
 	@:
@@ -66,14 +70,14 @@ demo: $(STAMP) ## train, evaluate, export and translate on a generated corpus (2
 history: $(STAMP) ## every architecture on one page (8 hours; less: ARGS="budget=small")
 	@$(VENV)/bin/softsearch history $(ARGS)
 
-test: $(STAMP) ## the whole test suite
-	@$(PYTEST) $(ARGS)
+test: $(STAMP) ## each fault once, in eight minutes on two cores
+	@$(PYTEST) $(WAITING) $(EACH_ONCE) $(ARGS) >$(VENV)/waiting.log 2>&1 & waiting=$$!; \
+	trap 'kill $$waiting 2>/dev/null || :' EXIT; status=0; \
+	$(PYTEST) $(OTHERS) $(EACH_ONCE) $(WORKERS) $(ARGS) || status=$$?; \
+	wait $$waiting || status=$$?; cat $(VENV)/waiting.log; exit $$status
 
-test-fast: $(STAMP) ## the tests that take seconds
-	@$(PYTEST) -m "not slow and not nightly" $(ARGS)
-
-test-nightly: $(STAMP) ## every model from training to translation
-	@$(PYTEST) -m nightly $(ARGS)
+test-all: $(STAMP) ## the whole test suite, what runs at night too
+	@$(PYTEST) -m "" $(WORKERS) $(ARGS)
 
 lint: $(STAMP) ## format, style, types, layering and spelling
 	@$(PY) -m ruff format --check --quiet .

@@ -24,18 +24,12 @@ if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
 ROOT = Path(__file__).resolve().parents[1]
-SLOW = {"integration", "faults", "contract", "app"}  # folders: whole commands, every model, every config
 
 # The same examples in every run: what fails is what was changed. No deadlines: a busy machine is no bug.
 settings.register_profile("softsearch", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("softsearch")
 
 register_resolvers()  # as each command does; configs are composed by tests of every folder
-
-
-def is_fast(config: pytest.Config) -> bool:
-    """Whether this is ``make test-fast``."""
-    return "not slow" in config.option.markexpr
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -49,21 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One worker more than cores: many slow tests wait, for processes, time-outs and disks; the others do not."""
-    return (os.cpu_count() or 1) + (not is_fast(config))
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the tests of slow folders."""
-    for item in items:
-        if SLOW & {*item.path.relative_to(ROOT).parts}:
-            item.add_marker(pytest.mark.slow)
-
-
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leaves out slow folders and what they import, where no test of them runs."""
-    return (collection_path.name in SLOW and collection_path.is_dir() and is_fast(config)) or None
+    """One worker more than cores, as many tests wait; those that do run apart in `make test`."""
+    return (os.cpu_count() or 1) + ("not day" not in config.option.markexpr)
 
 
 def pytest_collection_finish() -> None:

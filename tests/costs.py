@@ -35,6 +35,12 @@ class Costs:
         if kind := kind_of(item):
             item.add_marker(kind)
 
+    @pytest.hookimpl(trylast=True)  # after fixtures and random numbers have ordered them
+    def pytest_collection_modifyitems(self, items: list[pytest.Function]) -> None:
+        """Begins with what takes the longest, so that no worker ends with it alone."""
+        order = [*KINDS, None]
+        items.sort(key=lambda item: order.index(kind_of(item)))
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Function) -> Iterator[Any]:
         """Measures a test with its fixtures."""

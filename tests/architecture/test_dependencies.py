@@ -67,7 +67,6 @@ def _extras(place: str) -> tuple[str, ...]:
     return ("", *lab, *(extra for extra, files in OPTIONAL.items() if name in files))
 
 
-@pytest.mark.slow
 def test_every_import_of_src_is_declared(repo_root: Path, declared: dict[str, dict[str, Requirement]]) -> None:
     distributions = packages_distributions()
     missing = set()
@@ -96,7 +95,6 @@ def test_the_pinned_versions_are_within_the_declared_ones(
             assert requirement.specifier.contains(pinned[name]), f"{requirement}, pinned at {pinned[name]}"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("needed", NEEDS)
 def test_declared_versions_have_what_is_used(
     needed: str, repo_root: Path, declared: dict[str, dict[str, Requirement]]

@@ -96,7 +96,6 @@ def test_releases_that_nobody_has_tried_are_excluded(library: str, repo_root: Pa
     assert bounded, f"{declared} needs an upper bound, because {INTERNALS[library][0]} uses private names"
 
 
-@pytest.mark.slow
 def test_private_names_are_used_in_one_file_for_each_library(repo_root: Path) -> None:
     package = repo_root / "src" / "softsearch"
     trees = {

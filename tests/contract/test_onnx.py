@@ -40,7 +40,7 @@ from softsearch.search.shortlist import ShortlistStep
 from softsearch.testing.models import count, model_config
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import BOS, EOS, SPECIALS
-from tests.support.models import POSITIONS, as_sources, every_model
+from tests.support.models import POSITIONS, TWELVE, as_sources, every_model
 
 FEWEST = {"num_layers": 1, "transition_depth": 2, "order": 3, "highway_layers": 1, "max_src_len": 64}
 WIDER = {"decoder_only": {"embeddings": {"dim": 32}, "decoder": {"d_ff": 40}}}  # equal matrices from 1 kB on are shared
@@ -52,10 +52,10 @@ def tokenizer() -> SentencePieceTokenizer:
     return train_tokenizer(["abcdefghij", "jihgfedcba"] * 3, kind="char", vocab_size=32)
 
 
-def random_model(case: tuple[str, ...], vocab_size: int, seed: int, *, is_night: bool = False) -> Seq2Seq:
+def random_model(case: tuple[str, ...], vocab_size: int, seed: int) -> Seq2Seq:
     torch.manual_seed(seed)
     config = cast(DictConfig, OmegaConf.merge(model_config(*case), WIDER.get(case[0], {})))
-    if not is_night and case[0] not in OF_TWO_LAYERS:
+    if case in DAYS_CASES and case[0] not in OF_TWO_LAYERS:
         config = of_one_layer(config)
     model: Seq2Seq = build(config, src_vocab_size=vocab_size, tgt_vocab_size=vocab_size)
     with torch.no_grad():
@@ -90,10 +90,8 @@ def export(model: Seq2Seq, reference: Seq2Seq, tokenizer: SentencePieceTokenizer
 class Exported:
     """A random model as a bundle, and in the forms that are made of the same traces."""
 
-    def __init__(
-        self, case: tuple[str, ...], tokenizer: SentencePieceTokenizer, folder: Path, *, is_night: bool
-    ) -> None:
-        self.name, self.model = case[0], random_model(case, tokenizer.vocab_size, seed=1, is_night=is_night)
+    def __init__(self, case: tuple[str, ...], tokenizer: SentencePieceTokenizer, folder: Path) -> None:
+        self.name, self.model = case[0], random_model(case, tokenizer.vocab_size, seed=1)
         self.tokenizer, self.folder = tokenizer, folder
         before = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
         self.bundle, self.parity = self.export("bundle")
@@ -120,28 +118,36 @@ class Exported:
 
 ROTARY = "-".join(["transformer_tiny", *POSITIONS["transformer_tiny"][0]])
 DECODER_ONLY = "decoder_only-decoder.pre_norm=true"
-FAST = ("rnnsearch", "lstm", "ngram")
 OF_TWO_LAYERS = {"decoder_only", "luong2015", "lstm", "input_forget"}  # each kind of stack
 BY_DAY = {  # one of each family of operators; the other models at night, and by day in test_models.py
-    *FAST, "rnn", "input_forget", "nematus_deep", "lee2017", "show_attend_tell", "multi_source", "rnnlm",
-    "pointer_generator", "rnnsearch-class_factored", "rnn-cell._target_=tests.support.models.OwnCell",
+    "rnnsearch", "lstm", "ngram", "rnn", "input_forget", "nematus_deep", "lee2017", "show_attend_tell", "multi_source",
+    "rnnlm", "pointer_generator", "rnnsearch-class_factored", "rnn-cell._target_=tests.support.models.OwnCell",
     "transformer_base-encoder.pre_norm=true-decoder.pre_norm=true", DECODER_ONLY, ROTARY,
 }  # fmt: skip
-CASES = [
-    case if case.id in FAST else pytest.param(
-        *case.values, id=case.id, marks=pytest.mark.slow if case.id in BY_DAY else pytest.mark.nightly
-    )
-    for case in every_model()
-]  # fmt: skip
-every_case = pytest.mark.parametrize("exported", CASES, indirect=True, scope="module")
+DAYS_CASES = {case.values[0] for case in every_model() if case.id in BY_DAY}
+PRECISE = {"rnnsearch", "ngram", DECODER_ONLY}  # one of each kind, in all precisions and with a shortlist
+
+
+def cases(of_make_test: set[str]) -> pytest.MarkDecorator:
+    """Gives a test every model."""
+    params = [
+        pytest.param(*case.values, id=case.id, marks=[
+            *([] if case.id in of_make_test else [pytest.mark.day]),
+            *([] if case.id in BY_DAY else [pytest.mark.nightly]),
+        ])
+        for case in every_model()
+    ]  # fmt: skip
+    return pytest.mark.parametrize("exported", params, indirect=True, scope="module")
+
+
+every_case, every_precise_case = cases(TWELVE & BY_DAY), cases(PRECISE)
 
 
 @pytest.fixture(scope="module")
 def exported(
     request: pytest.FixtureRequest, tokenizer: SentencePieceTokenizer, tmp_path_factory: pytest.TempPathFactory
 ) -> Exported:
-    is_night = request.config.option.markexpr == "nightly"  # then stacks have all their layers
-    return Exported(request.param, tokenizer, tmp_path_factory.mktemp("exports"), is_night=is_night)
+    return Exported(request.param, tokenizer, tmp_path_factory.mktemp("exports"))
 
 
 @every_case
@@ -232,11 +238,10 @@ def test_the_single_graph_translates_as_the_search_does(exported: Exported) -> N
         assert len(of_step) == 1 + 4 * layers  # embeddings; attention and feed-forward, in and out
 
 
-@pytest.mark.slow
 def test_a_single_graph_is_written_with_a_description(
     tokenizer: SentencePieceTokenizer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    model = random_model(("rnnsearch",), tokenizer.vocab_size, seed=3)  # which nothing else has traced
+    model = random_model(("rnnsearch",), tokenizer.vocab_size, seed=3)
     bundle, _ = export(model, model, tokenizer, tmp_path / "single", finish=SingleFormat().finish)
     shown = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert not [record for record in shown if record.name.startswith("onnx")]
@@ -250,7 +255,7 @@ def test_a_single_graph_is_written_with_a_description(
         assert all(f"| `{name}` | {dtype} |" in bundle.files["README.md"].decode() for name, dtype, _ in actual)
 
 
-@every_case
+@every_precise_case
 def test_the_words_of_a_shortlist_have_the_probabilities_of_a_masked_model(exported: Exported) -> None:
     model, size = exported.model, exported.tokenizer.vocab_size
     tables = np.arange(4, size)[::-1], np.arange(size)[:, None] * [1, 0] - [0, 1]  # the word itself
@@ -276,7 +281,7 @@ def test_the_words_of_a_shortlist_have_the_probabilities_of_a_masked_model(expor
         assert {token for h in found for token in h.tokens} <= set(words([source]).tokens.tolist())
 
 
-@every_case
+@every_precise_case
 @pytest.mark.parametrize(("precision", "error"), [("fp16", 0.005), ("int8", 0.2)])
 def test_other_precisions_compute_nearly_the_same(precision: LowPrecision, error: float, exported: Exported) -> None:
     if not list(exported.model.parameters()):
@@ -288,7 +293,7 @@ def test_other_precisions_compute_nearly_the_same(precision: LowPrecision, error
     assert 0 < np.abs(actual - expected).mean() < error * expected.std()
 
 
-@every_case
+@every_precise_case
 def test_a_sentence_in_int8_does_not_depend_on_its_batch_mates(exported: Exported) -> None:
     if not list(exported.model.parameters()):
         pytest.skip("there is no int8 of counts")
@@ -316,7 +321,6 @@ def log_probs_of(step_fn: OnnxStepFunction, src: Sentences) -> Any:
     return np.stack(steps)
 
 
-@pytest.mark.slow
 def test_graphs_that_differ_are_refused(tokenizer: SentencePieceTokenizer, tmp_path: Path) -> None:
     model = random_model(("rnnsearch",), tokenizer.vocab_size, seed=1)
     other = random_model(("rnnsearch",), tokenizer.vocab_size, seed=2)
@@ -325,15 +329,12 @@ def test_graphs_that_differ_are_refused(tokenizer: SentencePieceTokenizer, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("case", [case.values[0] for case in every_model() if case.id in (ROTARY, DECODER_ONLY)])
-def test_slots_that_no_hypothesis_sees_are_dropped(
-    case: tuple[str, ...], tokenizer: SentencePieceTokenizer, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(
+    "exported", [case for case in every_model() if case.id in (ROTARY, DECODER_ONLY)], indirect=True, scope="module"
+)
+def test_slots_that_no_hypothesis_sees_are_dropped(exported: Exported) -> None:
     beams, steps, sentences = 4, 13, [[5, 9, 12], [7], [10, 11, 12, 13, 9, 8, 7, 6, 5, 4, 10]]
-    model = random_model(case, tokenizer.vocab_size, seed=1)  # which has been traced
-    bundle, _ = export(model, model, tokenizer, tmp_path / "bundle")
-    backends = (TorchStepFunction(model), OnnxStepFunction(bundle))
+    backends = (TorchStepFunction(exported.model), OnnxStepFunction(exported.bundle))
     states: list[Any] = [backend.start(sentences) for backend in backends]
     rows, tokens = np.repeat(np.arange(3), beams), np.full(3, BOS)
     rng = np.random.default_rng(0)
@@ -350,6 +351,6 @@ def test_slots_that_no_hypothesis_sees_are_dropped(
         slots.append(bias.shape[2])
         # The first sentence's beams have all but their last word in common, those of the second less and less.
         rows = np.concatenate([np.zeros(beams, dtype=np.int64), beams + rng.integers(0, beams, beams)])
-        tokens = rng.integers(len(SPECIALS), tokenizer.vocab_size, 2 * beams)
+        tokens = rng.integers(len(SPECIALS), exported.tokenizer.vocab_size, 2 * beams)
     assert slots[-1] < slots[0] + 1 + beams * (steps - 1)
     assert slots[0] == 0 or min(slots) < slots[0]  # there may be fewer than the longest source had tokens

@@ -35,7 +35,6 @@ DECODERS = {
     "rnnencdec": [],  # reads the final states alone
     "transformer_tiny": ["encoder.hidden_dim=4", "decoder.num_layers=1"],
 }
-pytestmark = pytest.mark.slow
 SOURCES, TARGETS = [[4, 5, 6, 7, 8, 9], [7], [10, 11, 12]], [[5, 6], [8, 9, 10], [4]]
 
 

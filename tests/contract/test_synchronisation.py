@@ -20,8 +20,6 @@ from tests.support.models import every_model
 from tests.support.other_device import There, moved, other_device
 from tests.support.synchronisations import Synchronisations
 
-pytestmark = pytest.mark.slow
-
 BATCH = Batch(SRC, TGT, None, find_real(TGT[:, 1:]))
 GUARD = {"tolist": 1}  # once for each optimizer step, whether to take it: weights must not become NaN
 CLASSES = {"aten.bincount": 1, "tolist": 1}  # loss=class_factored: the words of each class are a product of their own

@@ -74,6 +74,7 @@ def test_one_faulty_step_is_skipped_and_counted(kind: str, tmp_path: Path, quiet
     assert not list(tmp_path.glob("nonfinite-*"))
 
 
+@pytest.mark.day
 @pytest.mark.parametrize("kind", ["nan", "forward-memory", "backward-memory"])
 @pytest.mark.parametrize("place", [3, 4, 5])
 def test_a_fault_drops_its_whole_window_of_accumulation(kind: str, place: int, tmp_path: Path) -> None:
@@ -120,6 +121,7 @@ def test_five_in_a_row_end_the_run_and_leave_the_batch(tmp_path: Path) -> None:
     assert all(len(pair["src_tokens"]) > 1 for pair in batch["pairs"])
 
 
+@pytest.mark.day
 @pytest.mark.parametrize("kind", ["nan", "forward-memory"])
 def test_fewer_in_a_row_do_not_end_it(kind: str, tmp_path: Path) -> None:
     most = MAX_EXHAUSTED_STEPS if kind in MEMORY else MAX_NONFINITE_STEPS
@@ -150,6 +152,7 @@ def test_memory_that_runs_out_in_the_optimizer_ends_the_run(tmp_path: Path) -> N
         fit(tmp_path, tmp_path / "run", FullInOptimizer())
 
 
+@pytest.mark.day
 @pytest.mark.multiprocess
 @TWO_CPU_PROCESSES
 def test_what_one_process_meets_all_skip(two_processes: TwoProcesses) -> None:
@@ -164,6 +167,7 @@ def test_what_one_process_meets_all_skip(two_processes: TwoProcesses) -> None:
     assert "process 1, its batch 3: loss nan, 10 pairs" in two_processes.output
 
 
+@pytest.mark.day
 @pytest.mark.multiprocess
 @TWO_CPU_PROCESSES
 def test_memory_that_runs_out_in_a_backward_pass_ends_all_processes(tmp_path: Path) -> None:

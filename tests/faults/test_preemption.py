@@ -43,6 +43,7 @@ def with_signals(faults: Faults, *signals: tuple[int, int]) -> Faults:
 
 
 # One process at the end of an epoch, all at a step with a validation; and at steps that are skipped.
+@pytest.mark.day
 @pytest.mark.multiprocess
 @TWO_CPU_PROCESSES
 def test_terminated_processes_save_end_and_resume(two_processes: TwoProcesses) -> None:
@@ -62,6 +63,7 @@ def test_terminated_processes_save_end_and_resume(two_processes: TwoProcesses) -
     assert rows(folder / "run") == rows(folder / "whole")
 
 
+@pytest.mark.day
 @pytest.mark.multiprocess
 @TWO_CPU_PROCESSES
 @pytest.mark.parametrize(
@@ -83,6 +85,7 @@ def test_a_process_that_dies_ends_the_other(faults: Faults, tmp_path: Path) -> N
     assert now - float(told[1]) < 30
 
 
+@pytest.mark.day
 def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
     """Fault: a second signal. Effect: the process ends at once; no half-written file stays."""
     done = train(tmp_path, "run", faults={0: {2: "sigint sigterm hang"}}, timeout=120)

@@ -83,6 +83,7 @@ def _post(served: Served, path: str, body: dict[str, Any]) -> socket.socket:
     return connection
 
 
+@pytest.mark.day  # extras/serve/test_pool.py
 def test_an_overloaded_server_refuses_and_goes_on(served: Served, client: httpx.Client) -> None:
     """Fault: 200 clients send more sentences than the queue takes.
 
@@ -200,6 +201,7 @@ def _hung(served: Served) -> AbstractContextManager[None]:
     return stopped(_workers(served), signal.SIGKILL)
 
 
+@pytest.mark.day  # extras/serve/test_pool.py
 @linux
 def test_a_worker_that_hangs_is_replaced_and_holds_up_nobody_else() -> None:
     """Fault: a worker hangs.
@@ -223,6 +225,7 @@ def test_a_worker_that_hangs_is_replaced_and_holds_up_nobody_else() -> None:
         assert served.stop() == 143
 
 
+@pytest.mark.day
 @linux
 @pytest.mark.usefixtures("sigint")
 @pytest.mark.parametrize(("deadline", "number", "code"), [(0.5, signal.SIGTERM, 143), (60, signal.SIGINT, 130)])
@@ -246,6 +249,7 @@ def test_a_stop_does_not_wait_for_workers_that_hang(deadline: float, number: sig
         assert not any("Traceback" in str(line) for line in served.events)
 
 
+@pytest.mark.day
 @linux
 def test_large_answers_leave_no_memory_behind() -> None:
     """Fault: the largest answers that the limits allow, again and again.
@@ -262,6 +266,7 @@ def test_large_answers_leave_no_memory_behind() -> None:
     assert grown[-1] - grown[0] < 20, grown
 
 
+@pytest.mark.day
 @linux
 def test_without_file_handles_the_log_stays_short_and_clients_come_back() -> None:
     """Fault: no file handle is left. Effect: one log line a second; clients are served again when handles are free."""
@@ -304,6 +309,7 @@ def test_a_stop_lets_requests_in_flight_finish(number: signal.Signals, code: int
         assert not any("Traceback" in str(line) for line in served.events)
 
 
+@pytest.mark.day
 def test_a_stop_while_it_loads() -> None:
     served = Served(BUNDLE, "--workers", 2)
     served.wait("loading")
@@ -311,6 +317,7 @@ def test_a_stop_while_it_loads() -> None:
     assert not any("Traceback" in str(line) for line in served.events)
 
 
+@pytest.mark.day
 def test_reloading_under_load_loses_no_request(tmp_path: Path) -> None:
     """Fault: the server reloads its bundles (SIGHUP) under load. Effect: no request is lost."""
     bundle = Path(shutil.copytree(BUNDLE, tmp_path / "golden"))
@@ -339,6 +346,7 @@ def test_reloading_under_load_loses_no_request(tmp_path: Path) -> None:
         assert served.stop() == 143
 
 
+@pytest.mark.day
 @linux
 def test_a_reload_of_which_a_worker_dies_answers_nothing_with_the_new_bundle(tmp_path: Path) -> None:
     """Fault: a new worker dies during a reload. Effect: the old models stay, and no answer comes from the new ones."""

@@ -10,6 +10,8 @@ import torch
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from tests.support.commands import SMALL, run
 
+pytestmark = pytest.mark.day
+
 
 @pytest.fixture(scope="module")
 def averaged(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:

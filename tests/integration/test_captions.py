@@ -18,6 +18,8 @@ from softsearch.runtime.cli import main
 from softsearch.runtime.translator import Translator
 from tests.support.small_runs import PICTURES, configure, evaluate_alike, export_in, train_in
 
+pytestmark = pytest.mark.day
+
 SIZES = ("train_size=600", "val_size=20", "test_size=30")
 OPTIONS = (
     "model=show_attend_tell",

@@ -90,6 +90,7 @@ def test_verify_names_an_altered_file(bundle: Path, tmp_path: Path, capsys: pyte
     assert "encoder.onnx has sha256" in capsys.readouterr().err
 
 
+@pytest.mark.day  # unit/export/test_bundle.py
 def test_export_refuses_a_folder_that_is_something_else(trained: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("keep me")
     done = run("export.py", f"ckpt={trained / 'checkpoints' / 'best.ckpt'}", f"out={tmp_path}",
@@ -100,6 +101,7 @@ def test_export_refuses_a_folder_that_is_something_else(trained: Path, tmp_path:
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
+@pytest.mark.day  # unit/app/test_hostile_files.py
 @pytest.mark.parametrize("damage", ["missing", "truncated", "other"])
 def test_evaluate_refuses_a_bad_checkpoint(damage: str, trained: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.ckpt"
@@ -113,6 +115,7 @@ def test_evaluate_refuses_a_bad_checkpoint(damage: str, trained: Path, tmp_path:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.day
 def test_translate_works_in_an_environment_with_the_base_install_alone(bundle: Path, tmp_path: Path) -> None:
     """Fault: a host without PyTorch.
 
@@ -155,6 +158,7 @@ def test_the_folder_of_a_run_is_not_taken_over(trained: Path, tmp_path: Path) ->
     assert (folder / "notes.txt").read_text() == "mine"
 
 
+@pytest.mark.day
 def test_all_loggers_at_once_without_network_or_account(trained: Path, tmp_path: Path) -> None:
     done = run("train.py", *SMALL, "logger=many", f"hydra.run.dir={tmp_path}", f"cache_dir={trained.parent / 'cache'}",
                WANDB_API_KEY="", WANDB_SILENT="true", WANDB_DIR=str(tmp_path))  # fmt: skip
@@ -164,6 +168,7 @@ def test_all_loggers_at_once_without_network_or_account(trained: Path, tmp_path:
     assert (tmp_path / "metrics.csv").is_file()
 
 
+@pytest.mark.day
 def test_a_sweep_gives_each_job_a_folder(trained: Path, tmp_path: Path) -> None:
     done = run("train.py", "-m", *SMALL, "seed=1,2", f"hydra.sweep.dir={tmp_path}",
                f"cache_dir={trained.parent / 'cache'}")  # fmt: skip

@@ -37,6 +37,7 @@ def test_a_run_and_its_evaluation_are_compared(trained: Path, evaluated: Path, t
     assert {row["signature"] for row in rows[:2]} == {rows[0]["signature"]}
 
 
+@pytest.mark.day
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -53,6 +54,7 @@ def test_a_mistake_is_answered(options: list[str], message: str, tmp_path: Path)
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.day
 def test_the_scores_of_an_evaluation_are_in_the_model_card(trained: Path, evaluated: Path, tmp_path: Path) -> None:
     checkpoints, report = trained / "checkpoints", evaluated / "report.json"
     common = [f"out={tmp_path / 'bundle'}", f"hydra.run.dir={tmp_path}"]

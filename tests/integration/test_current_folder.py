@@ -17,6 +17,8 @@ from softsearch.commands import every_command
 from tests.support.commands import SMALL
 from tests.support.serving import BUNDLE
 
+pytestmark = pytest.mark.day
+
 PROGRAM = Path(sys.executable).with_name("softsearch")
 WORK = [
     ["doctor"],

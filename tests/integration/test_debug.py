@@ -6,10 +6,11 @@ import pytest
 
 from tests.support.commands import SMALL, run
 
+pytestmark = pytest.mark.day
+
 OPTIONS = [word for word in SMALL if not word.startswith(("trainer.", "experiment=", "callbacks.curves="))]
 
 
-@pytest.mark.slow
 def test_fast_goes_through_every_stage(tmp_path: Path) -> None:
     done = run("train.py", *OPTIONS, "debug=fast", f"hydra.run.dir={tmp_path / 'run'}", f"cache_dir={tmp_path}")
     assert done.returncode == 0, done.stderr
@@ -20,7 +21,6 @@ def test_fast_goes_through_every_stage(tmp_path: Path) -> None:
     assert "unused nodes" not in done.stderr  # which onnx_ir tells
 
 
-@pytest.mark.slow
 def test_lr_draws_and_suggests_without_a_test(tmp_path: Path) -> None:
     options = (*OPTIONS, "debug=lr", "trainer.max_steps=40", "batching.batches=2", "callbacks.lr_range.lowest=1e-4")
     done = run("train.py", *options, f"hydra.run.dir={tmp_path / 'run'}", f"cache_dir={tmp_path}")

@@ -20,6 +20,8 @@ from tests.support.commands import ROOT
 from tests.support.documented import PAGES, ask, python_blocks, requests
 from tests.support.serving import serving
 
+pytestmark = pytest.mark.day
+
 TRANSLATIONS = (
     "donnerstag der siebte oktober neunzehnhundertfünfundsechzig um fünf uhr siebzehn morgens",
     "vor einundzwanzig jahren um zehn uhr einundfünfzig vormittags",

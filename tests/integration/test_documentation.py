@@ -14,6 +14,8 @@ from tests.support.commands import made_once
 from tests.support.documented import ELSEWHERE, PAGES, ask, carry_out, commands, fields, paths, prepare, requests
 from tests.support.serving import BUNDLE, serving
 
+pytestmark = pytest.mark.day
+
 BY_DAY = {"docs/tutorial.md"}  # train, evaluate, export and translate
 FROM_FILES = ("init=", "experiment=mine")  # what such options say is in files
 

@@ -26,6 +26,8 @@ from softsearch.training.checkpoints.checkpoint_contents import ORIGIN, SaveOrig
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
 from tests.support.small_runs import bundle, ckpt, configure, configure_run, evaluated, export_run, lines
 
+pytestmark = pytest.mark.day
+
 RANDOM = {  # models as they are before training: what they write differs, and nothing else matters here
     "rnn": ("model=rnnsearch",),
     "transformer": ("model=transformer_tiny", "data.reverse_source=true"),

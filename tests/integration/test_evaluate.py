@@ -119,6 +119,7 @@ def test_the_tables_are_shown(reported: Path) -> None:
         assert part in shown
 
 
+@pytest.mark.day
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -157,6 +158,7 @@ def test_a_mistake_is_answered_before_anything_is_translated(
     assert not list((tmp_path / "out").glob("*"))
 
 
+@pytest.mark.day
 def test_translations_have_the_terms_of_a_glossary_as_those_of_the_runtime(
     trained: Path, bundle: Path, tmp_path: Path
 ) -> None:
@@ -175,6 +177,7 @@ def test_translations_have_the_terms_of_a_glossary_as_those_of_the_runtime(
     assert system["search"].endswith("glossary terms.tsv")
 
 
+@pytest.mark.day
 def test_your_own_files_and_a_bundle_alone(trained: Path, bundle: Path, tmp_path: Path) -> None:
     """Overlap with the training data is counted where that data is known."""
     cache = trained.parent / "cache"
@@ -194,6 +197,7 @@ def test_your_own_files_and_a_bundle_alone(trained: Path, bundle: Path, tmp_path
     }
 
 
+@pytest.mark.day
 def test_each_model_of_an_ensemble_reads_its_own_file(trained: Path, bundle: Path, tmp_path: Path) -> None:
     cache, best = trained.parent / "cache", f"ckpt={trained / 'checkpoints' / 'best.ckpt'}"
     sources = ["one", "two three", "ten"]
@@ -220,6 +224,7 @@ def evaluated(folder: Path, cache: Path, *options: str) -> dict[str, Any]:
     return read
 
 
+@pytest.mark.day
 def test_an_earlier_report_s_systems_are_compared_with(
     trained: Path, reported: Path, report: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -236,6 +241,7 @@ def test_an_earlier_report_s_systems_are_compared_with(
         assert bleu[system["name"]]["difference"] == pytest.approx(difference)
 
 
+@pytest.mark.day
 @pytest.mark.parametrize(
     ("limit", "verdict"), [(100, "within the limit"), (0, r"(within the limit|above the limit|inconclusive)")]
 )
@@ -256,6 +262,7 @@ def test_what_an_adapted_model_lost_is_tested(
     assert any(warning.startswith("guard:") for warning in report["warnings"]) == ("within" not in said)
 
 
+@pytest.mark.day
 def test_a_guard_needs_the_model_before(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(Evaluator, "measure")  # it is refused before hours of translating
     with pytest.raises(SoftsearchError, match=r"there are 1 systems; set ckpt='\[ADAPTED,BEFORE\]'"):

@@ -18,6 +18,8 @@ from tests.support.small_runs import OPTIONS as SMALL
 from tests.support.small_runs import SIZES as SMALL_SIZES
 from tests.support.small_runs import configure, evaluate_in, shrink, train_in
 
+pytestmark = pytest.mark.day
+
 MODELS = [
     path.stem
     for path in sorted((CONFIGS / "model").glob("*.yaml"))
@@ -71,7 +73,6 @@ def test_learns_and_translates_the_same_in_the_runtime(name: str, cache: Path, t
     assert "\n".join([*translated, ""]) == (run / "test.hypotheses.txt").read_text(encoding="utf-8")
 
 
-@pytest.mark.slow
 def test_characters_are_not_cut_short_after_training(tmp_path: Path) -> None:
     run, limit = tmp_path / "run", "search.max_length_factor=8"  # the recipe's, which SMALL overrides
     train_in(tmp_path, *SMALL, "model=chung2016", "name=chung2016", limit, sizes=SMALL_SIZES)

@@ -13,6 +13,8 @@ from softsearch.training.checkpoints.checkpoint_contents import read_contents
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from softsearch.training.checkpoints.folder import step_checkpoints
 
+pytestmark = pytest.mark.day
+
 DATA = (
     "data=spellout",
     "data.train_size=40",

@@ -14,6 +14,8 @@ from softsearch.runtime.cli import main
 from softsearch.runtime.translator import Translator
 from tests.support.small_runs import PICTURES, evaluate_alike, evaluate_in, export_in, train_in
 
+pytestmark = pytest.mark.day
+
 COLOURS = re.compile(r" (red|green|blue|yellow)")
 OPTIONS = (
     "model=multi_source",

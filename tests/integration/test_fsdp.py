@@ -16,6 +16,8 @@ from tests.support.commands import ROOT, SERVER, SMALL
 from tests.support.small_run import assert_same_bits, small_data
 from tests.support.small_runs import assert_validate_as_trained, export_in
 
+pytestmark = pytest.mark.day
+
 SCRIPT = str(ROOT / "tests" / "integration" / "fsdp_on_cpu.py")
 
 

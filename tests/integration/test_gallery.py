@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 from matplotlib.image import imread
 
 from softsearch.app.config.composition import CONFIGS
@@ -11,6 +12,8 @@ from softsearch.report.drawing import COLOURS
 from softsearch.search.beam import BeamSearch
 from tests.gallery import BEAM, FOLDER, KINDS, PAIR, PERPLEXITY, SCORE, draw_attention, draw_beam, draw_learning
 from tests.support.commands import ROOT
+
+pytestmark = pytest.mark.day
 
 CHECKPOINT = ROOT / "tests" / "golden" / "checkpoint.ckpt"
 

@@ -11,7 +11,7 @@ import torch
 
 from tests.support.commands import ROOT, SMALL
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+pytestmark = [pytest.mark.day, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")]
 
 
 def run(script: str, *options: str) -> subprocess.CompletedProcess[str]:

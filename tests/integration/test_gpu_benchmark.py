@@ -7,6 +7,8 @@ import torch
 
 from tests.support.commands import ROOT, SERVER
 
+pytestmark = pytest.mark.day
+
 
 def run(script: str, *options: str) -> subprocess.CompletedProcess[str]:
     return SERVER.run([str(ROOT / "benchmarks" / "gpu" / script), *options])

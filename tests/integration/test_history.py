@@ -14,6 +14,8 @@ from softsearch.files import MANIFEST
 from softsearch.runtime.manifest import Manifest
 from tests.support.commands import SMALL, run
 
+pytestmark = pytest.mark.day
+
 
 @pytest.mark.nightly
 @pytest.mark.timeout(900)

@@ -14,6 +14,8 @@ from softsearch.extras.serve.web.site import write_site
 from tests.integration.test_web_page import GOLDEN, OTHER, TEXT, expected, replace, violations
 from tests.support.browser import complaints, element, open_page, serve, texts, value, view
 
+pytestmark = pytest.mark.day
+
 HTML = "<img src=x onerror=\"document.title='run'\">"
 ABOUT = {
     "title": "Three papers",

@@ -19,6 +19,8 @@ from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from softsearch.training.checkpoints.folder import average
 from tests.support.commands import SMALL
 
+pytestmark = pytest.mark.day
+
 
 def start(folder: Path, *options: str) -> dict[str, Any]:
     """Trains in ``folder`` and returns the last checkpoint."""

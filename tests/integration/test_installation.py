@@ -18,6 +18,8 @@ from packaging.requirements import Requirement
 from tests.support.commands import ROOT, SMALL, ForkServer, made_once
 from tests.support.serving import serving
 
+pytestmark = pytest.mark.day
+
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:

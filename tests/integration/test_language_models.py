@@ -22,6 +22,8 @@ from softsearch.training.checkpoints.checkpoint_contents import read_contents
 from tests.support.small_runs import bundle, ckpt, configure, configure_run, evaluated, export_run, lines
 from tests.support.transcriptions.language_models import KneserNey
 
+pytestmark = pytest.mark.day
+
 LANGUAGE_MODELS = ("ngram", "feed_forward_lm")
 ORDER = 3
 

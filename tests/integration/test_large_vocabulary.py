@@ -8,6 +8,8 @@ import torch
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from tests.support.commands import SMALL, run
 
+pytestmark = pytest.mark.day
+
 OPTIONS = (
     "experiment=large_vocabulary",
     *(option for option in SMALL if not option.startswith(("experiment", "tokenizer", "trainer.max_steps"))),

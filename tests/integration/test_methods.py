@@ -27,6 +27,8 @@ from softsearch.training.optimizer.schedules import Plateau
 from tests.support.commands import SMALL
 from tests.support.small_run import small_data, small_module, small_trainer
 
+pytestmark = pytest.mark.day
+
 METHODS: dict[str, TrainingMethod] = {
     "teacher_forcing": teacher_forcing,
     "scheduled_sampling": partial(scheduled_sampling, decay=partial(inverse_sigmoid, k=4.0)),

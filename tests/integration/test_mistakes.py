@@ -7,6 +7,8 @@ import pytest
 
 from tests.support.commands import ROOT, SERVER
 
+pytestmark = pytest.mark.day
+
 GOLDEN = ROOT / "tests" / "golden"
 EXPORT = "expected a bundle; softsearch export ckpt="
 MISTAKES = [  # exit code, command, a part of its last line
@@ -59,7 +61,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("code", "command", "message"), MISTAKES, ids=[line for _, line, _ in MISTAKES])
 def test_it_is_one_line_with_the_remedy(code: int, command: str, message: str, folder: Path) -> None:
     before = {path.name for path in folder.iterdir()} - {"logs", "cache"}

@@ -15,6 +15,8 @@ from softsearch.app.train.train import train
 from softsearch.runtime.cli import main
 from tests.support.small_runs import shrink
 
+pytestmark = pytest.mark.day
+
 SIZES = {"train": 400, "val": 20, "test": 20}
 LANGUAGES = ("aa", "bb")  # word i is "wi" in English, "aai" in one, "bbi" in the other
 STEPS = (

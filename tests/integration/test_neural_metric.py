@@ -9,6 +9,8 @@ import pytest
 from tests.support.commands import ROOT, SERVER, run
 from tests.support.programs import run_python
 
+pytestmark = pytest.mark.day
+
 EXAMPLE = ROOT / "examples" / "neural_metric"
 PATHS = os.pathsep.join(map(str, (EXAMPLE, EXAMPLE / "tests" / "scorer")))
 GOLDEN = ROOT / "tests" / "golden"
@@ -22,7 +24,6 @@ def test_its_own_tests_pass() -> None:
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.slow
 def test_evaluate_reports_it_with_intervals(tmp_path: Path) -> None:
     model = tmp_path / "model.ckpt"
     (tmp_path / "save.py").write_text(SAVE)

@@ -14,6 +14,8 @@ from softsearch.export.tokenizer_json import tokenizer_files
 from softsearch.text.tokenizer import SentencePieceTokenizer
 from tests.support.commands import ROOT, awkward_lines
 
+pytestmark = pytest.mark.day
+
 GOLDEN = ROOT / "tests" / "golden"
 EXAMPLE = ROOT / "examples" / "node"
 

@@ -24,6 +24,8 @@ from tests.support.faulty_trainings import INJECTED, TWO_CPU_PROCESSES, argument
 from tests.support.small_run import assert_same_bits
 from tests.support.small_runs import assert_validate_as_trained
 
+pytestmark = pytest.mark.day
+
 NODES = "trainer=ddp", "trainer.accelerator=cpu", "trainer.devices=1", "trainer.num_nodes=2", "test=2"
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
 DEFAULTS = "trainer.max_steps=4", "trainer.val_check_interval=2", "name=x"

@@ -72,6 +72,7 @@ def test_notebook_is_stored_as_it_is_taught(path: Path) -> None:
     assert all(f"def {name}(" in solution.read_text(encoding="utf-8") for name in checked)
 
 
+@pytest.mark.day
 @pytest.mark.parametrize("path", SHORT)
 def test_notebook_runs(path: Path, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     execute(path, FEW)

@@ -10,6 +10,8 @@ import pytest
 
 from tests.support.commands import SERVER, SMALL
 
+pytestmark = pytest.mark.day
+
 MODULE = """
 import os
 from pathlib import Path

@@ -11,6 +11,8 @@ from softsearch.runtime.cli import main
 from tests.support.serving import serving
 from tests.support.small_runs import SIZES, evaluate_in, export_in, train_in
 
+pytestmark = pytest.mark.day
+
 WORDS = {"one": "一つ", "two": "二つ", "three": "三つ", "dogs": "犬", "cats": "猫", "see": "見る"}
 STEPS = ("trainer.max_steps=30", "trainer.val_check_interval=15", "trainer.log_every_n_steps=5", "optimizer.lr=0.02")
 

@@ -9,6 +9,8 @@ import pytest
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from tests.support.commands import SMALL, run
 
+pytestmark = pytest.mark.day
+
 MODULE = '''
 from softsearch.evaluation.metrics import Metric
 

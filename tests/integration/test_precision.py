@@ -12,6 +12,8 @@ from softsearch.runtime.cli import main
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO, load_checkpoint
 from tests.support.commands import ROOT, run
 
+pytestmark = pytest.mark.day
+
 GOLDEN = ROOT / "tests" / "golden"
 SOURCES = (GOLDEN / "sources.txt").read_text(encoding="utf-8").splitlines()
 

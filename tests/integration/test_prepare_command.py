@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from softsearch.app.config.build import build_data
 from softsearch.app.config.composition import composed
 from tests.support.commands import SMALL, run
@@ -23,6 +25,7 @@ def test_training_finds_what_was_prepared(tmp_path: Path) -> None:
     assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == stamps
 
 
+@pytest.mark.day
 def test_the_report_counts_what_was_dropped_and_mistakes_are_answered(tmp_path: Path) -> None:
     train, val = write_pair(tmp_path, "train", 30), write_pair(tmp_path, "val", 4)
     for path, odd in zip(train, (b"a b\nwho?\na\n", "а б\nwer.\n".encode() + b"a b c d" * 50 + b"\n"), strict=True):

@@ -20,6 +20,7 @@ from tests.support.pairs import write_pair
 from tests.support.programs import run_python
 
 pytestmark = [
+    pytest.mark.day,
     pytest.mark.multiprocess,
     pytest.mark.nightly,
     pytest.mark.skipif(find_spec("ray") is None, reason="needs softsearch[ray]"),

@@ -11,7 +11,7 @@ from softsearch import Translator
 from tests.support.commands import ROOT
 from tests.support.programs import run_python
 
-pytestmark = [pytest.mark.multiprocess, pytest.mark.nightly]
+pytestmark = [pytest.mark.day, pytest.mark.multiprocess, pytest.mark.nightly]
 BUNDLE = ROOT / "tests" / "golden" / "bundle"
 LOCAL_CLUSTER = """
 import json, socket, sys

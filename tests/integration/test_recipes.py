@@ -12,6 +12,8 @@ from tests.support.commands import ROOT
 from tests.support.documented import carry_out, commands
 from tests.support.huggingface import m2m_folder
 
+pytestmark = pytest.mark.day
+
 TRAINING = (
     "batching.tokens=512", "trainer=cpu", "trainer.precision=32-true", "trainer.max_steps=4",
     "trainer.val_check_interval=4", "search=greedy", "search.max_length_factor=1",

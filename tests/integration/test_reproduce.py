@@ -11,6 +11,8 @@ from softsearch.extras.claims.claim import claim_names, read_claim
 from softsearch.extras.claims.command import FIGURE, PAGE, RESULTS, reproduce
 from softsearch.extras.claims.options import Reproduce
 
+pytestmark = pytest.mark.day
+
 FAST = {"parallel_training"}  # without trainings, which test_history.py starts in the same way
 
 
@@ -21,7 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(x, marks=pytest.mark.slow if x in FAST else pytest.mark.nightly) for x in claim_names()]
+    "name", [pytest.param(x, marks=[] if x in FAST else pytest.mark.nightly) for x in claim_names()]
 )
 @pytest.mark.timeout(900)
 def test_the_smallest_form_of_a_claim_comes_to_an_end(

@@ -74,6 +74,7 @@ def test_any_step(folder: Path, straight: dict[int, Path], kill: int) -> None:
     assert_same_bits(fit(folder, f"resumed-{kill}", resume=saved), straight[1])
 
 
+@pytest.mark.day
 def test_two_interruptions(folder: Path, straight: dict[int, Path]) -> None:
     first = fit(folder, "first", kill=4)
     second = fit(folder, "second", resume=first, kill=EPOCH + 4)
@@ -90,6 +91,7 @@ def test_gradients_in_accumulation_are_not_lost(folder: Path, straight: dict[int
     assert_same_bits(fit(folder, f"resumed-3-{kill}", resume=saved, accumulate=3), straight[3])
 
 
+@pytest.mark.day
 def test_noise_is_the_same_after_an_interruption(folder: Path, straight: dict[int, Path]) -> None:
     """Fault: a run with dropout is resumed.
 
@@ -103,6 +105,7 @@ def test_noise_is_the_same_after_an_interruption(folder: Path, straight: dict[in
     assert any(ours[name].shape != theirs[name].shape or not torch.equal(ours[name], theirs[name]) for name in ours)
 
 
+@pytest.mark.day
 def test_a_run_without_resuming_differs(folder: Path, straight: dict[int, Path]) -> None:
     """The comparison can fail: other batches give other bits."""
     ours, theirs = weights(straight[1]), weights(straight[3])

@@ -17,6 +17,8 @@ from softsearch.runtime.translator import Translator
 from tests.support.serving import BUNDLE
 from tests.support.small_runs import OPTIONS, SIZES, configure, shrink
 
+pytestmark = pytest.mark.day
+
 PACKAGE = "outside_seams"
 FILES = {  # kind of part -> the files that add it
     "model": {

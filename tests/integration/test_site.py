@@ -13,6 +13,8 @@ import pytest
 
 from tests.support.commands import ROOT
 
+pytestmark = pytest.mark.day
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:

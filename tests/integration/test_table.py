@@ -9,6 +9,8 @@ import pytest
 from softsearch.runtime.translator import Translator
 from tests.support.small_runs import SIZES, evaluate_in, export_in, train_in
 
+pytestmark = pytest.mark.day
+
 WORDS = {"one": "eins", "two": "zwei", "three": "drei", "do@@ gs": "Hun@@ de", "cats": "Katz@@ en", "see": "sehen"}
 STEPS = ("trainer.max_steps=60", "trainer.val_check_interval=20", "trainer.log_every_n_steps=20", "optimizer.lr=0.02")
 

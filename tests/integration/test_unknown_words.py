@@ -28,6 +28,8 @@ from softsearch.training.checkpoints.checkpoint_contents import CheckpointConten
 from tests.support.commands import SMALL, run
 from tests.support.small_runs import configure
 
+pytestmark = pytest.mark.day
+
 OPTIONS = (
     *(option for option in SMALL if not option.startswith("tokenizer")),
     "tokenizer=word",

@@ -11,6 +11,8 @@ from tests.support.commands import SMALL, run
 from tests.support.faulty_trainings import train_with_faults
 from tests.support.wandb_file import TRAINING, VALIDATION, OfflineRun, read_run
 
+pytestmark = pytest.mark.day
+
 KILL, SAVED, STEPS = 6, 4, 8  # SMALL validates, and saves, after step 4
 
 

@@ -113,6 +113,7 @@ def test_it_translates_as_the_runtime_does(shown: Chrome) -> None:
     assert complaints(shown, shown.current_url) == []
 
 
+@pytest.mark.day
 def test_plain_text_is_tokenised_for_a_model_of_tokenised_text(shown: Chrome) -> None:
     (plain,), (tokenised,) = (
         translate(shown, text, model=name) for text, name in (("One, TWO.", "lower"), ("one , two .", "single"))
@@ -142,6 +143,7 @@ def test_it_works_offline_and_with_threads_once_it_was_loaded(shown: Chrome, hos
     assert complaints(shown, shown.current_url) == []
 
 
+@pytest.mark.day
 def test_a_host_of_four_cores_gets_two_threads(shown: Chrome, site: Path) -> None:
     """Under the headers that the service worker adds: they could forbid the threads' scripts."""
     worker = site / "worker.js"
@@ -155,6 +157,7 @@ def test_a_host_of_four_cores_gets_two_threads(shown: Chrome, site: Path) -> Non
     assert complaints(shown, shown.current_url) == []
 
 
+@pytest.mark.day
 def test_two_models_translate_at_the_same_time(shown: Chrome) -> None:
     text = sentences()[0]
     translate(shown, text)
@@ -174,6 +177,7 @@ def test_two_models_translate_at_the_same_time(shown: Chrome) -> None:
     assert one["n_best"] == other["n_best"] == translate(shown, text, n_best=1)[0][-1]["n_best"]
 
 
+@pytest.mark.day
 def test_a_newer_version_takes_the_place_of_the_older_one(shown: Chrome, site: Path, tmp_path: Path) -> None:
     translate(shown, "four")
     assert shown.execute_async_script(READY)
@@ -194,6 +198,7 @@ def test_a_newer_version_takes_the_place_of_the_older_one(shown: Chrome, site: P
     assert len([name for name in names if "/pages/site/" in name]) == 2  # and that of the models
 
 
+@pytest.mark.day
 def test_nobody_else_is_asked(site: Path, tmp_path: Path) -> None:
     """By the browser's own log of the network: that of the page lacks the requests of workers."""
     log = tmp_path / "net.json"
@@ -210,6 +215,7 @@ def test_nobody_else_is_asked(site: Path, tmp_path: Path) -> None:
     assert not [url for url in urls if not url.startswith(address)]
 
 
+@pytest.mark.day
 def test_plain_http_does_without_what_browsers_keep_for_https(site: Path, tmp_path: Path) -> None:
     """There is no cache, no hash and no service worker."""
     with (
@@ -225,6 +231,7 @@ def test_plain_http_does_without_what_browsers_keep_for_https(site: Path, tmp_pa
         assert complaints(browser, browser.current_url) == []
 
 
+@pytest.mark.day
 def test_a_browser_that_is_too_old_is_told_so(shown: Chrome) -> None:
     shown.execute_script("WebAssembly.validate = () => false")
     assert translate(shown, "one") == (
@@ -232,6 +239,7 @@ def test_a_browser_that_is_too_old_is_told_so(shown: Chrome) -> None:
     )
 
 
+@pytest.mark.day
 def test_a_search_without_memory_says_so_and_the_next_one_is_served(site: Path, tmp_path: Path) -> None:
     pages = "--js-flags=--wasm-max-mem-pages=600"  # of 64 KiB
     with start(tmp_path / "profile", pages) as browser, serve(site) as address:
@@ -243,17 +251,20 @@ def test_a_search_without_memory_says_so_and_the_next_one_is_served(site: Path, 
         assert len(translate(browser, "one")) == 1
 
 
+@pytest.mark.day
 def test_nothing_else_can_be_asked(shown: Chrome) -> None:
     shown.execute_async_script("fetch('https://example.com').catch(() => null).then(arguments[0])")
     assert "Content Security Policy" in "\n".join(complaints(shown, shown.current_url))
 
 
+@pytest.mark.day
 @pytest.mark.parametrize("text", ["", " \t\n", "\u200b\u2028"])
 def test_blank_text_is_translated_without_the_model(shown: Chrome, text: str) -> None:
     ((result,),) = translate(shown, text)
     assert (result["final"], result["n_best"][0]["text"], result["n_best"][0]["src_pieces"]) == (True, "", [])
 
 
+@pytest.mark.day
 def test_a_text_that_the_model_cannot_take_is_refused_in_words(shown: Chrome) -> None:
     assert translate(shown, "one " * 600) == (
         "The text has 1201 tokens, but the model reads at most 512 at once; translate fewer sentences at a time."
@@ -266,6 +277,7 @@ def test_a_text_that_the_model_cannot_take_is_refused_in_words(shown: Chrome) ->
     assert len(translate(shown, "one")) == 1
 
 
+@pytest.mark.day
 @pytest.mark.parametrize("damage", ["altered", "cut", "missing", "longer"])
 def test_a_damaged_model_is_refused_and_one_that_was_repaired_is_used(browser: Chrome, site: Path, damage: str) -> None:
     path = "models/single/tokenizer.json"
@@ -285,6 +297,7 @@ def test_a_damaged_model_is_refused_and_one_that_was_repaired_is_used(browser: C
         assert len(translate(browser, "one")) == 1
 
 
+@pytest.mark.day
 def test_a_request_ends_when_it_is_aborted_and_the_next_one_is_served(shown: Chrome) -> None:
     translate(shown, "one")
     script = """
@@ -308,6 +321,7 @@ def test_a_request_ends_when_it_is_aborted_and_the_next_one_is_served(shown: Chr
     assert shown.execute_async_script(script, sentences()[0]) == [[], [], [False], True]
 
 
+@pytest.mark.day
 def test_the_download_is_reported(shown: Chrome, site: Path) -> None:
     translate(shown, "one")
     steps = shown.execute_script("return window.progress")

@@ -20,6 +20,8 @@ from tests.support.bundles import make_bundle
 from tests.support.commands import ROOT
 from tests.support.serving import Served, serving
 
+pytestmark = pytest.mark.day
+
 GOLDEN = ROOT / "tests" / "golden"
 TEXT = "four euro eighty-three cents"
 

@@ -84,6 +84,7 @@ def test_the_first_example_is_there_and_typing_translates(shown: Chrome) -> None
     assert complaints(shown, shown.current_url) == []
 
 
+@pytest.mark.day
 def test_a_sentence_that_may_be_missing_is_told(shown: Chrome) -> None:
     text = "four euro . ten euro ."
     assert expected(text).fewer_sentences
@@ -93,6 +94,7 @@ def test_a_sentence_that_may_be_missing_is_told(shown: Chrome) -> None:
     assert all(told.startswith("A sentence may be missing: ") for told in texts(shown, "#cards [role=alert]"))
 
 
+@pytest.mark.day
 def test_what_the_model_does_not_know_is_told(shown: Chrome) -> None:
     text = "four \u6f22\u5b57 euro \u6f22"
     assert expected(text).unknown == ("\u6f22", "\u5b57", "\u6f22")
@@ -123,6 +125,7 @@ def test_a_word_shows_what_it_attended_to_by_pointer_and_by_key(shown: Chrome) -
     assert weights is not None
 
 
+@pytest.mark.day
 def test_a_long_word_is_broken_with_a_hyphen_and_copied_without(shown: Chrome) -> None:
     view(shown, 400)
     for selector in (f"{FIRST} .target", f"{FIRST} .candidate .text"):
@@ -141,6 +144,7 @@ def test_a_long_word_is_broken_with_a_hyphen_and_copied_without(shown: Chrome) -
     assert copied == expected(TEXT).text
 
 
+@pytest.mark.day
 def test_the_heatmap_has_headers_and_rows_of_a_hundred(shown: Chrome) -> None:
     table = f"{FIRST} .attention table"
     assert texts(shown, f"{table} thead th") == [*TEXT.split(), "end"]
@@ -155,6 +159,7 @@ def test_the_heatmap_has_headers_and_rows_of_a_hundred(shown: Chrome) -> None:
     assert [100 * share for share in value(shown, shares, f"{table} tbody td")] == pytest.approx(percents, abs=0.51)
 
 
+@pytest.mark.day
 def test_the_n_best_have_probabilities_and_another_can_be_chosen(shown: Chrome) -> None:
     best = expected(TEXT)
     scores = [score.split()[-1] for score in texts(shown, f"{FIRST} .candidate .score")]
@@ -165,6 +170,7 @@ def test_the_n_best_have_probabilities_and_another_can_be_chosen(shown: Chrome) 
     assert texts(shown, f"{FIRST} tbody th") == [*second.text.split(), "end"]
 
 
+@pytest.mark.day
 def test_the_beam_is_the_number_of_translations(shown: Chrome) -> None:
     element(shown, "#beam").send_keys(Keys.ARROW_LEFT, Keys.ARROW_LEFT)
     done(shown, TEXT, beam=3)
@@ -185,6 +191,7 @@ def hypotheses(trace: dict[str, Any]) -> list[list[tuple[str, str]]]:
     return steps
 
 
+@pytest.mark.day
 def test_the_search_is_a_tree_that_the_keyboard_plays(shown: Chrome) -> None:
     element(shown, f"{FIRST} .search summary").click()
     tree = f"{FIRST} .beam-tree"
@@ -209,6 +216,7 @@ def test_the_search_is_a_tree_that_the_keyboard_plays(shown: Chrome) -> None:
     assert texts(shown, f"{tree} .told")[0].startswith("Step 1 of ")
 
 
+@pytest.mark.day
 def test_models_are_beside_each_other_and_can_be_chosen(shown: Chrome) -> None:
     assert texts(shown, ".card h2") == ["single", "single-2"]
     left, right = (element(shown, card).rect for card in (FIRST, SECOND))
@@ -220,6 +228,7 @@ def test_models_are_beside_each_other_and_can_be_chosen(shown: Chrome) -> None:
     assert texts(shown, ".card h2") == ["single", "demo"]
 
 
+@pytest.mark.day
 @pytest.mark.parametrize("width", [400, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_and_is_accessible(shown: Chrome, width: int, scheme: str) -> None:
@@ -237,6 +246,7 @@ def test_it_fits_and_is_accessible(shown: Chrome, width: int, scheme: str) -> No
         assert violations(shown) == [], weight
 
 
+@pytest.mark.day
 @pytest.mark.parametrize(
     "text",
     ["<img src=x onerror=\"document.title='run'\">", "\u202eone \u05d0\u05d1 two", "a\0b one", "four euro " * 500],

@@ -21,6 +21,8 @@ from softsearch.text.tokenizer import JOINER, Kind, SentencePieceTokenizer, trai
 from softsearch.text.vocabulary import with_eos
 from tests.support.commands import ROOT
 
+pytestmark = pytest.mark.day
+
 WEB = ROOT / "src" / "web"
 ODD = (
     " ", "  ", "a", "B", "1", "\u00bd", "hundred", "Stra\u00dfe", "f\u00fcnf", "<2de>", "</s>", "<unk>", "[UNK]",

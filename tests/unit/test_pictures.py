@@ -3,13 +3,11 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 from PIL import Image
 
 from tests.pictures import draw_recorded
 
 
-@pytest.mark.slow
 def test_pictures_of_measurements_show_what_is_recorded(repo_root: Path, tmp_path: Path) -> None:
     for drawn in draw_recorded(tmp_path):
         new, old = (

@@ -72,7 +72,6 @@ def test_what_an_error_quotes_is_text_to_a_terminal(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err == "error: the file \\x1b[2J\nis missing\n"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("command", ["doctor", "cache"])
 def test_a_reader_may_leave(command: str) -> None:
     reader, writer = os.pipe()

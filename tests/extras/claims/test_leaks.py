@@ -66,7 +66,6 @@ def distinct(found: Iterable[Any]) -> list[Any]:
     return list({repr(each): each for each in found}.values())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scale", ["cpu", *(pytest.param(s, marks=pytest.mark.nightly) for s in ("quick", "smallest"))])
 @pytest.mark.parametrize("name", claim_names())
 def test_no_test_sentence_is_in_training_text(name: str, scale: str, cache_dir: Path) -> None:

@@ -262,7 +262,6 @@ def test_a_claim_without_trainings_for_a_gpu_says_so() -> None:
     assert "trainer=gpu" in read_claim("open_vocabulary", "gpu").common
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scale", ["smallest", *(pytest.param(s, marks=pytest.mark.nightly) for s in ("cpu", "paper"))])
 @pytest.mark.parametrize("name", claim_names())
 def test_every_claim_composes_at_every_scale(name: str, scale: str) -> None:

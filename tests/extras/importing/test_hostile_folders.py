@@ -22,7 +22,6 @@ from softsearch.runtime.cli import parser_of
 from tests.support.huggingface import marian_folder
 
 pytest.importorskip("transformers")
-pytestmark = pytest.mark.slow
 TEXT = ["a b c d e f g h i j k l m n o p q r s t u v w x y z", "one two three"] * 3
 Change = Callable[[Path], None]
 

@@ -40,7 +40,6 @@ from tests.support.huggingface import m2m_folder
 from tests.support.serving import serving
 
 transformers = pytest.importorskip("transformers")
-pytestmark = [pytest.mark.slow]
 CASES: dict[str, dict[str, Any]] = {
     "nllb": {},
     "legacy": {"legacy": True, "seed": 3, "encoder_layers": 1, "decoder_layers": 2},

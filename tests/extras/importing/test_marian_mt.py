@@ -22,7 +22,7 @@ from softsearch.training.checkpoints.checkpoint_contents import CheckpointConten
 from tests.support.huggingface import marian_folder
 
 transformers = pytest.importorskip("transformers")
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")]
+pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
 CASES: dict[str, dict[str, Any]] = {
     "shared": {"activation_function": "swish", "scale_embedding": True},
     "separate": {"seed": 9, "separate": True, "share_encoder_decoder_embeddings": False, "activation_function": "relu"},

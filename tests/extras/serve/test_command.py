@@ -59,7 +59,6 @@ def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -
     assert "usage: softsearch serve" in capsys.readouterr().err
 
 
-@pytest.mark.slow
 def test_a_bundle_that_cannot_be_opened_ends_the_server(victim: Path) -> None:
     (victim / "encoder.onnx").unlink()
     done = run_python("-m", "softsearch", "serve", str(victim), "--port", "0")

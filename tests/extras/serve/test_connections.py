@@ -15,8 +15,6 @@ from softsearch.extras.serve.app import make_app
 from tests.extras.serve.test_app import BrokenDispatcher, make_service
 from tests.support.serving import eventually
 
-pytestmark = pytest.mark.slow
-
 GET = b"GET /healthz HTTP/1.1\r\nHost: test\r\n\r\n"
 POST = b"POST /translate HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
 Connect = Callable[[], socket.socket]

@@ -57,7 +57,6 @@ def same(found: Translation, expected: Translation) -> bool:
     return True
 
 
-@pytest.mark.slow
 async def test_results_are_those_of_translator_whatever_else_is_asked_at_the_same_time(
     serve: Open, log: Log, bundle_dir: Path
 ) -> None:
@@ -281,7 +280,6 @@ async def test_a_client_that_leaves_frees_its_lines(serve: Open, log: Log) -> No
     assert log.lines == {"done": 2, "dropped": 5}
 
 
-@pytest.mark.slow
 async def test_any_schedule_of_clients_answers_each_line_once(serve: Open, log: Log) -> None:
     rng = random.Random(3)
     async with serve(workers=2, queue=60, delay=0.002) as dispatcher:
@@ -313,7 +311,6 @@ async def test_any_schedule_of_clients_answers_each_line_once(serve: Open, log: 
     assert sum(log.batches) == log.lines["done"]
 
 
-@pytest.mark.slow
 async def test_a_request_that_has_ended_leaves_no_cycles_that_hold_its_results(serve: Open) -> None:
     gc.collect()
     gc.disable()

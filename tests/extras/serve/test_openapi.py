@@ -11,8 +11,6 @@ from schemathesis import Case, checks
 from softsearch.extras.serve.schema import REQUESTS, LibreRequest, TranslateRequest
 from tests.support.serving import Served
 
-pytestmark = pytest.mark.slow
-
 OPERATIONS = {  # and how many requests are tried
     ("POST", "/translate"): 150,
     ("POST", "/translate/stream"): 80,

@@ -27,8 +27,6 @@ from tests.extras.serve.worker_faults import DEADLY, ONE_OPENS
 from tests.support.bundles import make_bundle
 from tests.support.serving import alive
 
-pytestmark = pytest.mark.slow
-
 LINES = ["one two three", "ten", "two cats", "four five six"]
 
 

@@ -80,7 +80,6 @@ def draw(folder: Path, trials: int, seed: int = 1) -> list[dict[str, Any]]:
         return [trial.params for trial in study.trials]
 
 
-@pytest.mark.slow
 def test_a_resumed_sweep_draws_what_it_would_have_drawn(tmp_path: Path) -> None:
     for name in ("at once", "in parts", "other seed"):
         (tmp_path / name).mkdir()

@@ -25,8 +25,6 @@ from softsearch.extras.sweep.study import Plan, open_study
 from softsearch.extras.sweep.sweep import Worker, check_composition, sweep
 from tests.support.stand_in import install, options_of, plan
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(autouse=True)
 def _stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

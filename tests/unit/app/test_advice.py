@@ -4,8 +4,6 @@ import shlex
 from itertools import product
 from pathlib import Path
 
-import pytest
-
 from tests.unit.app.test_mistakes import typed
 
 WORKS = "needs no, which is not installed"  # the stand-in for the command's work
@@ -71,7 +69,6 @@ def test_advice_leads_on(tmp_path: Path) -> None:
         assert expected in after, (then, after)
 
 
-@pytest.mark.slow
 def test_shorthands_work_beside_flags_and_sweeps(tmp_path: Path) -> None:
     lines = [
         shell.replace(" ", " -m ", 1) if index % 2 else f"{shell} --multirun"

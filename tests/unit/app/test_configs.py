@@ -65,7 +65,6 @@ def test_defaults_are_those_of_the_chosen_accelerator(
 WITHOUT = {"init", "rnnsearch_paper", "transformer_base", "transformer_big"}  # of a model, or of a recipe's content
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("model", sorted({path.stem for path in (CONFIGS / "recipe").glob("*.yaml")} - WITHOUT))
 def test_a_recipe_follows_its_model(model: str) -> None:
     ours, other = composed("train", f"model={model}"), composed("train", "model=transformer_base")

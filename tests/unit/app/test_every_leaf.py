@@ -120,7 +120,6 @@ def quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
         yield
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("group", GROUPS)
 def test_every_leaf_of_a_group_is_checked_before_the_data_are_prepared(group: str, tmp_path: Path) -> None:
     seen = set[tuple[Any, ...]]()  # options of classes, with the types of their values

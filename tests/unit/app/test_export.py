@@ -83,7 +83,6 @@ def test_a_used_folder_is_replaced_only_if_asked(form: str, tmp_path: Path) -> N
         exported(tmp_path, f"format={form}", "overwrite=true")
 
 
-@pytest.mark.slow
 def test_a_single_graph_and_what_to_do_with_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     options = ["format=single", "search.beam=4", "search.max_length_factor=1.5"]
@@ -97,7 +96,6 @@ def test_a_single_graph_and_what_to_do_with_it(tmp_path: Path, capsys: pytest.Ca
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-@pytest.mark.slow
 def test_paths_of_the_training_machine_stay_there(tmp_path: Path) -> None:
     parallel = {"_target_": PARALLEL, "src_lang": "en", "tgt_lang": "de"}
     files = {split: [f"/home/me/{split}.en", f"mine-{split}.de"] for split in ("train", "val")}
@@ -253,7 +251,6 @@ def test_a_run_whose_bundle_has_no_room_does_not_start(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["bundle"]
 
 
-@pytest.mark.slow
 def test_a_decoder_of_the_user_is_exported_after_training_or_refused_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -181,7 +181,6 @@ def test_a_batch_stays_within_twice_the_budget(kind: Kind) -> None:
     assert kept
 
 
-@pytest.mark.slow
 def test_another_process_draws_the_same() -> None:
     """What is drawn may not depend on hashes, addresses or salts of the process: a resumed run is another one."""
     program = (

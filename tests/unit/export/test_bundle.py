@@ -46,7 +46,6 @@ SEARCHES: dict[str, Strategy] = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", SEARCHES)
 def test_the_runtime_translates_as_the_model_does(name: str, tmp_path: Path) -> None:
     search = SEARCHES[name]

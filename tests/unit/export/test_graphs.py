@@ -9,7 +9,6 @@ from softsearch.runtime.manifest import DECODER_STEP
 from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB, model_config
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("width", [pytest.param(5, marks=pytest.mark.nightly), 7])  # the example has 7 words
 def test_a_width_is_never_taken_for_the_length_of_the_source(width: int) -> None:
     config = model_config("chorowski2015", "model.embeddings.tie=none").copy()

@@ -36,7 +36,6 @@ def test_points_are_the_cells_that_are_filled(tmp_path: Path) -> None:
     assert points["val/bleu"] == ([20], [12.5])
 
 
-@pytest.mark.slow
 def test_a_run_has_a_colour_for_each_metric_and_several_runs_one_each(tmp_path: Path) -> None:
     (tmp_path / "metrics.csv").write_text(METRICS)
     points = read_points(tmp_path / "metrics.csv")

@@ -44,7 +44,6 @@ def broken(found: list[list[Hypothesis]], options: OutputOptions, prefixes: list
     ]
 
 
-@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     seed=st.integers(0, 10_000),

@@ -83,7 +83,6 @@ class Wide(TableModel):
         return Candidates(np.take_along_axis(table, best, axis=1), best, None), after
 
 
-@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     seed=st.integers(0, 10_000),

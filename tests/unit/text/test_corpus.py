@@ -333,7 +333,6 @@ def test_same_file_and_same_text_warn(tmp_path: Path, caplog: pytest.LogCaptureF
     assert "are the same file" in caplog.text
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("pack", ["lambda b: b", "gzip.compress"], ids=["plain", "gz-bomb"])
 def test_memory_is_bounded_on_a_huge_line(tmp_path: Path, pack: str) -> None:
     """Fault: a line of 100 MB. Effect: the pair is dropped and counted, in bounded memory."""

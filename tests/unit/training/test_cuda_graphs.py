@@ -163,7 +163,6 @@ class Record(Callback):
         pl_module.graphs = Recorded(BATCHING.shape)  # type: ignore[assignment]
 
 
-@pytest.mark.slow
 def test_a_recorded_run_resumes_exactly(tmp_path: Path) -> None:
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     train = partial(fit, tmp_path, accumulate=2)

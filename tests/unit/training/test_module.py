@@ -232,7 +232,6 @@ def test_a_scaler_of_gradients_finds_its_scale_and_a_spoiled_loss_is_still_skipp
     assert not all(map(torch.equal, before, after))
 
 
-@pytest.mark.slow
 def test_a_compiled_model_trains_as_it_does_and_stays_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[torch.fx.GraphModule] = []
 

@@ -49,7 +49,6 @@ class OneOfTwo(SingleDeviceStrategy):
         return tensor
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*copying from a non-meta parameter")  # they are copied
 @pytest.mark.parametrize(
     ("loss", "more", "options"),

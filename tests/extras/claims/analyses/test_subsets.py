@@ -45,7 +45,6 @@ def test_each_subset_has_the_loss_of_the_ensemble_of_its_members() -> None:
     assert 0 < sizes[2]["p"] <= 1
 
 
-@pytest.mark.slow
 def test_members_are_permuted_not_pairs() -> None:
     values = [1.0, 2.0, 3.0, 5.0, 8.0, 13.0]
     assert square(values, 4)[1].tolist() == [1, 0, 5, 8]

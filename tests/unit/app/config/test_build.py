@@ -92,7 +92,6 @@ def test_a_coverage_penalty_without_attention_is_refused() -> None:
         check_attention(BeamSearch(coverage_penalty=0.2), small_model("gru"))
 
 
-@pytest.mark.slow
 def test_no_experiment_ties_two_vocabularies() -> None:
     names = [path.stem for path in (CONFIGS / "experiment").glob("*.yaml")]
     configs = [composed("train", f"experiment={name}") for name in names]

@@ -44,7 +44,6 @@ def test_no_sentence_occurs_twice(tmp_path: Path, src_lang: str, tgt_lang: str) 
     assert len({src for src, _ in pairs}) == len({tgt for _, tgt in pairs}) == len(pairs) == 380
 
 
-@pytest.mark.slow
 def test_same_options_same_bytes_in_any_process(tmp_path: Path) -> None:
     here = Spellout(**SMALL).files(tmp_path / "here")
     program = (
@@ -94,7 +93,6 @@ def test_every_kind_of_sentence_is_frequent(tmp_path: Path) -> None:
     assert all(lengths[words] > 6 for words in (1, 2, 3)), lengths
 
 
-@pytest.mark.slow
 def test_single_words_are_in_the_training_data_alone(tmp_path: Path) -> None:
     splits = lines(Spellout(), tmp_path)
     words = {split: {src for src, tgt in pairs if " " not in src + tgt} for split, pairs in splits.items()}

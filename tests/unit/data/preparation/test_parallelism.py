@@ -80,7 +80,6 @@ def test_text_that_says_too_little_is_left_alone() -> None:
         assert found(src, tgt) == []
 
 
-@pytest.mark.slow
 def test_real_corpora_are_fine_and_broken_ones_are_not(multi30k_dir: Path) -> None:
     files = Multi30k(root=multi30k_dir, variant="raw").files(multi30k_dir)["train"]
     src, tgt = (list(read_lines(file)) for file in files)

@@ -351,7 +351,6 @@ def test_a_corpus_that_holds_nothing_new(tmp_path: Path, cache: Path) -> None:
         prepare(source, TRAINER, cache)
 
 
-@pytest.mark.slow
 def test_multi30k_has_little_padding(multi30k_dir: Path, tmp_path: Path) -> None:
     """The promise is more than 92 % real tokens, with the default tokenizer and batches."""
     source = Multi30k(root=str(multi30k_dir), variant="lc_tok", src_lang="en", tgt_lang="de")

@@ -11,7 +11,6 @@ from softsearch.report.page import write_page
 from tests.support.browser import complaints, element, texts, value, view, violations
 from tests.support.pages import EVIL, whole_report
 
-pytestmark = pytest.mark.slow
 OWN = "/report.html"
 FIRST = "document.querySelector('#sentences .sentence')"
 

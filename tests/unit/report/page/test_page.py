@@ -96,7 +96,6 @@ def test_what_no_system_has_is_no_column(report: Report, tmp_path: Path) -> None
     assert "paired" not in page.all("caption")[0].text
 
 
-@pytest.mark.slow
 def test_runs_at_hand_have_learning_curves(report: Report, tmp_path: Path) -> None:
     points = {"train/nll": ([1, 2], [4.0, 3.0]), "val/loss": ([2], [3.5])}
     for runs, lines in (({"tiny": points}, 1), ({"rnn": points, "tiny": points}, 2), ({}, 0)):

@@ -118,7 +118,6 @@ def test_a_metric_that_has_not_moved_ends_nothing(
     assert warned == [f"{told}, or another metric"] * (len({*scores[:3]}) == 1)
 
 
-@pytest.mark.slow
 def test_a_moved_run_goes_on_and_improves_its_best(tmp_path: Path) -> None:
     fit(tmp_path, tmp_path / "old", batches=8)
     old_score = load_checkpoint(tmp_path / "old/checkpoints/best.ckpt")["callbacks"]
@@ -182,7 +181,6 @@ class PowerFailure(Callback):
             raise RuntimeError("power failure")
 
 
-@pytest.mark.slow
 def test_in_an_accumulation_window_the_last_checkpoint_waits_for_the_step(tmp_path: Path) -> None:
     """Validation comes after batches 4, 8 and 12, the optimizer's steps after 3, 6, 9, ..., over the ends of epochs."""
     with pytest.raises(RuntimeError, match="power failure"):
@@ -204,7 +202,6 @@ def test_nothing_is_saved_outside_of_training(tmp_path: Path) -> None:
     assert isinstance(BestCheckpoint(dirpath=tmp_path, monitor="val/bleu", mode="max"), Callback)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Detected call of .lr_scheduler.step")  # the scaler skips the first step
 def test_float16_resumes_exactly_with_its_scale(tmp_path: Path) -> None:
     """float16 on the CPU, where Lightning offers none: the scaler's state is part of the checkpoint."""

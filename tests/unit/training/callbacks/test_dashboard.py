@@ -125,9 +125,6 @@ def read_tensorboard(folder: Path) -> list[Any]:
     return [(event.step, value) for event in events for value in event.summary.value]
 
 
-pytestmark = pytest.mark.slow  # one run for all
-
-
 @pytest.fixture(scope="module")
 def offline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """W&B without a network, an account or a file at home; afterwards none of its threads is left."""

@@ -54,7 +54,6 @@ def checkpoint(run: Path, name: str = "last.ckpt") -> Path:
     return run / "checkpoints" / name
 
 
-@pytest.mark.slow
 def test_the_average_is_validated_and_saved_and_the_weights_train_on(tmp_path: Path) -> None:
     shadow = Shadow()
     trainer = fit(tmp_path, tmp_path / "ema", Ema(decay=DECAY), shadow)
@@ -75,7 +74,6 @@ def test_the_average_is_validated_and_saved_and_the_weights_train_on(tmp_path: P
     assert all(torch.equal(weight, saved["state_dict"][name]) for name, weight in module.state_dict().items())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kill", "accumulate"), [(3, 1), (4, 3), *(pytest.param(kill, 1, marks=pytest.mark.nightly) for kill in (1, 5, 8))]
 )

@@ -112,7 +112,6 @@ def rows(run: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ended", "accumulate"),
     [

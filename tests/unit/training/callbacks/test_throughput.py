@@ -64,7 +64,6 @@ class SlowValidation(Callback):
             self.seconds += 0.5
 
 
-@pytest.mark.slow
 def test_every_validation_counts(tmp_path: Path) -> None:
     speed, validation = Throughput(), SlowValidation()
     fit(tmp_path, tmp_path / "run", validation, speed)

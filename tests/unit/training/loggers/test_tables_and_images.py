@@ -2,14 +2,12 @@
 
 from pathlib import Path
 
-import pytest
 from lightning.pytorch.loggers import TensorBoardLogger
 
 from softsearch.training.loggers.metrics_csv import MetricsFile
 from softsearch.training.loggers.tables_and_images import log_test
 
 
-@pytest.mark.slow
 def test_runs_can_be_compared_by_their_options(tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
     from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData

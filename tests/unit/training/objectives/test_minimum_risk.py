@@ -76,7 +76,6 @@ def test_is_the_expected_risk_of_the_subset(name: str, alpha: float) -> None:
     assert not loss.nll.requires_grad
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("drawn")
 @pytest.mark.parametrize("name", MODELS)
 def test_the_gradient_is_that_of_finite_differences(name: str) -> None:
