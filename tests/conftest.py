@@ -4,6 +4,7 @@ import asyncio
 import gc
 import inspect
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
 ROOT = Path(__file__).resolve().parents[1]
+LEFT_OUT = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.(day|nightly)\b", re.MULTILINE)
 
 # The same examples in every run: what fails is what was changed. No deadlines: a busy machine is no bug.
 settings.register_profile("softsearch", deadline=None, derandomize=True, max_examples=50)
@@ -45,6 +47,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """One worker more than cores, as many tests wait; those that do run apart in `make test`."""
     return (os.cpu_count() or 1) + ("not day" not in config.option.markexpr)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leaves out modules that are marked as a whole, and what they import, in `make test`."""
+    is_left_out = collection_path.name.startswith("test_") and "not day" in config.option.markexpr
+    return (is_left_out and LEFT_OUT.search(collection_path.read_text(encoding="utf-8")) is not None) or None
 
 
 def pytest_collection_finish() -> None:

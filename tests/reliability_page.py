@@ -28,7 +28,7 @@ SECTIONS = {  # a test belongs to the first section that has a beginning of its 
 INTRODUCTION = """# Reliability
 
 What can go wrong, what softsearch then does, and the test that shows it. `make docs` builds this page from the tests'
-docstrings. `make test` runs those that show a fault first; `.ci/run` and `make test-all` the rest. Paths are below `tests/`.
+docstrings. `make test` runs those that show a fault first, `make test-all` all. Paths are below `tests/`.
 [Interruptions](interruptions.md) explains how training survives faults and signals."""
 
 

@@ -119,6 +119,7 @@ def test_an_overloaded_server_refuses_and_goes_on(served: Served, client: httpx.
     _check_that_it_works(client)
 
 
+@pytest.mark.day  # extras/serve/test_dispatcher.py
 @linux
 def test_a_deadline_cancels_what_has_not_begun() -> None:
     """Fault: a request reaches its deadline. Effect: 504; its sentences are dropped."""
@@ -132,6 +133,7 @@ def test_a_deadline_cancels_what_has_not_begun() -> None:
         eventually(lambda: _translate(client, SOURCES[:1]).status_code == 200)  # a busy machine may miss its deadline
 
 
+@pytest.mark.day  # extras/serve/test_dispatcher.py
 def test_a_client_that_leaves_frees_its_lines(served: Served, client: httpx.Client) -> None:
     """Fault: a client leaves. Effect: its sentences are dropped."""
     connection = _post(served, "/translate", {"text": [LONG] * 30, **SLOW})
@@ -183,6 +185,7 @@ def _workers(served: Served) -> list[int]:
     return sorted(int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes())
 
 
+@pytest.mark.day  # extras/serve/test_pool.py
 @linux
 def test_a_worker_that_dies_is_replaced(served: Served, client: httpx.Client) -> None:
     """Fault: a worker process is killed. Effect: it is replaced, and its requests are answered."""

@@ -16,6 +16,8 @@ from softsearch.data.corpora.spellout import Spellout
 from softsearch.extras.claims.claim import Claim, claim_names, read_claim
 from softsearch.text.corpus import read_lines
 
+pytestmark = pytest.mark.day
+
 _DATA = ("data", "+data", "~data", "experiment=")
 Sentences = set[tuple[str, str]]  # of a language
 

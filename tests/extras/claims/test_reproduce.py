@@ -262,6 +262,7 @@ def test_a_claim_without_trainings_for_a_gpu_says_so() -> None:
     assert "trainer=gpu" in read_claim("open_vocabulary", "gpu").common
 
 
+@pytest.mark.day
 @pytest.mark.parametrize("scale", ["smallest", *(pytest.param(s, marks=pytest.mark.nightly) for s in ("cpu", "paper"))])
 @pytest.mark.parametrize("name", claim_names())
 def test_every_claim_composes_at_every_scale(name: str, scale: str) -> None:
@@ -284,6 +285,7 @@ def test_the_numbers_of_a_page_are_those_of_its_results(name: str) -> None:
     assert all(each["margin"] for each in results["comparisons"] if each["p"] is not None)
 
 
+@pytest.mark.day
 @pytest.mark.parametrize("name", sorted(published(PAGES)))
 def test_the_trainings_of_a_page_are_those_of_its_claim(name: str) -> None:
     results = published(PAGES)[name]

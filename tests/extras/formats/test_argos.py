@@ -21,6 +21,8 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.text.tokenizer import Tokenizers
 from tests.extras.formats.test_ctranslate2 import joint, make_model, separate  # noqa: F401
 
+pytestmark = pytest.mark.day
+
 TEXT = "Abc def. Ghij? jihg\nfed"
 SENTENCES = [["Abc def.", "Ghij? jihg"], ["fed"]]
 INSTALLED = """

@@ -21,6 +21,8 @@ from softsearch.models.positions import sinusoids
 from softsearch.runtime.cli import parser_of
 from tests.support.huggingface import marian_folder
 
+pytestmark = pytest.mark.day
+
 pytest.importorskip("transformers")
 TEXT = ["a b c d e f g h i j k l m n o p q r s t u v w x y z", "one two three"] * 3
 Change = Callable[[Path], None]

@@ -39,6 +39,8 @@ from tests.support.browser import complaints, open_page, texts, view, violations
 from tests.support.huggingface import m2m_folder
 from tests.support.serving import serving
 
+pytestmark = pytest.mark.day
+
 transformers = pytest.importorskip("transformers")
 CASES: dict[str, dict[str, Any]] = {
     "nllb": {},

@@ -53,6 +53,7 @@ def test_every_field_has_a_sentence_and_requests_have_values_that_fit(api: Any) 
         assert model.model_validate(given).model_dump() == given
 
 
+@pytest.mark.day
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
 def test_no_request_breaks_the_server(method: str, path: str, api: Any) -> None:
     """Fault: random requests, made from the OpenAPI document. Effect: only the answers that the document promises."""

@@ -4,7 +4,11 @@ import shlex
 from itertools import product
 from pathlib import Path
 
+import pytest
+
 from tests.unit.app.test_mistakes import typed
+
+pytestmark = pytest.mark.day
 
 WORKS = "needs no, which is not installed"  # the stand-in for the command's work
 DATA = "data.train='[a.en,a.de]' data.val=10"

@@ -44,6 +44,7 @@ def test_every_shell_reads_the_options() -> None:
     assert not [code for code in CODE if "=[" in code]  # zsh would look for files
 
 
+@pytest.mark.day
 @pytest.mark.parametrize("batch", batches(), ids=lambda batch: " ".join(batch)[:40])
 def test_every_option_fits(batch: dict[str, str], tmp_path: Path) -> None:
     data = {} if any(key.partition(".")[0] == "data" for key in batch) else ALWAYS

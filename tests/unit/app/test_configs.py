@@ -28,6 +28,7 @@ CHOICES = [
 ]
 
 
+@pytest.mark.day
 @pytest.mark.parametrize("choice", CHOICES)
 def test_every_choice_binds(choice: str, tmp_path: Path) -> None:
     overrides = [choice, *NEEDED.get(choice, ()), f"run_dir={tmp_path}", "name=test"]
@@ -65,6 +66,7 @@ def test_defaults_are_those_of_the_chosen_accelerator(
 WITHOUT = {"init", "rnnsearch_paper", "transformer_base", "transformer_big"}  # of a model, or of a recipe's content
 
 
+@pytest.mark.day
 @pytest.mark.parametrize("model", sorted({path.stem for path in (CONFIGS / "recipe").glob("*.yaml")} - WITHOUT))
 def test_a_recipe_follows_its_model(model: str) -> None:
     ours, other = composed("train", f"model={model}"), composed("train", "model=transformer_base")

@@ -19,6 +19,8 @@ from softsearch.app.train.parts import RUNTIME_ARGUMENTS, build_callbacks, build
 from softsearch.commands import every_command
 from softsearch.errors import SoftsearchError
 
+pytestmark = pytest.mark.day
+
 VALUES = [-1, 0, 10**20, "text", ["text"], None, True]
 NEEDED = {  # what a choice leaves to the user
     "data=parallel": ("data.train=[a.en,a.de]", "data.val=[b.en,b.de]"),

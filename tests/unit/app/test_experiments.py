@@ -69,6 +69,7 @@ def test_the_run_lasts_for_all_halvings(experiment: str, rate: float) -> None:
     assert config.callbacks.early_stopping is None
 
 
+@pytest.mark.day
 @pytest.mark.parametrize("experiment", sorted({*OF_PAPERS, *OF_NO_PAPER} - {"smallest"}))  # the claims' tests train it
 def test_every_experiment_builds(experiment: str) -> None:
     """As ``train`` does it, with vocabularies of the full size or the model's, and no memory for the weights."""

@@ -234,6 +234,7 @@ BEFORE_THE_DATA = [
 ]  # fmt: skip
 
 
+@pytest.mark.day
 def test_most_is_known_before_the_lab_is_imported(tmp_path: Path) -> None:
     """Fault: wrong usage of a command, or options of another toolkit such as `lr` and `epochs`.
 
@@ -244,6 +245,7 @@ def test_most_is_known_before_the_lab_is_imported(tmp_path: Path) -> None:
     assert not lab
 
 
+@pytest.mark.day
 def test_the_rest_is_known_before_the_data_are_prepared(tmp_path: Path) -> None:
     short = ("data.train_size=20", "data.val_size=2", "data.test_size=2", "trainer.max_steps=1")  # should one run
     lines = []

@@ -92,6 +92,7 @@ def test_a_coverage_penalty_without_attention_is_refused() -> None:
         check_attention(BeamSearch(coverage_penalty=0.2), small_model("gru"))
 
 
+@pytest.mark.day
 def test_no_experiment_ties_two_vocabularies() -> None:
     names = [path.stem for path in (CONFIGS / "experiment").glob("*.yaml")]
     configs = [composed("train", f"experiment={name}") for name in names]
