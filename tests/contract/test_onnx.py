@@ -219,10 +219,10 @@ def test_the_single_graph_translates_as_the_search_does(exported: Exported) -> N
     vocab_size = bundle.manifest.tgt_vocab_size
     if model.encoder.embedding is None or model.encoder.description.feature_dim is not None:
         with pytest.raises(ConfigError, match=r"this model reads (none|feature vectors); use format=bundle"):
-            single_graph(bundle.files, BeamSearch(), vocab_size)
+            single_graph(bundle.files, BeamSearch(), vocab_size, 64)
         return
     search = BeamSearch(beam=4, n_best=3, alignments=model.decoder.has_attention)
-    graph = single_graph(bundle.files, search, vocab_size)
+    graph = single_graph(bundle.files, search, vocab_size, 64)
     single = onnxruntime.InferenceSession(graph)
     rng = np.random.default_rng(0)
     for lengths in ([1], [37], [2, 9, 1, 5], [6] * 3):

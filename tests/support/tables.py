@@ -163,7 +163,7 @@ def keeps(found: Found, src: tuple[int, ...], options: OutputOptions, prefix: tu
     written = found.tokens if found.truncated else (*found.tokens, EOS)
     if written[: len(prefix)] != prefix:
         return False
-    if not found.truncated and len(written) < options.min_length(len(src)):
+    if not found.truncated and len(written) < options.lengths(len(src)).least:
         return False
     n = options.no_repeat_ngram
     for end in range(len(prefix) + 1, len(found.tokens) + 1):
@@ -193,6 +193,6 @@ def brute_force(
     def rank(found: Found) -> tuple[bool, float]:
         return found.truncated, -score_of(found, src, options)
 
-    limit = max(options.max_length(len(src)), len(prefix) + 1)
+    limit = max(options.lengths(len(src)).most, len(prefix) + 1)
     allowed = [found for found in everything(model, src, limit) if keeps(found, src, options, prefix)]
     return sorted(allowed, key=rank)[: options.n_best]

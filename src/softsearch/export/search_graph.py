@@ -30,19 +30,19 @@ def start(
     n_best: Ints,
     max_length: Ints,
     length_penalty: Floats,
-    factor: Doubles,
-    offset: Ints,
+    usual_limits: Ints,
     norm_shift: Doubles,
     norm_divisor: Doubles,
     vocab_size: Ints,
 ) -> tuple[Bools, Ints, Ints, Doubles, Doubles, Ints, Ints, Ints, Ints, Ints, Ints, Doubles, Doubles]:
     """The constants of a search, and its state before the first step, when every sentence has one hypothesis.
 
-    A score is a log probability divided by ``((norm_shift + length) / norm_divisor) ** length_penalty``.
+    ``usual_limits`` are those of sources of 0, 1, 2, ... words. A score is a log probability divided by
+    ``((norm_shift + length) / norm_divisor) ** length_penalty``.
     """
     src_mask = op.Not(op.Equal(src_tokens, PAD))  # [sentences, src_len]
     words = op.ReduceSum(op.Cast(src_mask, to=INT64.dtype), [1]) - 1  # [sentences, 1] without EOS
-    usual = op.Cast(op.Cast(words, to=DOUBLE.dtype) * factor, to=INT64.dtype) + offset
+    usual = op.Gather(usual_limits, op.Min(words, op.Size(usual_limits) - 1))
     given = op.Unsqueeze(max_length, [1])  # [sentences, 1] or [1, 1]
     limits = op.Where(op.Greater(given, 0), given, usual)  # [sentences, 1], in tokens, EOS included
     longest = op.ReduceMax(limits, keepdims=0)

@@ -15,7 +15,7 @@ from softsearch.export.parity import TOLERANCE, Backend, Numbers, compare, rando
 from softsearch.export.single_graph import beam_search, describe_single, single_graph
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.manifest import SINGLE
-from softsearch.runtime.options import Strategy, strategy_class
+from softsearch.runtime.options import Strategy
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.search.beam import BeamSearch
 from softsearch.search.interface import Sentences, StepFunction
@@ -43,8 +43,8 @@ class SingleFormat(BundleFormat):
             BundleError: it translates differently.
         """
         manifest = bundle.manifest
-        search = strategy_class(manifest.search_kind)(**manifest.search)
-        model = single_graph(bundle.files, search, manifest.tgt_vocab_size)
+        search = manifest.strategy
+        model = single_graph(bundle.files, search, manifest.tgt_vocab_size, manifest.max_src_tokens)
         sizes = manifest.src_vocab_size, manifest.max_src_tokens
         check_translations(model, OnnxStepFunction(bundle), search, *sizes, tolerance)
         tokenizers = {name: file for name, file in bundle.files.items() if name.endswith((".model", "tokenizer.json"))}
@@ -115,6 +115,6 @@ def _inputs(search: BeamSearch, src: Sentences) -> dict[str, NDArray[Any]]:
         "src_tokens": np.array([ids + [PAD] * (longest - len(ids)) for ids in sentences]),
         "beam": np.array(search.beam),
         "n_best": np.array(search.n_best),
-        "max_length": np.array([search.max_length(len(ids)) for ids in src]),
+        "max_length": np.array([search.lengths(len(ids)).most for ids in src]),
         "length_penalty": np.array(search.length_penalty, dtype=np.float32),
     }

@@ -68,13 +68,14 @@ _START = {  # the values of softsearch.export.search_loop before the first step
 _ATTENTION = {"attention": "keep_attention/attention"}
 
 
-def single_graph(graphs: Mapping[str, bytes], search: Strategy, tgt_vocab_size: int) -> bytes:
+def single_graph(graphs: Mapping[str, bytes], search: Strategy, tgt_vocab_size: int, max_src_tokens: int) -> bytes:
     """Joins the graphs of a bundle and a beam search into one ONNX file.
 
     Args:
         graphs: ``encoder.onnx`` and ``decoder_step.onnx``, see ``softsearch.runtime.session``.
         search: provides the default length limit and the form of the length penalty.
         tgt_vocab_size: size of the target vocabulary; the beam is smaller.
+        max_src_tokens: the longest source, EOS included.
 
     Raises:
         ConfigError: the graph does not support the search, or the model is a language model.
@@ -96,7 +97,7 @@ def single_graph(graphs: Mapping[str, bytes], search: Strategy, tgt_vocab_size: 
         raise ConfigError("format=single needs token ids, but this model reads feature vectors; use format=bundle")
     parts = Parts()
     names = {port.name: port.name for port in INPUTS}
-    for name, value in _constants(options, tgt_vocab_size).items():
+    for name, value in _constants(options, tgt_vocab_size, max_src_tokens).items():
         names[name] = parts.constant(numpy_helper.from_array(np.asarray(value), name))
     before = parts.function(search_graph.start, names)
     given = {"src_tokens": "src_tokens", "src_mask": "start/src_mask", EMBEDDING_TABLE: f"step/{EMBEDDING_TABLE}"}
@@ -165,11 +166,10 @@ def _constant_bytes(model: onnx.ModelProto) -> int:
     return sum(len(tensor.raw_data) for tensor in model.graph.initializer)
 
 
-def _constants(options: BeamSearch, tgt_vocab_size: int) -> dict[str, np.generic]:
+def _constants(options: BeamSearch, tgt_vocab_size: int, max_src_tokens: int) -> dict[str, Any]:
     shift, divisor = _NORMS[options.length_norm]
     return {
-        "factor": np.float64(options.max_length_factor),
-        "offset": np.int64(options.max_length_offset),
+        "usual_limits": np.array([options.lengths(words).most for words in range(max_src_tokens)]),
         "norm_shift": np.float64(shift),
         "norm_divisor": np.float64(divisor),
         "vocab_size": np.int64(tgt_vocab_size),

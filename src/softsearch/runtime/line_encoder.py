@@ -66,8 +66,7 @@ class LineEncoder:
         self.is_plain = is_plain
         trained_src_lang, tgt_lang = (manifest.trained(f"config.data.{side}_lang") for side in ("src", "tgt"))
         self._languages = src_lang or trained_src_lang, tgt_lang
-        search = manifest.search
-        self._max_tgt_tokens = int(search["max_length_factor"] * max_src_tokens) + search["max_length_offset"]
+        self._max_tgt_tokens = manifest.strategy.lengths(max_src_tokens - 1).most
 
     def one_line(self, text: str) -> str:
         """Returns a source text as one line, in the form that the model reads."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import softsearch
 from softsearch.errors import BundleError, ConfigError, printable
 from softsearch.ranges import MAX_SRC_TOKENS, MIN_SRC_TOKENS, Range, in_words
-from softsearch.runtime.options import read_search
+from softsearch.runtime.options import Strategy, read_search, strategy_class
 from softsearch.text.plain_values import parse, read_json
 from softsearch.text.vocabulary import BOS, EOS, PAD, UNK
 
@@ -54,6 +54,11 @@ class Manifest:
     search_kind: str  # the recommended search
     search: dict[str, Any]  # its arguments, except the caller's
     training: dict[str, Any]  # facts for people
+
+    @property
+    def strategy(self) -> Strategy:
+        """The recommended search."""
+        return strategy_class(self.search_kind)(**self.search)
 
     @classmethod
     def parse(cls, text: bytes) -> "Manifest":

@@ -41,7 +41,7 @@ def in_blocks(step_fn: StepFunction, src: Sentences, options: SearchOptions) -> 
     ):
         return None
     model: Any = step_fn
-    limits = np.array([[options.max_length(len(ids))] for ids in src])
+    limits = np.array([[options.lengths(len(ids)).most] for ids in src])
     norms = np.asarray(length_norm(np.arange(limits.max() + 1), options.length_penalty, options.length_norm))
     sizes = {"size": options.beam, "returned": options.n_best, "k": options.beam + 1, "twice": 2 * options.beam}
     settings = {"norms": norms.astype(np.float64), **{name: np.array([size]) for name, size in sizes.items()}}

@@ -90,8 +90,7 @@ class _Tree:
     def __init__(self, step_fn: StepFunction, src: Sentences, search: ExactSearch) -> None:
         options = search.options
         self.step_fn, self.src, self.max_nodes = step_fn, src, search.max_nodes
-        self.limits = [options.max_length(len(ids)) for ids in src]
-        self.least = [options.min_length(len(ids)) for ids in src]
+        self.limits = [options.lengths(len(ids)) for ids in src]
         self.best = [n_best[0] for n_best in options(step_fn, src)]
         # A truncated result of beam search is not a translation and gives no bound.
         self.bounds = np.array([-np.inf if best.truncated else best.log_prob for best in self.best])
@@ -176,14 +175,14 @@ class _Tree:
         """Records where a sentence's rows ``[rows, k]`` end, and returns the children that may become the best."""
         length = prefixes.shape[1] + 1  # of the children's prefixes
         is_eos = tokens == EOS
-        ended = np.where(is_eos & (length >= self.least[sentence]), totals, -np.inf).max(axis=1)
+        ended = np.where(is_eos & (length >= self.limits[sentence].least), totals, -np.inf).max(axis=1)
         row = int(ended.argmax())
         if ended[row] > self.bounds[sentence]:
             log_prob = float(ended[row])
             self.bounds[sentence] = log_prob
             best = tuple(prefixes[row].tolist())
             self.best[sentence] = Hypothesis(best, log_prob, log_prob, alignments=None, truncated=False)
-        worth = np.flatnonzero(~is_eos & (totals > self.bounds[sentence]) & (length < self.limits[sentence]))
+        worth = np.flatnonzero(~is_eos & (totals > self.bounds[sentence]) & (length < self.limits[sentence].most))
         best_first = worth[np.argsort(-totals.reshape(-1)[worth], kind="stable")]
         log_probs = totals.reshape(-1)[best_first]
         room = self.max_nodes - int(self.nodes[sentence])

@@ -5,7 +5,7 @@ the HTTP interface, bundles and docs/search.md use the same names, and take thei
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +31,16 @@ _Factor = Annotated[float, Range(0, 1000)]  # such limits fit into integer array
 _Tokens = Annotated[int, Range(0, 2**20)]
 
 
+class Limits(NamedTuple):
+    """The fewest and the most tokens of a translation, EOS included."""
+
+    least: int
+    most: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class Lengths(CheckedOptions):
-    """Limits on the lengths of translations, EOS included, for all searches.
+    """Limits on the lengths of translations, for all searches; all else is given them by ``lengths``.
 
     A translation that reaches the maximum may end below the minimum.
 
@@ -51,13 +58,10 @@ class Lengths(CheckedOptions):
     min_length_factor: Annotated[_Factor, Option("minimum target tokens per source token", recommended=100)] = 0.0
     min_length_offset: Annotated[_Tokens, Option("minimum target tokens for an empty source")] = 0
 
-    def max_length(self, src_len: int) -> int:
-        """The maximum tokens, EOS included, of a translation of ``src_len`` source tokens (EOS excluded)."""
-        return int(self.max_length_factor * src_len) + self.max_length_offset
-
-    def min_length(self, src_len: int) -> int:
-        """The minimum tokens, EOS included, of a translation of ``src_len`` source tokens (EOS excluded)."""
-        return min(int(self.min_length_factor * src_len) + self.min_length_offset, self.max_length(src_len))
+    def lengths(self, src_len: int) -> Limits:
+        """The limits of a translation of ``src_len`` source tokens, EOS excluded."""
+        most = int(self.max_length_factor * src_len) + self.max_length_offset
+        return Limits(min(int(self.min_length_factor * src_len) + self.min_length_offset, most), most)
 
     def score(self, log_prob: float, length: int) -> float:
         """The score of a translation of ``length`` tokens, EOS included: its log probability per token."""

@@ -102,7 +102,7 @@ def _beam_size(options: BeamSearch, terms: Terms, watched: NDArray[np.bool_] | N
     limited.
     """
     steps = int(terms.needed[terms.must].sum()) if watched is None else terms.steps(watched)
-    size, most = _SLOTS << steps.bit_length(), min(_MAX_WORK // options.max_length(src_length), MAX_BEAM)
+    size, most = _SLOTS << steps.bit_length(), min(_MAX_WORK // options.lengths(src_length).most, MAX_BEAM)
     if size > most:
         size = 0 if watched is not None else 1 << max(most.bit_length() - 1, 0)
     return size and max(size, options.beam)

@@ -23,10 +23,11 @@ export async function open(site, onProgress) {
   let kept;
   const clients = new Map(); // model name -> Client
   const client = (name) => {
-    if (!site.models.some((model) => model.name === name)) throw new Error(`There is no model ${name} on this site.`);
+    const model = site.models.find((each) => each.name === name);
+    if (!model) throw new Error(`There is no model ${name} on this site.`);
     const found = clients.get(name);
     clients.delete(name);
-    clients.set(name, found && !found.lost ? found : new Client(name, onProgress)); // the most recently used comes last
+    clients.set(name, found && !found.lost ? found : new Client(model, onProgress)); // the most recently used comes last
     for (const [other, client] of clients) {
       if (clients.size > MOST_OPEN && !client.busy) {
         client.lose(`${other} was closed.`);
@@ -69,7 +70,7 @@ export async function open(site, onProgress) {
 
 /** A worker with one model. */
 class Client {
-  constructor(name, onProgress) {
+  constructor({ name, most_tokens }, onProgress) {
     this.loading = true;
     this.lost = false; // after a failure: another worker is started in its place
     this.requests = new Map(); // id -> receiver of its messages
@@ -90,7 +91,7 @@ class Client {
       event.preventDefault();
       this.lose(`The search stopped: ${event.message ?? 'its script cannot be loaded; reload the page'}`);
     };
-    this.worker.postMessage({ id: 0, load: name });
+    this.worker.postMessage({ id: 0, load: name, mostTokens: most_tokens });
     this.nextId = 1;
   }
 

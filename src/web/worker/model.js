@@ -14,9 +14,10 @@ const PROVIDERS = { executionProviders: ['wasm'] };
 export class Model {
   /**
    * @param {string} name folder below models/
+   * @param {number[]} mostTokens of a translation of 0, 1, 2, ... source tokens
    * @param {(progress: {loaded: number, total: number}) => void} onProgress bytes
    */
-  static async open(name, onProgress) {
+  static async open(name, mostTokens, onProgress) {
     const manifest = await readManifest(name);
     const joint = 'tokenizer.json' in manifest.files;
     const names = ['model.onnx', ...(joint ? ['tokenizer.json'] : ['src.tokenizer.json', 'tgt.tokenizer.json'])];
@@ -38,7 +39,7 @@ export class Model {
     model.openTracing = async () => ort.InferenceSession.create(withHistory(await again()), PROVIDERS);
     const { variant, text_form, src_lang } = manifest.training.config?.data ?? {};
     const text = { srcLang: String(src_lang ?? ''), readsTokens: [variant, text_form].includes('lc_tok') };
-    return Object.assign(model, { name, manifest, session, src: tokenizer(src), tgt: tokenizer(tgt), ...text });
+    return Object.assign(model, { name, mostTokens, manifest, session, src: tokenizer(src), tgt: tokenizer(tgt), ...text });
   }
 
   /**

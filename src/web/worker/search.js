@@ -58,15 +58,14 @@ function read(model, text) {
   if (SURROGATE.test(given)) throw new UserError('The text contains half a character (a lone surrogate); remove it.');
   const line = model.readsTokens ? tokenize(model.src.normalized(given), model.srcLang) : given;
   const ids = model.src.encode(line);
-  const { limits, search } = model.manifest;
+  const { limits } = model.manifest;
   const blank = BLANK.test(line) || ids.length === 1;
   if (!blank && ids.length > limits.max_src_tokens) {
     throw new UserError(
       `The text has ${ids.length} tokens, but the model reads at most ${limits.max_src_tokens} at once; translate fewer sentences at a time.`,
     );
   }
-  const most = Math.trunc((ids.length - 1) * search.max_length_factor) + search.max_length_offset;
-  return { line, ids, most, blank };
+  return { line, ids, most: model.mostTokens[ids.length - 1], blank };
 }
 
 function shown(model, line, ids, { tokens, score, logProb, alignments }, sentences) {

@@ -1,4 +1,4 @@
-// Runs the search of one model. Messages: {id: 0, load: name}, {id, text, beam, trace}, {id, cancel}; answers bear the id.
+// Runs the search of one model. Messages: {id: 0, load: name, mostTokens}, {id, text, beam, trace}, {id, cancel}; answers bear the id.
 
 import { Model } from './model.js';
 import { traces, translate } from './search.js';
@@ -7,7 +7,7 @@ import { inWords } from './errors.js';
 const running = new Set(); // ids of requests
 let model;
 
-self.onmessage = async ({ data: { id, load, text, beam, trace, cancel } }) => {
+self.onmessage = async ({ data: { id, load, mostTokens, text, beam, trace, cancel } }) => {
   if (cancel) {
     running.delete(id);
     return;
@@ -15,7 +15,7 @@ self.onmessage = async ({ data: { id, load, text, beam, trace, cancel } }) => {
   running.add(id);
   try {
     if (load) {
-      model = await Model.open(load, (progress) => self.postMessage({ id, progress }));
+      model = await Model.open(load, mostTokens, (progress) => self.postMessage({ id, progress }));
       self.postMessage({ id });
     } else if (trace) {
       self.postMessage({ id, result: { final: true, traces: await traces(model, text, beam) } });

@@ -78,13 +78,13 @@ def test_a_lower_precision_is_that_of_one_file(precision: str, tmp_path: Path, m
 
 def test_one_graph_is_one_file(monkeypatch: pytest.MonkeyPatch) -> None:
     parted, whole = (
-        single_graph.single_graph(bundle.files, BeamSearch(), bundle.manifest.tgt_vocab_size)
+        single_graph.single_graph(bundle.files, BeamSearch(), bundle.manifest.tgt_vocab_size, 64)
         for bundle in (in_two_files(small_bundle()), small_bundle())
     )
     assert parted == whole
     monkeypatch.setattr(single_graph, "_MOST_BYTES", 1000)
     with pytest.raises(ConfigError, match=r"one file of at most 1,000 bytes, .* set precision=int8 or"):
-        single_graph.single_graph(small_bundle().files, BeamSearch(), 60)
+        single_graph.single_graph(small_bundle().files, BeamSearch(), 60, 64)
 
 
 def entry(key: str, value: str) -> Callable[[onnx.TensorProto, Path], None]:

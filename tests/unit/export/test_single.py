@@ -52,7 +52,7 @@ def graphs(seed: int = 0) -> dict[str, bytes]:
 
 
 def session(search: Strategy, seed: int = 0) -> Any:
-    return onnxruntime.InferenceSession(single_graph(graphs(seed), search, tokenizers()[1].vocab_size))
+    return onnxruntime.InferenceSession(single_graph(graphs(seed), search, tokenizers()[1].vocab_size, 64))
 
 
 @pytest.fixture(scope="module")
@@ -127,15 +127,15 @@ def test_a_beam_is_smaller_than_the_vocabulary_and_no_list_longer_than_the_beam(
 def test_the_check_fails_where_the_translations_differ(step_fn: OnnxStepFunction) -> None:
     vocab = step_fn.vocab_size
     for wrong in (
-        single_graph(graphs(seed=1), BeamSearch(), vocab),
-        single_graph(graphs(), BeamSearch(length_norm="gnmt"), vocab),
+        single_graph(graphs(seed=1), BeamSearch(), vocab, 64),
+        single_graph(graphs(), BeamSearch(length_norm="gnmt"), vocab, 64),
     ):
         with pytest.raises(
             BundleError,
             match=r"the single graph's translations differ from those of Python's search .*: token ids by \d",
         ):
             check_translations(wrong, step_fn, BeamSearch(), tokenizers()[0].vocab_size, 24, TOLERANCE)
-    right = single_graph(graphs(), BeamSearch(), vocab)
+    right = single_graph(graphs(), BeamSearch(), vocab, 64)
     check_translations(right, step_fn, BeamSearch(beam=vocab), tokenizers()[0].vocab_size, 24, TOLERANCE)
 
 
@@ -154,11 +154,11 @@ def test_the_check_fails_where_the_translations_differ(step_fn: OnnxStepFunction
 )
 def test_searches_that_it_has_not(search: Strategy, message: str) -> None:
     with pytest.raises(ConfigError, match=f"format=single does not support {message}.*use format=bundle"):
-        single_graph(graphs(), search, 60)
+        single_graph(graphs(), search, 60, 64)
 
 
 def test_it_holds_standard_operators_and_no_notes_of_the_exporter() -> None:
-    model = onnx.load_model_from_string(single_graph(graphs(), BeamSearch(), 60))
+    model = onnx.load_model_from_string(single_graph(graphs(), BeamSearch(), 60, 64))
     nodes = list(model.graph.node)
     for node in nodes:
         nodes += [inner for attribute in node.attribute for inner in attribute.g.node]
@@ -171,17 +171,17 @@ def test_it_holds_standard_operators_and_no_notes_of_the_exporter() -> None:
 def test_an_embedding_matrix_that_encoder_and_decoder_share_is_stored_once() -> None:
     encoder, step = (onnx.load_model_from_string(content) for content in graphs().values())
     matrices = [t for model in (encoder, step) for t in model.graph.initializer if t.name == "embeddings"]
-    apart = single_graph(graphs(), BeamSearch(), 60)
+    apart = single_graph(graphs(), BeamSearch(), 60, 64)
     matrices[0].CopyFrom(matrices[1])
     tied = {"encoder.onnx": encoder.SerializeToString(), "decoder_step.onnx": step.SerializeToString()}
-    shared = onnx.load_model_from_string(single_graph(tied, BeamSearch(), 60))
+    shared = onnx.load_model_from_string(single_graph(tied, BeamSearch(), 60, 64))
     assert [tensor.raw_data for tensor in shared.graph.initializer].count(matrices[1].raw_data) == 1
     assert len(onnx.load_model_from_string(apart).graph.initializer) == len(shared.graph.initializer) + 1
 
 
 def test_the_runtime_says_what_the_folder_is_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files, manifest = bundle_parts()
-    model = single_graph(graphs(), BeamSearch(), tokenizers()[1].vocab_size)
+    model = single_graph(graphs(), BeamSearch(), tokenizers()[1].vocab_size, 64)
     rest = {name: content for name, content in files.items() if name.endswith(".model")}
     folder = tmp_path / "single"
     description = {"model": describe_single(graphs())}

@@ -50,7 +50,7 @@ def test_a_beam_as_wide_as_the_search_space_equals_brute_force(
 def plain_beam(model: TableModel, src: tuple[int, ...], search: BeamSearch) -> list[Found]:
     """The search as its docstring has it: live hypotheses are compared by log probability, ended ones by score."""
     live, ended = [Found((), 0.0, truncated=True)], list[Found]()
-    for _ in range(search.max_length(len(src))):
+    for _ in range(search.lengths(len(src)).most):
         steps = [
             (Found((*h.tokens, token), h.log_prob + float(log_prob), truncated=True), token)
             for h in live

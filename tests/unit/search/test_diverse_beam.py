@@ -22,7 +22,7 @@ def diverse(model: TableModel, src: tuple[int, ...], search: BeamSearch) -> set[
     size = search.beam // search.groups
     groups = [[Live((), 0.0)] for _ in range(search.groups)]
     ended: list[list[tuple[int, ...]]] = [[] for _ in groups]
-    for _ in range(search.max_length(len(src))):
+    for _ in range(search.lengths(len(src)).most):
         taken: list[int] = []
         for group, live in enumerate(groups):
             options = [

@@ -24,7 +24,7 @@ SHORT: dict[str, Any] = {"max_length_factor": 0.5, "max_length_offset": 2}
 
 def truth(model: TableModel, src: tuple[int, ...], search: ExactSearch) -> Found:
     """The most probable translation of all, finished ones first."""
-    limit = search.options.max_length(len(src))
+    limit = search.options.lengths(len(src)).most
     allowed = (found for found in everything(model, src, limit) if keeps(found, src, search.options))
     return max(allowed, key=lambda found: (not found.truncated, found.log_prob))
 
@@ -145,7 +145,7 @@ def test_nothing_below_the_bound_is_expanded() -> None:
         search = ExactSearch(beam=100, **SHORT)  # finds the best, so that the bound is right from the start
         for src, explored in zip(SOURCES, explore(search, model, SOURCES), strict=True):
             needed, level = 0, list[tuple[tuple[int, ...], float]]([((2,), 0.0)])
-            for _ in range(search.options.max_length(len(src))):
+            for _ in range(search.options.lengths(len(src)).most):
                 needed += len(level)
                 children = [
                     ((*prefix, token), so_far + float(log_prob))
@@ -187,7 +187,7 @@ class Endless(TableModel):
 def test_a_model_that_never_ends_gives_beam_searchs_answer_and_says_so() -> None:
     search = ExactSearch(beam=2, **SHORT)
     for src, explored in zip(SOURCES, explore(search, Endless(), SOURCES), strict=True):
-        limit = search.options.max_length(len(src))
+        limit = search.options.lengths(len(src)).most
         assert explored.nodes == sum(4**depth for depth in range(limit))
         assert explored.best.truncated
         assert len(explored.best.tokens) == limit

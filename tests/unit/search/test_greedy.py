@@ -18,7 +18,7 @@ def test_it_follows_the_most_probable_token(seed: int) -> None:
     search = Greedy(max_length_factor=1.0, max_length_offset=3)
     for src, (found,) in zip(SOURCES, search(model, SOURCES), strict=True):
         tokens: list[int] = []
-        while len(tokens) < search.max_length(len(src)) and EOS not in tokens:
+        while len(tokens) < search.lengths(len(src)).most and EOS not in tokens:
             tokens.append(int(model.row_log_probs(Row(src, (BOS, *tokens))).argmax()))
         assert found.truncated == (tokens[-1] != EOS)
         assert list(found.tokens) == [token for token in tokens if token != EOS]

@@ -43,7 +43,7 @@ def test_the_best_weighted_sum_of_all_translations_is_found(
             f.tokens: options.score(
                 sum(w * log_prob(m, src, f.tokens) for w, m in zip(weights, models, strict=True)), len(f.tokens) + 1
             )
-            for f in everything(models[0], src, options.max_length(len(src)))
+            for f in everything(models[0], src, options.lengths(len(src)).most)
             if not f.truncated
         }
         assert [h.score for h in found] == pytest.approx(sorted(sums.values(), reverse=True)[:3], abs=1e-4)

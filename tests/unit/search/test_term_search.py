@@ -49,7 +49,7 @@ def holds(terms: Terms, tokens: Sequence[int]) -> bool:
 
 
 def brute_force(model: TableModel, src: tuple[int, ...], options: BeamSearch, terms: Terms) -> list[Found]:
-    found = [each for each in everything(model, src, options.max_length(len(src))) if holds(terms, each.tokens)]
+    found = [each for each in everything(model, src, options.lengths(len(src)).most) if holds(terms, each.tokens)]
     return sorted(found, key=lambda each: (each.truncated, -score_of(each, src, options)))[: options.n_best]
 
 

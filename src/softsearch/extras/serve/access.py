@@ -3,7 +3,7 @@
 import asyncio
 import hmac
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -205,11 +205,12 @@ class Service:
         own = None if glossary is None or name else await asyncio.to_thread(open_glossary, glossary)
         return {"control": ServedControl(own, options.glossary_bonus, keep, name)}
 
-    def check_options(self, options: Options, texts: Sequence[str]) -> dict[str, Any]:
+    def check_options(self, facts: ModelFacts, options: Options, texts: Sequence[str]) -> dict[str, Any]:
         """Returns the search options of a request; refuses numbers above the server's limits and very large answers.
 
         Raises:
             RequestError: with status 422.
+            ConfigError: an option does not fit the model or the search.
         """
         settings, given = self.settings, options.search_options()
         most_of = {"n_best": settings.max_beam, "beam": settings.max_beam}
@@ -217,9 +218,9 @@ class Service:
         for name, most in most_of.items():
             if given.get(name, 0) > most:
                 raise RequestError(422, f"{name} is {given[name]}, expected at most {most} on this server; lower it")
-        # Each translation has the pieces of both sides; a matrix grows with the square of a sentence's length.
-        n_best, length = given.get("n_best", 1), max(given.get("max_length", 0), given.get("min_length", 0))
-        sizes = {"translations": (n_best * sum(max(len(text), length) for text in texts), settings.max_sentences)}
+        n_best, sizes = given.get("n_best", 1), {}
+        self._check_lengths(facts, given, texts)
+        # A matrix grows with the square of a sentence's length.
         if options.alignments or getattr(options, "head", None):
             sizes["alignments"] = n_best * sum(map(len, texts)), 5
         if getattr(options, "trace", False):
@@ -232,6 +233,20 @@ class Service:
                     "or lower n_best",
                 )
         return given
+
+    def _check_lengths(self, facts: ModelFacts, given: Mapping[str, Any], texts: Sequence[str]) -> None:
+        """Refuses translations that may have more tokens than those of the largest request without options."""
+        model, settings = self.dispatcher.model(facts.name), self.settings
+        usual, asked = (model.search({}), model.search(given))
+        lengths = [*map(len, texts)]  # in characters: a text has no more tokens
+        size = given.get("n_best", 1) * sum(asked.lengths(length).most for length in lengths)
+        largest = settings.max_sentences * usual.lengths(settings.max_characters).most
+        if size > (most := max(largest, sum(usual.lengths(length).most for length in lengths))):
+            raise RequestError(
+                422,
+                f"translations of up to {size} tokens, counted n_best times, expected at most {most}; send fewer "
+                "sentences, or lower n_best or max_length",
+            )
 
 
 async def _service(request: Request) -> Service:

@@ -74,7 +74,7 @@ async def _translations(
     paragraphs = await split(service.dispatcher, facts.name, texts, html=html)
     lines = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
     asked = {"search": "beam", "n_best": n_best, "beam": max(n_best, facts.beam)} if n_best > 1 else {}
-    options = service.check_options(schema.Options.model_validate(asked), lines)
+    options = service.check_options(facts, schema.Options.model_validate(asked), lines)
     if html:  # not in the answer: workers place the tags by them
         service.check_alignments(lines, n_best)
         options |= {"alignments": True}

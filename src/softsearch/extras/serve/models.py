@@ -67,6 +67,17 @@ class Model:
             open_tokenizers(bundle), manifest.max_src_tokens, manifest, is_plain=manifest.text_form == "lc_tok"
         )
 
+    def search(self, options: Mapping[str, Any], *, prefixes: bool = False) -> Strategy:
+        """Returns the search with these options, with the bundle's recommendations for the others.
+
+        Raises:
+            ConfigError: an option is unknown or wrong.
+        """
+        kind = options.get("search", self.facts.search)
+        given = {name: value for name, value in options.items() if name != "search"}
+        check_options(kind, [*given, *(["prefix"] if prefixes else [])])
+        return make_search(self._manifest.search, self.encoder.tokenizers[1], kind, given)
+
     def translation_group(self, options: Mapping[str, Any], *, prefixes: bool) -> "Group":
         """Returns the group of lines with these search options, with the bundle's recommendations for the others.
 
@@ -74,11 +85,9 @@ class Model:
             ConfigError: an option is unknown or wrong, or needs attention that the model does not have, or the search
                 supports no terms or traces.
         """
-        kind = options.get("search", self.facts.search)
-        apart = ("search", "control", "confidence", "trace", "head")
+        kind, apart = options.get("search", self.facts.search), ("control", "confidence", "trace", "head")
         searched = {name: value for name, value in options.items() if name not in apart}
-        check_options(kind, [*searched, *(["prefix"] if prefixes else [])])
-        search = make_search(self._manifest.search, self.encoder.tokenizers[1], kind, searched)
+        search = self.search(searched, prefixes=prefixes)
         if needs_alignments(search) and not self.facts.has_attention:
             raise ConfigError(
                 f"model {self.facts.name} has no attention, which alignments, markup and a coverage penalty need; "

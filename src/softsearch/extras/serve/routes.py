@@ -76,7 +76,7 @@ async def translate(
         paragraphs = await _unless_gone(request, split(service.dispatcher, facts.name, texts))
         texts = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
     service.check_texts(text=texts, prefix=prefixes)
-    options = service.check_options(body, texts) | await service.control(body)
+    options = service.check_options(facts, body, texts) | await service.control(body)
     options |= {"confidence": body.confidence, "trace": body.trace, "head": body.head}
     service.count(request, facts.name, texts)
     work = service.dispatcher.translate(facts.name, texts, prefixes=prefixes, **options)
@@ -113,7 +113,7 @@ async def stream(
     prefixes = None if body.prefix is None else [body.prefix]
     text = service.tagged(facts, [body.text], body.target, body.source)
     service.check_texts(text=text, prefix=prefixes)
-    options, control = service.check_options(body, text), await service.control(body)
+    options, control = service.check_options(facts, body, text), await service.control(body)
     service.count(request, facts.name, text)
     results = _partial_results(service, facts, text, prefixes, options, control)
     first = await _unless_gone(request, anext(results))  # an error before this has its own status
@@ -247,7 +247,7 @@ async def _partial_results(
     strategy = model.translation_group(options, prefixes=prefixes is not None).search
     assert strategy is not None
     lengths = [len(part.ids) for part in model.encoder.parts(text[0], 1)] or [0]
-    least, longest = (max(map(limit_of, lengths)) for limit_of in (strategy.min_length, strategy.max_length))
+    least, longest = map(max, zip(*map(strategy.lengths, lengths), strict=True))
     can_end = not control and not getattr(strategy, "exact_stop", False)  # which also considers longer translations
     limit, ended = FIRST_LENGTH, False
     while limit < longest and not ended:

@@ -132,7 +132,7 @@ def _sample(model: Seq2Seq, src_tokens: Tensor, src_features: Tensor | None, sam
     tokens = torch.full((sentences * samples,), BOS, device=device)
     ended = torch.zeros_like(tokens, dtype=torch.bool)
     written: list[Tensor] = []
-    for _ in range(OutputOptions().max_length(src_len - 1)):
+    for _ in range(OutputOptions().lengths(src_len - 1).most):
         logits, _, state = model.decoder.step(tokens, state)
         probs = logits.float().softmax(-1)
         probs[:, [PAD, BOS]] = 0.0  # never part of a translation

@@ -58,8 +58,9 @@ def test_a_site_holds_the_page_the_models_and_their_description(tmp_path: Path) 
         assert (folder / "models" / "single" / name).read_bytes() == (SINGLE / name).read_bytes()
     site = read(folder)
     assert site.pop("version").startswith(f"{softsearch.__version__}+")
+    limits = [2 * length + 10 for length in range(512)]  # of source tokens, EOS excluded
     examples = [{"text": "one", "note": ""}, {"text": "zw\u00f6lf", "note": ""}]
-    page = {"title": "", "text": "", "models": [FACTS | {"about": None}], "examples": examples}
+    page = {"title": "", "text": "", "models": [FACTS | {"about": None, "most_tokens": limits}], "examples": examples}
     assert site == {"backend": "local", "files": [*sizes], **page}
     assert [path.name for path in folder.parent.iterdir()] == ["site"]
 

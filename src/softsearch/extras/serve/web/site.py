@@ -51,6 +51,7 @@ def site_json(
     version: str,
     about: PageAbout | None = None,
     files: Sequence[str] = (),
+    most_tokens: Mapping[str, Sequence[int]] | None = None,
 ) -> dict[str, Any]:
     """Returns the content of ``site.json``, which the page reads first.
 
@@ -60,15 +61,18 @@ def site_json(
         version: version of the site's contents.
         about: information about the models, with sentences to try.
         files: all files of the site; none for a server.
+        most_tokens: of the translations of 0, 1, 2, ... source tokens, by model, for the search in the browser.
     """
     about = about or PageAbout()
-    about_by_model = {name: asdict(model) for name, model in about.models.items()}
+    more = {name: {"about": asdict(model)} for name, model in about.models.items()}
+    for name, limits in (most_tokens or {}).items():
+        more[name] = {**more.get(name, {}), "most_tokens": [*limits]}
     return {
         "version": version,
         "backend": backend,
         "title": about.title,
         "text": about.text,
-        "models": [asdict(facts) | {"about": about_by_model.get(facts.name)} for facts in models],
+        "models": [asdict(facts) | {"about": None} | more.get(facts.name, {}) for facts in models],
         "examples": [asdict(example) for example in about.examples],
         "files": list(files),
     }
@@ -122,7 +126,8 @@ def write_site(
             (model / MANIFEST).write_bytes((bundle.path / MANIFEST).read_bytes())
         files = sorted(path.relative_to(fresh).as_posix() for path in fresh.rglob("*") if path.is_file())
         facts = [model_facts(name, bundle) for name, bundle in opened.items()]
-        site = site_json(facts, backend="local", version="", about=page_about, files=[*files, SITE])
+        limits = {name: _most_tokens(bundle) for name, bundle in opened.items()}
+        site = site_json(facts, backend="local", version="", about=page_about, files=[*files, SITE], most_tokens=limits)
         site["version"] = _version(fresh, files, site)
         (fresh / SITE).write_text(_json(site), encoding="utf-8")
         _add_site(fresh / SERVICE_WORKER, site)
@@ -165,6 +170,11 @@ def _open_single(path: Path) -> Bundle:
             + ("another direction" if reverse else "another tokenizer, for example tokenizer=bpe")
         )
     return bundle
+
+
+def _most_tokens(bundle: Bundle) -> list[int]:
+    strategy = bundle.manifest.strategy
+    return [strategy.lengths(length).most for length in range(bundle.manifest.max_src_tokens)]
 
 
 def _model_files(bundle: Bundle) -> list[str]:
