@@ -33,7 +33,7 @@ from softsearch.data.dataset import find_real
 from softsearch.process import tune_cpu
 from softsearch.report.drawing import COLOURS, style
 from softsearch.text import SPECIALS
-from softsearch.training import clip_by_norm, make_optimizer, teacher_forcing
+from softsearch.training import TrainingStep, clip_by_norm, make_optimizer, teacher_forcing
 
 Point = dict[str, str | int]
 Figures = dict[str, float]
@@ -98,7 +98,7 @@ class Summed(torch.nn.Module):
 
     def forward(self, batch: Batch) -> torch.Tensor:
         """The mean over its target tokens."""
-        losses, tokens = teacher_forcing(self.model, self.loss, batch)
+        losses, tokens = teacher_forcing(TrainingStep(self.model, self.loss, batch))
         return losses.smoothed / tokens
 
 

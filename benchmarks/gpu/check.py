@@ -19,7 +19,7 @@ from small import ROOT, Case, batch_of, cases, model_of, to_device
 
 from softsearch.data import Batch
 from softsearch.models import CrossEntropy, OutputLayer, Seq2Seq
-from softsearch.training import TrainingMethod, teacher_forcing
+from softsearch.training import TrainingMethod, TrainingStep, teacher_forcing
 from softsearch.training.cuda_graphs import CudaGraphs
 
 # The largest difference of a loss, and of all gradients together, relative to float64's. Float32 with TF32 has 10 bits
@@ -46,7 +46,7 @@ Computed = tuple[torch.Tensor, torch.Tensor]  # the loss of a token, and all gra
 def compute(model: Seq2Seq, batch: Batch, method: TrainingMethod = teacher_forcing) -> Computed:
     """Loss and gradients, copied to the CPU in float64."""
     model.zero_grad()
-    loss, tokens = method(model, CrossEntropy(), batch, 0)
+    loss, tokens = method(TrainingStep(model, CrossEntropy(), batch))
     value = loss.smoothed / tokens
     value.backward()
     gradients = [parameter.grad.flatten() for parameter in model.parameters() if parameter.grad is not None]

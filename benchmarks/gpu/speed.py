@@ -24,7 +24,7 @@ from softsearch.data import Batch
 from softsearch.data.dataset import find_real
 from softsearch.models import CrossEntropy
 from softsearch.text import BOS, EOS, PAD
-from softsearch.training import clip_by_norm, teacher_forcing
+from softsearch.training import TrainingStep, clip_by_norm, teacher_forcing
 from softsearch.training.cuda_graphs import CudaGraphs
 
 PEAKS = {"H100": 989e12, "H200": 989e12, "A100": 312e12, "L40S": 362e12}  # FLOP/s in bfloat16, dense, as sold
@@ -47,7 +47,7 @@ def ours(name: str, batch: Batch, vocab: int, device: torch.device, variant: str
     method = CudaGraphs(lambda *shape: shape) if "graphs" in variant else teacher_forcing
 
     def step() -> Tensor:
-        summed, tokens = method(model, loss, batch, 0)
+        summed, tokens = method(TrainingStep(model, loss, batch))
         return summed.smoothed / tokens
 
     return model, step

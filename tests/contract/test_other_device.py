@@ -19,10 +19,10 @@ from softsearch.search.greedy import Greedy
 from softsearch.search.interface import SearchStrategy
 from softsearch.search.shortlist import Shortlist
 from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB, small_model
+from softsearch.training.interface import TrainingMethod, TrainingStep
 from softsearch.training.objectives.joint_likelihood import joint_likelihood
 from softsearch.training.objectives.r_drop import r_drop
 from softsearch.training.objectives.scheduled_sampling import exponential, scheduled_sampling
-from softsearch.training.objectives.teacher_forcing import TrainingMethod
 from tests.support.models import every_model
 from tests.support.other_device import There, moved, other_device
 
@@ -70,14 +70,14 @@ def test_methods_and_losses(
     model = moved("transformer_tiny", "model.embeddings.tie=none")
     loss = make_loss().to(device)
     for step in (1, 2):
-        found, tokens = method(model, loss, batch_on(device), step)
+        found, tokens = method(TrainingStep(model, loss, batch_on(device), number=step))
         (found.smoothed / tokens).backward()
         assert math.isfinite(float(found.nll.detach()))
 
 
 @pytest.mark.parametrize("name", ["decoder_only", "decoder_only_rnn"])
 def test_the_likelihood_of_the_pair(name: str, device: torch.device) -> None:
-    found, tokens = joint_likelihood(moved(name), CrossEntropy(), batch_on(device), 1)
+    found, tokens = joint_likelihood(TrainingStep(moved(name), CrossEntropy(), batch_on(device), number=1))
     (found.smoothed / tokens).backward()
     assert math.isfinite(float(found.nll.detach()))
 

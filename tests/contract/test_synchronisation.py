@@ -11,9 +11,10 @@ from lightning.fabric.utilities import move_data_to_device
 from softsearch.data.dataset import Batch, find_real
 from softsearch.models.loss import CrossEntropy, SampledSoftmax
 from softsearch.training.faults.step_guard import StepGuard, StepRecord
+from softsearch.training.interface import TrainingMethod, TrainingStep
 from softsearch.training.objectives.r_drop import r_drop
 from softsearch.training.objectives.scheduled_sampling import exponential, scheduled_sampling
-from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
+from softsearch.training.objectives.teacher_forcing import teacher_forcing
 from softsearch.training.optimizer.lazy_adam import clip_by_norm
 from tests.contract.test_other_device import SRC, TGT
 from tests.support.models import every_model
@@ -40,7 +41,7 @@ def step(
     optimizer, guard = torch.optim.Adam(model.parameters(), foreach=True, capturable=False), StepGuard()
     with Synchronisations() as counter:
         here = move_data_to_device(batch, device)
-        summed, tokens = method(model, loss, here, 1)
+        summed, tokens = method(TrainingStep(model, loss, here, number=1))
         value = summed.smoothed / tokens
         flags = torch.stack(((~value.detach().isfinite()).float(), torch.full_like(tokens, 0).float()))
         guard.note(StepRecord(here, value.detach(), flags))

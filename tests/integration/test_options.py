@@ -22,6 +22,7 @@ A_STEP = (
 )  # fmt: skip
 NEEDED = {
     "method=joint_likelihood": ("model=decoder_only_rnn", "model.embeddings.dim=16", "model.decoder.hidden_dim=16"),
+    "method=combined": ("+method@method.methods.r_drop=r_drop", "+method@method.methods.forced=teacher_forcing"),
     "method=guided_alignment": ("data.links=auto",),
     "method=minimum_risk": ("method.samples=3", "batching.sentences=8"),  # each of which is translated
     "optimizer=lazy_adam": ("+model.embeddings.sparse=true",),

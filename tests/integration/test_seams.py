@@ -1,5 +1,6 @@
 """One of each kind of part from a package outside the tree, as docs/layout.md says, and how many files each takes."""
 
+import csv
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,13 +62,31 @@ class Source(Spellout):
     },
     "method": {
         "my_method.py": """
-from softsearch.training.objectives.teacher_forcing import teacher_forcing
+from softsearch.training import teacher_forcing
 
-def method(model, loss, batch, step):
-    method.steps = step
-    return teacher_forcing(model, loss, batch, step)
+def method(step):
+    method.steps = step.number
+    step.log("words", len(step.batch.target_places()))
+    return teacher_forcing(step)
 """,
         "configs/method/mine.yaml": f"_target_: {PACKAGE}.my_method.method\n_partial_: true\n",
+    },
+    "methods": {
+        "configs/method/both.yaml": """
+defaults: [combined, r_drop@methods.r_drop, mine@methods.own, _self_]
+weights: {r_drop: 0.5}
+"""
+    },
+    "loss": {
+        "my_loss.py": """
+from softsearch.models import CrossEntropy
+
+class Warming(CrossEntropy):
+    def begin_step(self, step):
+        self.smoothing = 0.1 * step.number
+        step.log("smoothing", self.smoothing)
+""",
+        "configs/loss/mine.yaml": f"_target_: {PACKAGE}.my_loss.Warming\n",
     },
     "search": {
         "my_search.py": """
@@ -121,12 +140,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_one_of_each_kind_is_added_from_outside(home: Path) -> None:
     assert {kind: len(files) for kind, files in FILES.items()} == {
-        "model": 2, "metric": 2, "source": 2, "method": 2, "search": 3, "format": 2
+        "model": 2, "metric": 2, "source": 2, "method": 2, "methods": 1, "loss": 2, "search": 3, "format": 2
     }  # fmt: skip
     common = (f"hydra.searchpath=[file://{home}/site/{PACKAGE}/configs]", f"cache_dir={home}/cache")
-    chosen = [f"{group}=mine" for group in ("model", "data", "method", "search", "metric")]
+    chosen = [f"{group}=mine" for group in ("model", "data", "loss", "search", "metric")] + ["method=both"]
     run = home / "run"
-    steps = ("trainer.max_steps=2", "trainer.val_check_interval=2", "monitor=val/loss")
+    steps = ("trainer.max_steps=2", "trainer.val_check_interval=2", "monitor=val/loss", "trainer.log_every_n_steps=1")
     small = [option for option in OPTIONS if not option.startswith(("search", "trainer.max", "trainer.val"))]
     config = configure("train", *small, *chosen, *steps, *common, "name=mine", f"run_dir={run}")
     shrink(config.model, SIZES)
@@ -134,6 +153,12 @@ def test_one_of_each_kind_is_added_from_outside(home: Path) -> None:
     from outside_seams.my_method import method
 
     assert method.steps == 1  # taken before the second
+    logged = [row for row in csv.DictReader((run / "metrics.csv").read_text().splitlines()) if row["train/smoothing"]]
+    assert [float(row["train/smoothing"]) for row in logged] == [0.0, pytest.approx(0.1)]
+    for row in logged:
+        words, own, other = (float(row[f"train/{name}"]) for name in ("own/words", "own/loss", "r_drop/loss"))
+        assert words > 1
+        assert float(row["train/loss"]) == pytest.approx(own + 0.5 * other, rel=1e-5)
     assert "test/mine" in json.loads((run / "metrics.json").read_text())
 
     files = (f"ckpt={run}", *common)

@@ -17,8 +17,9 @@ from softsearch.app.config.command import run
 from softsearch.commands import CORE
 from softsearch.data.dataset import Batch
 from softsearch.models.interface import Seq2Seq
-from softsearch.models.loss import CrossEntropy, Loss
+from softsearch.models.loss import Loss
 from softsearch.training.callbacks.exact_resume import ExactResume
+from softsearch.training.interface import TrainingStep
 from softsearch.training.objectives.teacher_forcing import teacher_forcing
 
 HUGE = 1 << 50  # bytes: a petabyte is more than any machine maps
@@ -84,9 +85,9 @@ DEEDS: dict[str, Callable[[], Any]] = {
 def faulty(kind: str) -> Any:
     """A training method with a fault of ``LOSSES``."""
 
-    def method(model: Seq2Seq, loss: CrossEntropy, batch: Batch, step: int) -> tuple[Loss, Tensor]:
-        found, tokens = teacher_forcing(model, loss, batch, step)
-        return found._replace(smoothed=LOSSES[kind](found.smoothed, model, batch)), tokens
+    def method(step: TrainingStep) -> tuple[Loss, Tensor]:
+        found, tokens = teacher_forcing(step)
+        return found._replace(smoothed=LOSSES[kind](found.smoothed, step.model, step.batch)), tokens
 
     return method
 

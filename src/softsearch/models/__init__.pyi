@@ -39,6 +39,7 @@ from .loss import CrossEntropy as CrossEntropy
 from .loss import Loss as Loss
 from .loss import NoiseContrastive as NoiseContrastive
 from .loss import SampledSoftmax as SampledSoftmax
+from .loss import StepContext as StepContext
 from .luong import LuongDecoder as LuongDecoder
 from .luong_attention import LuongAttention as LuongAttention
 from .many_languages import ManyLanguagesDecoder as ManyLanguagesDecoder

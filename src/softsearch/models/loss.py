@@ -1,6 +1,7 @@
 """Cross-entropy that never holds all logits (as in Cut Cross-Entropy, Wijmans et al. 2025), and sampled losses."""
 
 import math
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -23,6 +24,23 @@ class Loss(NamedTuple):
     nll: Tensor  # scalar: -log p(target), without smoothing and without gradient; perplexity = exp(nll / tokens)
 
 
+@dataclass(frozen=True, kw_only=True)
+class StepContext:
+    """A training step, as a loss sees it.
+
+    Args:
+        number: optimizer steps taken so far.
+        logged: what ``log`` was given, by name.
+    """
+
+    number: int = 0
+    logged: dict[str, Tensor] = field(default_factory=dict)
+
+    def log(self, name: str, value: Tensor | float) -> None:
+        """Logs a number of the step as ``train/NAME``, a mean over all processes; each of them logs the same names."""
+        self.logged[name] = torch.as_tensor(value).detach()
+
+
 class CrossEntropy(nn.Module):
     """-sum_v q(v) log p(v), q = (1 - smoothing) * target + smoothing / vocab (Szegedy et al. 2016).
 
@@ -30,11 +48,33 @@ class CrossEntropy(nn.Module):
     thresholds and Adadelta's eps are for one of the two: papers on recurrent models give them for sentences (ADR 0014).
     With ``bfloat16`` a linear output layer is multiplied in bfloat16 in training, even if the model is in float32; the
     gradients of its weights are summed in float32.
+
+    A loss of one's own overrides ``forward``; if it changes from step to step, or logs, also ``begin_step``.
     """
 
     def __init__(self, *, smoothing: Rate = 0.1, per: Per = "token", bfloat16: bool = False) -> None:
         super().__init__()
         self.smoothing, self.per, self.in_bfloat16 = smoothing, per, bfloat16  # nn.Module has a method bfloat16
+
+    @property
+    def varies_by_step(self) -> bool:
+        """Tells whether equal features may have another loss at another step, or whether ``forward`` is overridden.
+
+        CUDA graphs record ``from_linear`` with the numbers of one step, so they need a loss that says False. A subclass
+        that does not say is taken to vary.
+        """
+        return type(self) is not CrossEntropy
+
+    def begin_step(self, step: StepContext) -> None:
+        """Prepares for a training step; to be overridden."""
+
+    def check(self, output: nn.Linear | OutputLayer) -> nn.Linear | OutputLayer:
+        """Returns the output layer.
+
+        Raises:
+            ConfigError: the loss cannot be computed with it.
+        """
+        return output
 
     def forward(self, features: Tensor, targets: Tensor, output: nn.Linear | OutputLayer) -> Loss:
         """The loss of ``features`` ``[tokens, dim]`` for ``targets`` ``[tokens]`` with the output layer."""
@@ -100,8 +140,7 @@ class SampledSoftmax(CrossEntropy):
         weight = functional.embedding(subset, output.weight, sparse=self.sparse)  # [words, dim]
         return self.from_linear(weight, output.bias[subset], features, torch.searchsorted(subset, targets))
 
-    @staticmethod
-    def check(output: nn.Linear | OutputLayer) -> nn.Linear:
+    def check(self, output: nn.Linear | OutputLayer) -> nn.Linear:
         """Returns the output layer.
 
         Raises:

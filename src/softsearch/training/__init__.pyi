@@ -12,11 +12,15 @@ from .callbacks.throughput import Throughput as Throughput
 from .callbacks.translate import TranslateValidation as TranslateValidation
 from .faults.faulty_steps import FaultySteps as FaultySteps
 from .faults.preemption import Preemption as Preemption
+from .interface import TrainingMethod as TrainingMethod
+from .interface import TrainingPart as TrainingPart
+from .interface import TrainingStep as TrainingStep
 from .loggers.metrics_csv import MetricsFile as MetricsFile
 from .loggers.wandb_run import WandbRun as WandbRun
 from .lora import LoRA as LoRA
 from .module import TranslationModule as TranslationModule
 from .module import make_optimizer as make_optimizer
+from .objectives.combined import Combined as Combined
 from .objectives.guided_alignment import GuidedAlignment as GuidedAlignment
 from .objectives.joint_likelihood import joint_likelihood as joint_likelihood
 from .objectives.minimum_risk import MinimumRisk as MinimumRisk
@@ -25,8 +29,6 @@ from .objectives.scheduled_sampling import exponential as exponential
 from .objectives.scheduled_sampling import inverse_sigmoid as inverse_sigmoid
 from .objectives.scheduled_sampling import linear as linear
 from .objectives.scheduled_sampling import scheduled_sampling as scheduled_sampling
-from .objectives.teacher_forcing import TrainingMethod as TrainingMethod
-from .objectives.teacher_forcing import loss_of_targets as loss_of_targets
 from .objectives.teacher_forcing import teacher_forcing as teacher_forcing
 from .optimizer.lazy_adam import LazyAdam as LazyAdam
 from .optimizer.lazy_adam import clip_by_norm as clip_by_norm

@@ -15,6 +15,7 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy, Loss
 from softsearch.models.output_layers import OutputLayer
 from softsearch.text.vocabulary import BOS, EOS, PAD
+from softsearch.training.interface import TrainingStep
 from softsearch.training.objectives.teacher_forcing import teacher_forcing
 
 log = logging.getLogger(__name__)
@@ -44,23 +45,29 @@ class CudaGraphs:
         self.stream: torch.cuda.Stream | None = None
         self.pool: Any = None  # memory shared by the passes, which run one at a time
 
-    def __call__(self, model: Seq2Seq, loss: CrossEntropy, batch: Batch, step: int = 0) -> tuple[Loss, Tensor]:
+    def __call__(self, step: TrainingStep) -> tuple[Loss, Tensor]:
         """Returns the loss summed over the target tokens, and their number.
 
         Raises:
-            ConfigError: the model's pass cannot be recorded.
+            ConfigError: the model's pass cannot be recorded, or its loss has changed since.
         """
-        del step
+        batch = step.batch
         (sentences, src_len), tgt_len = batch.src_tokens.shape, batch.tgt_tokens.shape[1] - 1
         shape = self.shape(sentences, src_len, tgt_len)
         if shape not in self.recorded:
-            new = _Pass(model, loss, shape, batch.src_tokens.device, self.gradients)
+            new = _Pass(step.model, step.loss, shape, batch.src_tokens.device, self.gradients)
             self.gradients = new.gradients
             new.read(batch)
             new.replay = self._record(new.run, batch.src_tokens.device)
             self.recorded[shape] = new
             log.debug("CUDA graph of %d sentences, %d source and %d target tokens", *shape)
         recorded = self.recorded[shape]
+        if step.loss.smoothing != recorded.smoothing:
+            raise ConfigError(
+                f"the loss's smoothing was {recorded.smoothing:g} when its step was recorded as a CUDA graph, and is "
+                f"{step.loss.smoothing:g} in step {step.number}; set cuda_graphs=false, or varies_by_step=True in the "
+                "class that changes it"
+            )
         recorded.read(batch)
         recorded.replay()
         smoothed = _Precomputed.apply(recorded.sums[0], recorded.gradients, recorded.has_gradient, *recorded.parameters)
@@ -100,7 +107,7 @@ class _Pass:
     def __init__(
         self, model: Seq2Seq, loss: CrossEntropy, shape: Shape, device: torch.device, gradients: Tensor | None
     ) -> None:
-        self.model, self.loss = model, loss
+        self.model, self.loss, self.smoothing = model, loss, loss.smoothing
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         if gradients is None:
             gradients = torch.cat([parameter.detach().flatten() for parameter in self.parameters])
@@ -161,13 +168,15 @@ class _Precomputed(torch.autograd.Function):
 def obstacle(trainer: lightning.Trainer, module: Any) -> str | None:
     """Returns why a run cannot use CUDA graphs; None if it can."""
     model, precision = module.model, trainer.precision_plugin
+    parts = (module.loss, *model.modules(), *trainer.callbacks)  # type: ignore[attr-defined]  # set by a connector
+    varying = [type(part).__name__ for part in parts if getattr(part, "varies_by_step", False)]
     batching = getattr(getattr(trainer, "datamodule", None), "batching", None)
     reasons = {
         f"CUDA graphs need an NVIDIA GPU, but the run is on {module.device.type}": module.device.type != "cuda",
         "they work only with one process": trainer.world_size > 1,
         f"trainer.precision={trainer.precision} scales the loss": getattr(precision, "scaler", None) is not None,
         "they need method=teacher_forcing": getattr(module.method, "func", module.method) is not teacher_forcing,
-        "they need loss=cross_entropy": type(module.loss) is not CrossEntropy,
+        f"a {', a '.join(varying)} may change from step to step (varies_by_step)": bool(varying),
         "they need a linear output layer": isinstance(model.decoder.output_projection, OutputLayer),
         "the model reads feature vectors": model.encoder.description.feature_dim is not None,
         "embeddings have sparse gradients": any(getattr(part, "sparse", False) for part in model.modules()),

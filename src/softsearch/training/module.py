@@ -3,6 +3,7 @@
 import logging
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +28,9 @@ from softsearch.training.faults.step_guard import (
     out_of_memory,
     placeholder_batch,
 )
+from softsearch.training.interface import TrainingMethod, TrainingStep
 from softsearch.training.lightning_internals import count_from_one
-from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
+from softsearch.training.objectives.teacher_forcing import teacher_forcing
 from softsearch.training.optimizer.lazy_adam import LazyAdam, clip_by_norm, clip_by_value
 from softsearch.training.optimizer.muon import Muon, parameter_groups
 from softsearch.training.optimizer.schedules import Plateau
@@ -76,6 +78,7 @@ class TranslationModule(lightning.LightningModule):
         self.step_started = 0.0  # seconds, when the last forward pass began
         self.last_loss = torch.zeros(())  # of the last training step; NaN if memory ran out
         self.last_nll = torch.zeros(())  # of the last training step: -log p of a target token, as in validations
+        self.last_logged: dict[str, Tensor] = {}  # what its method and loss logged, in the same way
         self.guard = StepGuard()
         self.options: list[dict[str, Any]] = []  # of the optimizer's groups, from this run's config
 
@@ -156,7 +159,7 @@ class TranslationModule(lightning.LightningModule):
 
     def validation_step(self, batch: Batch, _: int) -> None:
         """Adds -log p of the references to the mean."""
-        loss, tokens = teacher_forcing(self.model, self.loss, batch)
+        loss, tokens = teacher_forcing(TrainingStep(self.model, self.loss, batch))
         self.val_nll.update(loss.nll / tokens, weight=tokens)
 
     def on_validation_epoch_end(self) -> None:
@@ -241,9 +244,10 @@ class TranslationModule(lightning.LightningModule):
         Raises:
             SoftsearchError: memory runs out while other processes wait for this one's share of the weights.
         """
-        step, exhausted = self.trainer.global_step, False
+        step, exhausted = TrainingStep(self.model, self.loss, batch, number=self.trainer.global_step), False
+        self.loss.begin_step(step)
         try:
-            loss, tokens = (self.graphs or self.method)(self.model, self.loss, batch, step)
+            loss, tokens = (self.graphs or self.method)(step)
         except RuntimeError as error:
             if not out_of_memory(error):
                 raise
@@ -252,9 +256,10 @@ class TranslationModule(lightning.LightningModule):
             exhausted = True
         if exhausted:  # outside the handler, because the error keeps the tensors of the failed pass alive
             free_memory()
-            batch = placeholder_batch(batch)
-            loss, tokens = self.method(self.model, self.loss, batch, step)
+            loss, tokens = self.method(replace(step, batch=placeholder_batch(batch)))
             loss = Loss(0 * loss.smoothed, loss.nll)
+        nothing = torch.tensor(torch.nan)
+        self.last_logged = {name: nothing if exhausted else value for name, value in step.logged.items()}
         return loss, tokens, exhausted
 
     def _ends_run(self, where: str, batch: Batch) -> SoftsearchError:

@@ -19,6 +19,7 @@ from softsearch.search.greedy import Greedy
 from softsearch.testing.models import SRC_VOCAB, model_config
 from softsearch.text.tokenizer import train_tokenizer
 from softsearch.text.vocabulary import EOS, PAD
+from softsearch.training.interface import TrainingStep
 from softsearch.training.objectives.r_drop import symmetric_divergence
 from softsearch.training.objectives.teacher_forcing import teacher_forcing
 
@@ -142,7 +143,7 @@ def trained(name: str) -> Seq2Seq:
     for _ in range(200):
         src, tgt = zip(*(sentence(rng, SEEN) for _ in range(32)), strict=True)
         batch = Batch(pad([np.array(ids) for ids in src]), pad([np.array(ids) for ids in tgt], bos=True))
-        loss, tokens = teacher_forcing(model, CrossEntropy(), batch)
+        loss, tokens = teacher_forcing(TrainingStep(model, CrossEntropy(), batch))
         optimizer.zero_grad()
         (loss.smoothed / tokens).backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)

@@ -4,24 +4,27 @@ import logging
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import lightning
 import pytest
 import torch
 from lightning.pytorch.callbacks import Callback
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from softsearch.data.dataset import Batch, find_real, pad
 from softsearch.data.sampler import Batching
+from softsearch.errors import ConfigError
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.layers import Dropout
-from softsearch.models.loss import CrossEntropy
+from softsearch.models.loss import CrossEntropy, SampledSoftmax, StepContext
 from softsearch.testing.models import SRC_VOCAB, small_model
-from softsearch.training.cuda_graphs import CudaGraphs, _Pass
-from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
+from softsearch.training.cuda_graphs import CudaGraphs, _Pass, obstacle
+from softsearch.training.interface import TrainingMethod, TrainingPart, TrainingStep
+from softsearch.training.objectives.teacher_forcing import teacher_forcing
 from tests.support.other_device import moved, other_device
 from tests.support.small_run import fit
 from tests.support.synchronisations import Synchronisations
@@ -77,7 +80,7 @@ def step(model: Seq2Seq, method: TrainingMethod, batch: Batch, seed: int = 0) ->
     """Loss, number of tokens and gradients, multiplied by 3."""
     torch.manual_seed(seed)
     model.zero_grad()
-    summed, tokens = method(model, CrossEntropy(), batch, 0)
+    summed, tokens = method(TrainingStep(model, CrossEntropy(), batch))
     (3 * summed.smoothed).backward()
     gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
     return [summed.smoothed.detach(), summed.nll, tokens, *gradients]
@@ -101,11 +104,11 @@ def test_gradients_are_added_to_those_that_are_there_and_frozen_weights_have_non
     frozen = next(model.encoder.layers.parameters())  # type: ignore[union-attr]
     frozen.requires_grad_(False)
     for batch in BATCHES[:2]:
-        graphs(model, CrossEntropy(), batch)[0].smoothed.backward()
+        graphs(TrainingStep(model, CrossEntropy(), batch))[0].smoothed.backward()
     found = [parameter.grad for parameter in model.parameters()]
     model.zero_grad()
     for batch in BATCHES[:2]:
-        teacher_forcing(model, CrossEntropy(), batch)[0].smoothed.backward()
+        teacher_forcing(TrainingStep(model, CrossEntropy(), batch))[0].smoothed.backward()
     assert frozen.grad is None
     expected = [parameter.grad for parameter in model.parameters()]
     for ours, theirs in zip(found, expected, strict=True):
@@ -136,7 +139,7 @@ def test_autocast_weights_are_cast_in_every_step() -> None:
             for scale in (1.0, 3.0):
                 model.load_state_dict({name: weight * scale for name, weight in before.items()})
                 torch.clear_autocast_cache()
-                losses.append(float(method(model, CrossEntropy(), BATCHES[0], 0)[0].smoothed.detach()))
+                losses.append(float(method(TrainingStep(model, CrossEntropy(), BATCHES[0]))[0].smoothed.detach()))
     assert losses[1] > 2 * losses[0]
     assert losses[:2] == pytest.approx(losses[2:], rel=1e-2)
 
@@ -154,6 +157,66 @@ def test_nothing_in_a_pass_waits_for_the_device(name: str, device: torch.device)
         one_pass.read(Batch(*(part.to(device, non_blocking=True) for part in BATCHES[0][:2])))
         one_pass.run()
     assert not counter.found
+
+
+class Growing(CrossEntropy):
+    """A loss of somebody else's, whose smoothing grows from step to step."""
+
+    def begin_step(self, step: StepContext) -> None:
+        self.smoothing = 0.1 * step.number
+
+
+class Same(CrossEntropy):
+    """One that says that it stays the same."""
+
+    varies_by_step = False
+
+
+class Schedule(TrainingPart, Callback):
+    """A callback that changes the loss."""
+
+    varies_by_step = True
+
+
+class Annealed(nn.Module):
+    """A layer whose temperature falls."""
+
+    varies_by_step = True
+
+
+@pytest.mark.parametrize(
+    ("loss", "callbacks", "layer", "expected"),
+    [
+        (CrossEntropy(), [], None, None),
+        (Same(), [], None, None),
+        (Growing(), [], None, "a Growing may change from step to step"),
+        (SampledSoftmax(tau=5), [], None, "a SampledSoftmax may change"),
+        (CrossEntropy(), [Schedule()], None, "a Schedule may change"),
+        (CrossEntropy(), [], Annealed(), "a Annealed may change"),
+    ],
+    ids=["usual", "says_so", "loss", "sampled", "callback", "layer"],
+)
+def test_what_changes_from_step_to_step_is_not_recorded(
+    loss: CrossEntropy, callbacks: list[Callback], layer: nn.Module | None, expected: str | None
+) -> None:
+    """On the CPU all other obstacles are taken away."""
+    model = small_model("transformer_tiny")
+    if layer is not None:
+        model.encoder.add_module("further", layer)
+    module = SimpleNamespace(model=model, loss=loss, method=teacher_forcing, device=torch.device("cuda"))
+    data = SimpleNamespace(batching=BATCHING)
+    trainer = SimpleNamespace(precision_plugin=None, world_size=1, precision="32", datamodule=data, callbacks=callbacks)
+    found = obstacle(trainer, module)  # type: ignore[arg-type]
+    assert found is None if expected is None else found is not None and expected in found
+
+
+def test_a_loss_that_was_changed_in_silence_ends_the_run() -> None:
+    loss, graphs = CrossEntropy(smoothing=0.1), Recorded(BATCHING.shape)
+    step = TrainingStep(small_model("transformer_tiny").train(), loss, BATCHES[0], number=7)
+    graphs(step)
+    loss.smoothing = 0.2
+    with pytest.raises(ConfigError, match=r"smoothing was 0\.1 .* and is 0\.2 in step 7; set cuda_graphs=false"):
+        graphs(step)
 
 
 class Record(Callback):

@@ -15,14 +15,14 @@ from torch.utils.data import DataLoader
 from softsearch.data.dataset import Batch
 from softsearch.errors import ConfigError
 from softsearch.models.init import gaussian
-from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy, Loss, Per
 from softsearch.testing.models import small_model
 from softsearch.text.vocabulary import BOS, EOS, PAD
 from softsearch.training.callbacks.dashboard import Dashboard
 from softsearch.training.faults.step_guard import Fault
+from softsearch.training.interface import TrainingMethod, TrainingStep
 from softsearch.training.module import TranslationModule, make_optimizer
-from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
+from softsearch.training.objectives.teacher_forcing import teacher_forcing
 from softsearch.training.optimizer.lazy_adam import LazyAdam
 from softsearch.training.optimizer.schedules import constant
 
@@ -163,10 +163,10 @@ def test_an_optimizer_that_takes_no_sparse_gradients_is_refused_before_training(
             make_optimizer(refused, sparse)
 
 
-def spoiled(model: Seq2Seq, loss: CrossEntropy, batch: Batch, step: int) -> tuple[Loss, torch.Tensor]:
+def spoiled(step: TrainingStep) -> tuple[Loss, torch.Tensor]:
     """Teacher forcing with a loss that is NaN at the second step."""
-    found, tokens = teacher_forcing(model, loss, batch, step)
-    return (found._replace(smoothed=found.smoothed * torch.nan) if step == 1 else found), tokens
+    found, tokens = teacher_forcing(step)
+    return (found._replace(smoothed=found.smoothed * torch.nan) if step.number == 1 else found), tokens
 
 
 @pytest.mark.parametrize("sparse", [False, True])

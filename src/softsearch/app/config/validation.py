@@ -9,11 +9,11 @@ import logging
 import sys
 import types
 import typing
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, TypeVar, Union, cast
+from typing import Any, Generic, TypeVar, Union
 
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
@@ -104,19 +104,36 @@ def check(node: Any, path: str, given: Iterable[str] = ()) -> None:
             check(value, f"{path}[{index}]")
 
 
+class Attempt(Generic[_Made]):
+    """What was made, unless something was wrong."""
+
+    def __init__(self, made: Sequence[_Made], error: ConfigError | None = None) -> None:
+        self.made, self.error = made, error  # either one thing that was made, or the error
+
+    def value(self) -> _Made:
+        """Returns what was made.
+
+        Raises:
+            ConfigError: nothing was.
+        """
+        if self.error is not None:
+            raise self.error
+        return self.made[0]
+
+
 class Mistakes:
     """The mistakes in several parts of a config, to be reported together."""
 
     def __init__(self) -> None:
         self._errors: list[ConfigError] = []
 
-    def attempt(self, make: Callable[..., _Made], *arguments: Any) -> _Made:
-        """Returns what ``make`` returns; if it refuses its arguments, nothing until ``report`` raises."""
+    def attempt(self, make: Callable[..., _Made], *arguments: Any) -> Attempt[_Made]:
+        """Calls ``make``, and notes the error if it refuses its arguments; ``report`` raises it."""
         try:
-            return make(*arguments)
+            return Attempt([make(*arguments)])
         except ConfigError as error:
             self._errors.append(error)
-            return cast(_Made, None)
+            return Attempt([], error)
 
     def report(self) -> None:
         """Raises if there were any mistakes.

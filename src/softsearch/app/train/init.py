@@ -14,8 +14,7 @@ from softsearch.app.config.composition import contents_of_init
 from softsearch.app.config.options import Init, Train
 from softsearch.app.config.validation import build, nearest, target_of
 from softsearch.app.train.parts import describe_model
-from softsearch.app.train.start import Fresh
-from softsearch.data.datamodule import ParallelDataModule
+from softsearch.app.train.start import Fresh, NewModel
 from softsearch.data.existing_tokenizers import ExistingTokenizers, TokenizerMaker, sources_of_rows
 from softsearch.data.tokenizer_files import from_files
 from softsearch.errors import CheckpointError, ConfigError
@@ -42,9 +41,8 @@ class Adapted(Fresh):
         """Returns those of the other run, grown or not, or a trainer of new ones."""
         return tokenizer_maker(self.options, self.contents)
 
-    def _fill(self, model: Seq2Seq, data: ParallelDataModule, node: Mapping[str, Any]) -> None:
-        describe = partial(describe_model, self.options)
-        start_from(self.contents, model, node, data.tokenizers, options=self.options.init, describe=describe)
+    def fill(self, new: NewModel) -> None:
+        start_from(self.contents, new, options=self.options.init, describe=partial(describe_model, self.options))
 
 
 def check_init(options: Train) -> None:
@@ -98,15 +96,7 @@ def tokenizer_maker(
     )
 
 
-def start_from(
-    init: CheckpointContents,
-    model: Seq2Seq,
-    node: Mapping[str, Any],
-    tokenizers: Tokenizers,
-    *,
-    options: Init,
-    describe: Describe,
-) -> None:
+def start_from(init: CheckpointContents, new: NewModel, *, options: Init, describe: Describe) -> None:
     """Loads the weights of ``init``, without its training state, into a new model.
 
     A piece that is not in the checkpoint's vocabulary starts as the mean of the pieces that spelled it (``grow``) or at
@@ -114,9 +104,7 @@ def start_from(
 
     Args:
         init: the checkpoint to start from.
-        model: the new model, in training mode.
-        node: the resolved config of the new model.
-        tokenizers: the tokenizers of the new run's data.
+        new: the new model.
         options: what to take from the checkpoint.
         describe: makes the model without allocating weights, to see which of them depend on a vocabulary.
 
@@ -124,6 +112,7 @@ def start_from(
         CheckpointError: the checkpoint's vocabularies, model or weights do not match this run.
         ConfigError: there is no such part.
     """
+    model, node, tokenizers = new.model, new.node, new.tokenizers
     for side, there, here in zip(("source", "target"), init.tokenizers, tokenizers, strict=True):
         is_other = there.fingerprint != here.fingerprint if options.vocabulary == "keep" else False
         if is_other or there.reverse != here.reverse:

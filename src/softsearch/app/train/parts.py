@@ -25,7 +25,7 @@ from softsearch.errors import ConfigError
 from softsearch.evaluation.metrics import Metric
 from softsearch.models.interface import CountedDecoder, Seq2Seq
 from softsearch.models.layers import recompute_activations
-from softsearch.models.loss import NoiseContrastive, SampledSoftmax
+from softsearch.training.interface import TrainingPart, for_data, training_parts
 from softsearch.training.module import TranslationModule, make_optimizer
 
 log = logging.getLogger(__name__)
@@ -51,9 +51,7 @@ class TrainParts:
 
     def module(self, model: Seq2Seq, data: ParallelDataModule) -> TranslationModule:
         """Returns the module for Lightning; gives the data's languages and tokenizers to methods that need them."""
-        method = self.training["method"]
-        if hasattr(method, "for_data"):
-            method = method.for_data(data.source, data.tokenizers)
+        method = for_data(self.training["method"], data.source, data.tokenizers)
         if self.options.trainer.get("checkpoint_activations") and not recompute_activations(model):
             log.warning("trainer.checkpoint_activations=true has no effect: this model has no Transformer layers")
         return TranslationModule(model=model, **{**self.training, "method": method})
@@ -61,9 +59,8 @@ class TrainParts:
     def monitoring(self, data: ParallelDataModule, config: DictConfig) -> "TrainParts":
         """Returns the parts with another monitored metric if theirs cannot change on these data."""
         monitor = self.options.monitor
-        for callback in self.callbacks:
-            if hasattr(callback, "monitor_for"):
-                monitor = callback.monitor_for(monitor, data)
+        for part in self.asked():
+            monitor = part.monitor_for(monitor, data)
         if monitor == self.options.monitor:
             return self
         config.monitor = monitor
@@ -72,6 +69,10 @@ class TrainParts:
         record = recorded(config) | {"data": self.record["data"]}
         trainer = build_trainer(options, callbacks)
         return replace(self, options=options, record=record, callbacks=callbacks, trainer=trainer)
+
+    def asked(self) -> list[TrainingPart]:
+        """Returns the parts that answer a training's questions."""
+        return training_parts(self.training["method"], *self.callbacks)
 
     def rehearse_export(self, model: Seq2Seq, data: ParallelDataModule) -> None:
         """Exports the untrained model, so that problems show before training; raises ConfigError."""
@@ -96,19 +97,22 @@ def build_parts(config: DictConfig) -> TrainParts:
     attempt = mistakes.attempt
     check_trained(options)
     attempt(check_limits, record)
-    model = attempt(describe_model, options)
-    training = {name: attempt(build, getattr(options, name)) for name in _TRAINING}
+    described = attempt(describe_model, options)
+    attempts = {name: attempt(build, getattr(options, name)) for name in _TRAINING}
     metrics, loggers = attempt(build_metrics, options.metric), attempt(_checked_loggers, options)
-    callbacks = attempt(build_callbacks, options) or []
+    built = attempt(build_callbacks, options)
+    callbacks = built.value() if built.made else []
     trainer = attempt(build_trainer, options, callbacks)
     data, search = attempt(data_maker, options), attempt(search_maker, options.search)
     attempt(build, options.tokenizer)
-    if model is not None:
+    for model in described.made:
         attempt(adapt, options, model)
     mistakes.report()
-    if hasattr(training["method"], "check"):
-        training["method"].check(model, data.keywords["source"])
-    exports_bundle = any(getattr(callback, "bundle", False) for callback in callbacks)
+    model, training = described.value(), {name: part.value() for name, part in attempts.items()}
+    asked = training_parts(training["method"], *callbacks)
+    for part in asked:
+        part.check(model, data.value().keywords["source"])
+    exports_bundle = any(part.bundle for part in asked)
     if exports_bundle:
         from softsearch.app.train.bundle import check_bundle
 
@@ -117,12 +121,12 @@ def build_parts(config: DictConfig) -> TrainParts:
         options=options,
         record=record,
         training=fit_together(options, training, model),
-        metrics=metrics,
+        metrics=metrics.value(),
         callbacks=callbacks,
-        trainer=trainer,
-        loggers=loggers,
-        make_data=data,
-        make_search=search,
+        trainer=trainer.value(),
+        loggers=loggers.value(),
+        make_data=data.value(),
+        make_search=search.value(),
         exports_bundle=exports_bundle,
     )
 
@@ -164,8 +168,7 @@ def is_counted(model: DictConfig) -> bool:
 
 def fit_together(options: Train, training: dict[str, Any], model: Seq2Seq) -> dict[str, Any]:
     """Checks that loss, optimizer and schedule suit the model; raises like ``build_training``."""
-    if isinstance(training["loss"], SampledSoftmax | NoiseContrastive):
-        training["loss"].check(model.decoder.output_projection)
+    training["loss"].check(model.decoder.output_projection)
     training["scheduler"](make_optimizer(training["optimizer"], model, nn.Linear(1, 1).parameters()))
     return training | {"compiles": options.compile, "cuda_graphs": options.cuda_graphs}
 
@@ -188,7 +191,7 @@ def build_callbacks(options: Train) -> list[Callback]:
     """
     nodes = {f"callbacks.{name}": node for name, node in options.callbacks.items() if node is not None}
     callbacks = [build(node) for node in nodes.values()]
-    metrics = [*_METRICS, *(f"val/{name}" for c in callbacks if hasattr(c, "monitor_for") for name in c.metrics)]
+    metrics = [*_METRICS, *(name for part in training_parts(*callbacks) for name in part.monitored())]
     for key, node in {"scheduler": options.scheduler, **nodes}.items():
         if "monitor" in node and node.monitor not in metrics:
             expected = ", ".join(sorted(metrics))

@@ -13,7 +13,8 @@ from lightning.pytorch.strategies import FSDPStrategy
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import flatten
 from softsearch.app.train.parts import TrainParts
-from softsearch.app.train.start import Fresh
+from softsearch.app.train.start import Fresh, NewModel, Start
+from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.existing_tokenizers import TokenizerMaker
 from softsearch.errors import CheckpointError, SoftsearchError, summarize
 from softsearch.training.checkpoints.checkpoint_contents import to_contents
@@ -28,10 +29,8 @@ log = logging.getLogger(__name__)
 _PATHS = ("resume", "init", "overwrite", "test", "run_dir", "cache_dir", "callbacks", "logger", "metric")
 
 
-class Resumed(Fresh):
+class Resumed(Start):
     """A run that continues from a checkpoint with its training state."""
-
-    checkpoint: Path
 
     def __init__(self, options: Train, checkpoint: Path) -> None:
         super().__init__(options)
@@ -40,21 +39,20 @@ class Resumed(Fresh):
     def tokenizers(self) -> TokenizerMaker:
         """Returns those of the checkpoint, if the run began with those of ``init``."""
         if self.options.init.ckpt is None:
-            return super().tokenizers()
+            return Fresh(self.options).tokenizers()
         from softsearch.app.train.init import tokenizer_maker
 
         return tokenizer_maker(self.options, resumed=self.checkpoint)
 
-    def _fill(self, *_: object) -> None:
+    def fill(self, new: NewModel) -> None:
         """Does nothing: the trainer restores the weights."""
 
-    @contextmanager
-    def fitting(self, module: TranslationModule, parts: TrainParts) -> Iterator[None]:
-        """Compares the checkpoint with this run, and reports errors of Lightning's restoring as errors of the file."""
+    def fit(self, parts: TrainParts, module: TranslationModule, data: ParallelDataModule) -> None:
+        """Compares the checkpoint with this run, and continues; what cannot be restored is an error of the file."""
         sharded = isinstance(parts.trainer.strategy, FSDPStrategy)
         check_unchanged(self.checkpoint, parts.record, partial(state_mismatch, module=module, sharded=sharded))
         with restoring(self.checkpoint):
-            yield
+            parts.trainer.fit(module, datamodule=data, ckpt_path=self.checkpoint)
 
     def clear(self) -> None:
         """Keeps the folder, except for damaged checkpoints in it."""

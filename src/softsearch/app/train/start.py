@@ -1,8 +1,10 @@
 """Start of a training: new weights, those of another run, or a checkpoint of the run."""
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,6 +21,7 @@ from softsearch.data.tokenizer_files import from_files
 from softsearch.errors import ConfigError
 from softsearch.evaluation.text_checks import unsegmented
 from softsearch.models.interface import Seq2Seq
+from softsearch.text.tokenizer import Tokenizers
 from softsearch.training.module import TranslationModule
 
 log = logging.getLogger(__name__)
@@ -28,21 +31,50 @@ _RESULTS = (
 _CHECKPOINTS = "checkpoints/*.ckpt"
 
 
-class Fresh:
-    """A new run with random weights, or with pretrained embeddings."""
+@dataclass(frozen=True)
+class NewModel:
+    """A model with random weights, and what decides which weights it starts from.
 
-    checkpoint: Path | None = None  # the checkpoint to continue from
+    Args:
+        model: in training mode.
+        node: its resolved config.
+        tokenizers: those of the run's data.
+    """
+
+    model: Seq2Seq
+    node: Mapping[str, Any]
+    tokenizers: Tokenizers
+
+
+class Start(ABC):
+    """Where a run starts from: its tokenizers, its weights, and what happens to the files in its folder."""
 
     def __init__(self, options: Train) -> None:
         self.options = options
 
+    @abstractmethod
     def tokenizers(self) -> TokenizerMaker:
         """Returns where the run's tokenizers come from.
 
         Raises:
             SoftsearchError: a file is missing, or has no suitable tokenizers.
         """
-        return from_files(build(self.options.tokenizer))
+
+    @abstractmethod
+    def fill(self, new: NewModel) -> None:
+        """Loads the weights to start from.
+
+        Raises:
+            SoftsearchError: they do not fit the model.
+        """
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Removes what an earlier run left in the run's folder and this one replaces."""
+
+    def fit(self, parts: TrainParts, module: TranslationModule, data: ParallelDataModule) -> None:
+        """Trains."""
+        parts.trainer.fit(module, datamodule=data)
 
     def model(self, data: ParallelDataModule, node: Mapping[str, Any]) -> Seq2Seq:
         """Returns the model before its first step; ``node`` is its resolved config.
@@ -51,19 +83,19 @@ class Fresh:
             SoftsearchError: the model does not fit the data, or the weights to start from.
         """
         model = build_model(self.options.model, data.tokenizers)
-        self._fill(model, data, node)
+        self.fill(NewModel(model, node, data.tokenizers))
         freeze(model, self.options.freeze)
         return model
 
-    def _fill(self, model: Seq2Seq, data: ParallelDataModule, node: Mapping[str, Any]) -> None:
-        """Loads the weights to start from."""
-        del node
-        load_vectors(self.options.vectors, model, data.tokenizers)
 
-    def fitting(self, module: TranslationModule, parts: TrainParts) -> AbstractContextManager[None]:
-        """Returns the context of ``trainer.fit``: a run that continues checks its checkpoint there."""
-        del module, parts
-        return nullcontext()
+class Fresh(Start):
+    """A new run with random weights, or with pretrained embeddings."""
+
+    def tokenizers(self) -> TokenizerMaker:
+        return from_files(build(self.options.tokenizer))
+
+    def fill(self, new: NewModel) -> None:
+        load_vectors(self.options.vectors, new.model, new.tokenizers)
 
     def clear(self) -> None:
         """Removes the files of an earlier run from the run's folder, and nothing else."""

@@ -99,9 +99,8 @@ def final_test(
         return lambda: None
     log_test(trainer.loggers, scores.prefixed(split).values, trainer.global_step)
     counted = {"model/parameters": float(sum(w.numel() for w in model.weights()))}
-    for callback in parts.callbacks:
-        if hasattr(callback, "summary"):
-            counted |= callback.summary()
+    for part in parts.asked():
+        counted |= part.summary()
     if trainer.is_global_zero:
         write_hypotheses(options.run_dir, split, hypotheses)  # before metrics.json, which marks the end of the run
         write_metrics(options.run_dir, scores.prefixed(split), counted, model=options.name, text=text)

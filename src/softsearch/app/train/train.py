@@ -20,7 +20,7 @@ from softsearch.app.config.validation import build
 from softsearch.app.environment import git_state
 from softsearch.app.train.devices import naming_lost_processes
 from softsearch.app.train.parts import TrainParts, adapt, build_parts
-from softsearch.app.train.start import Fresh, check_folder, only_run, prepare_data
+from softsearch.app.train.start import Fresh, Start, check_folder, only_run, prepare_data
 from softsearch.app.train.summary import best_saver, final_test, log_start, print_end
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.errors import ConfigError
@@ -55,8 +55,7 @@ def train(config: DictConfig) -> None:
     with _run(parts, start, data) as trainer:
         # When all processes have started, because each then has its share of the threads.
         trainer.callbacks.append(LambdaCallback(on_fit_start=lambda *_: log_start(parts.options, trainer, model)))  # type: ignore[attr-defined]
-        with start.fitting(module, parts):
-            trainer.fit(module, datamodule=data, ckpt_path=start.checkpoint)
+        start.fit(parts, module, data)
         model = (_best_model(parts) or model).to(trainer.strategy.root_device)
         show = final_test(parts, data, model, search)
         if parts.exports_bundle:
@@ -68,7 +67,7 @@ def train(config: DictConfig) -> None:
         trainer.strategy.barrier()
 
 
-def choose_start(options: Train) -> Fresh:
+def choose_start(options: Train) -> Start:
     """Chooses how the run starts: Fresh, Adapted or Resumed.
 
     Raises:
@@ -93,7 +92,7 @@ def choose_start(options: Train) -> Fresh:
 
 
 @contextmanager
-def _run(parts: TrainParts, start: Fresh, data: ParallelDataModule) -> Iterator[lightning.Trainer]:
+def _run(parts: TrainParts, start: Start, data: ParallelDataModule) -> Iterator[lightning.Trainer]:
     """Locks the run's folder, and writes config, loggers and the state of the code; yields the trainer."""
     options, trainer = parts.options, parts.trainer
     trainer.callbacks.append(SaveOrigin(parts.record, data.tokenizers, data.source))  # type: ignore[attr-defined]  # set by a connector

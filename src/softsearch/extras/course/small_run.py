@@ -17,7 +17,7 @@ from softsearch.evaluation.inference import translate_sources
 from softsearch.models import CountedDecoder, CrossEntropy, Seq2Seq
 from softsearch.search import BeamSearch, SearchStrategy
 from softsearch.text.tokenizer import Tokenizers
-from softsearch.training import TrainingMethod, clip_by_norm, make_optimizer
+from softsearch.training import TrainingMethod, TrainingStep, clip_by_norm, make_optimizer
 
 _OPTIONS = (
     "name=course",
@@ -70,7 +70,9 @@ class SmallRun:
         method: TrainingMethod = build(self.options.method)
         self.model.train()
         for step, batch in zip(range(steps), self.batches(), strict=False):
-            summed, tokens = method(self.model, self.loss, batch, step)
+            given = TrainingStep(self.model, self.loss, batch, number=step)
+            self.loss.begin_step(given)
+            summed, tokens = method(given)
             loss = summed.smoothed / tokens
             optimizer.zero_grad()
             loss.backward()

@@ -20,6 +20,7 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.ranges import Count
 from softsearch.text.features import FeatureSource
 from softsearch.training.callbacks.translate import TranslateValidation, whole_weights
+from softsearch.training.interface import TrainingPart
 from softsearch.training.lightning_internals import logged_step
 from softsearch.training.loggers.tables_and_images import log_config, log_heatmaps, log_image, log_table, shows_images
 from softsearch.training.optimizer.lazy_adam import gradient_values
@@ -27,7 +28,7 @@ from softsearch.training.optimizer.lazy_adam import gradient_values
 _MAX_PIECES = 60  # pieces on a side of a readable heatmap
 
 
-class Dashboard(Callback):
+class Dashboard(TrainingPart, Callback):
     """Logs the norms of gradients before clipping at logging steps, and everything else at validations.
 
     Tables and images go to W&B and TensorBoard. This callback must follow ``TranslateValidation``,

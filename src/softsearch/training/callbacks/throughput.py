@@ -8,11 +8,13 @@ import torch
 from lightning.pytorch.callbacks import Callback
 
 from softsearch.data.dataset import Batch
+from softsearch.errors import ConfigError
 from softsearch.machine import peak_memory
+from softsearch.training.interface import TrainingPart
 from softsearch.training.lightning_internals import is_accumulating
 
 
-class Throughput(Callback):
+class Throughput(TrainingPart, Callback):
     """Logs loss, learning rate, target tokens per second, padding and memory; ``summary`` is for the whole run.
 
     Validation counts as elapsed time, not as training time. The outside share is the part of training outside the
@@ -107,8 +109,9 @@ class Throughput(Callback):
         tokens, padded, seconds = (self.counts[name] - self.logged[name] for name in ("tokens", "padded", "seconds"))
         self._note_memory()
         self.logged = dict(self.counts)
-        last = torch.stack((pl_module.last_loss, pl_module.last_nll.to(pl_module.last_loss)))
-        loss, nll = trainer.strategy.reduce(last, reduce_op="mean").tolist()  # over all processes
+        logged = {f"train/{name}": value for name, value in sorted(pl_module.last_logged.items())}
+        last = [value.to(pl_module.last_loss) for value in (pl_module.last_loss, pl_module.last_nll, *logged.values())]
+        loss, nll, *values = trainer.strategy.reduce(torch.stack(last), reduce_op="mean").tolist()  # over all processes
         shown = {"train/loss": loss, "tokens/s": tokens / seconds * trainer.world_size, "lr": pl_module.step_rate}
         pl_module.log_dict(shown, prog_bar=True, rank_zero_only=True)
         used = {
@@ -117,7 +120,9 @@ class Throughput(Callback):
             "train/peak_memory_mb": self.counts["peak_mb"],
             "train/elapsed_seconds": self.counts["elapsed"],
         }
-        pl_module.log_dict(used, rank_zero_only=True)
+        if taken := logged.keys() & {*shown, *used}:
+            raise ConfigError(f"the method or the loss logs {min(taken)}, which every run logs; give it another name")
+        pl_module.log_dict(used | dict(zip(logged, values, strict=True)), rank_zero_only=True)
 
 
 def peak_memory_mb() -> float:

@@ -18,12 +18,13 @@ from softsearch.evaluation.text_checks import without_scores
 from softsearch.ranges import AtLeastOne
 from softsearch.search.interface import SearchStrategy
 from softsearch.text.features import with_features
+from softsearch.training.interface import TrainingPart
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
-class TranslateValidation(Callback):
+class TranslateValidation(TrainingPart, Callback):
     """Translates the validation set at every validation, logs its scores, and writes sample translations.
 
     Args:
@@ -73,6 +74,9 @@ class TranslateValidation(Callback):
         """Returns the metrics for the data's text, and the validation references in the form of translations."""
         references = [*map(data.prepared.tgt_tokenizer.normalize_like_decode, data.lines("val")[1][: self.sentences])]
         return for_text(self.metrics, data.source.text_form, data.source.tgt_lang), references
+
+    def monitored(self) -> tuple[str, ...]:
+        return tuple(f"val/{name}" for name in self.metrics)
 
     def monitor_for(self, monitor: str, data: ParallelDataModule) -> str:
         """Returns the metric to monitor: another one, with a warning, if this one cannot change on the data."""

@@ -75,7 +75,8 @@ class CheckpointContents(NamedTuple):
     def guided(self) -> bool:
         """Tells whether its attention was trained on links, by ``method=guided_alignment``."""
         method = self.config.get("method") or {}
-        return str(method.get("_target_")).endswith(".GuidedAlignment")
+        several = (method.get("methods") or {}).values()
+        return any(str(one.get("_target_")).endswith(".GuidedAlignment") for one in (method, *several))
 
     @property
     def max_length_factor(self) -> float:

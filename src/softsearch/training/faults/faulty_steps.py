@@ -14,6 +14,7 @@ from softsearch.errors import SoftsearchError
 from softsearch.models.loss import NoiseContrastive
 from softsearch.text.vocabulary import PAD
 from softsearch.training.faults.step_guard import Fault, StepRecord, describe
+from softsearch.training.interface import TrainingPart
 from softsearch.training.lightning_internals import is_accumulating
 
 MAX_NONFINITE_STEPS, MAX_EXHAUSTED_STEPS = 5, 3  # consecutive skipped steps that end a run
@@ -22,7 +23,7 @@ _EXPLODED = 3.0  # times the loss of a uniform guess; R-Drop adds two losses
 log = logging.getLogger(__name__)
 
 
-class FaultySteps(Callback):
+class FaultySteps(TrainingPart, Callback):
     """Counts and reports the steps that the module skipped, and ends a run after too many in a row.
 
     A skipped step counts for the schedule and for ``trainer.max_steps``, and its batches count as trained; weights and

@@ -3,19 +3,18 @@
 from torch import Tensor
 
 from softsearch.data.corpora.base import ParallelSource, given_links
-from softsearch.data.dataset import Batch
 from softsearch.errors import ConfigError
 from softsearch.models.interface import Decoder, Seq2Seq, over_tokens
-from softsearch.models.loss import CrossEntropy, Loss
+from softsearch.models.loss import Loss
 from softsearch.models.multi_head import MultiHeadDecoder
 from softsearch.ranges import Count, NotNegative
 from softsearch.text.vocabulary import PAD
-from softsearch.training.objectives.teacher_forcing import loss_of_targets
+from softsearch.training.interface import TrainingPart, TrainingStep
 
 _LEAST = 1e-9  # lower bound of weights in the logarithm
 
 
-class GuidedAlignment:
+class GuidedAlignment(TrainingPart):
     """A ``TrainingMethod``: teacher forcing that also trains attention to agree with word alignments.
 
     It adds ``weight`` times the cross-entropy -sum_ij a_ij log alpha_ij to the loss, where a_i distributes target token
@@ -63,13 +62,13 @@ class GuidedAlignment:
                 f"model.decoder.alignment_layer={self.layer} model.decoder.alignment_head={self.head}"
             )
 
-    def __call__(self, model: Seq2Seq, loss: CrossEntropy, batch: Batch, step: int) -> tuple[Loss, Tensor]:
+    def __call__(self, step: TrainingStep) -> tuple[Loss, Tensor]:
         """Computes the loss of a batch."""
-        del step
+        model, batch = step.model, step.batch
         assert batch.links is not None
         state = model.encode(batch.src_tokens, batch.src_features)
         features, attended = model.decoder.features_and_alignments(batch.tgt_tokens[:, :-1], state)
-        summed, tokens = loss_of_targets(model, loss, batch, features)
+        summed, tokens = step.loss_of(features)
         per_position = model.encoder.description.tokens_per_position
         alignments = over_tokens(attended.flatten(0, 1), batch.src_tokens != PAD, per_position)  # [batch * tgt_len, ..]
         logs = alignments.to(summed.smoothed.dtype).clamp(min=_LEAST).log().view(batch.links.shape)

@@ -2,19 +2,15 @@
 
 from torch import Tensor
 
-from softsearch.data.dataset import Batch
 from softsearch.errors import ConfigError
 from softsearch.models.decoder_only import DecoderOnly, SourceEmbeddings
-from softsearch.models.interface import Seq2Seq
-from softsearch.models.loss import CrossEntropy, Loss
+from softsearch.models.loss import Loss
 from softsearch.ranges import NotNegative
 from softsearch.text.vocabulary import PAD
-from softsearch.training.objectives.teacher_forcing import loss_of_targets
+from softsearch.training.interface import TrainingStep
 
 
-def joint_likelihood(
-    model: Seq2Seq, loss: CrossEntropy, batch: Batch, step: int, *, source_weight: NotNegative = 1.0
-) -> tuple[Loss, Tensor]:
+def joint_likelihood(step: TrainingStep, *, source_weight: NotNegative = 1.0) -> tuple[Loss, Tensor]:
     """A ``TrainingMethod``: -log p(y | x) - ``source_weight`` log p(x), where p(y | x) translates.
 
     With a weight of 1 this is the language model over the pair of Liu et al. 2018 (arXiv:1801.10198, section 4.2.3).
@@ -23,7 +19,7 @@ def joint_likelihood(
     Raises:
         ConfigError: the model does not read the source with a language model.
     """
-    del step
+    model, batch = step.model, step.batch
     if not isinstance(model.decoder, DecoderOnly) or not isinstance(model.encoder, SourceEmbeddings):
         raise ConfigError(
             "method=joint_likelihood needs a model that also predicts the source, but found "
@@ -33,6 +29,6 @@ def joint_likelihood(
     state = model.encode(batch.src_tokens)
     features = model.decoder.features(batch.tgt_tokens[:, :-1], state)
     x, words = state.memory.states[:, :-1], batch.src_tokens[:, 1:]
-    source = loss(x[words != PAD], words[words != PAD], model.decoder.output_projection)
-    target, tokens = loss_of_targets(model, loss, batch, features)
+    source = step.loss(x[words != PAD], words[words != PAD], model.decoder.output_projection)
+    target, tokens = step.loss_of(features)
     return Loss(target.smoothed + source_weight * source.smoothed, target.nll), tokens

@@ -15,13 +15,13 @@ from softsearch.data.dataset import Batch, pad
 from softsearch.evaluation.inference import SentenceScore, evaluating
 from softsearch.evaluation.metrics import bleu_for
 from softsearch.models.interface import Seq2Seq
-from softsearch.models.loss import CrossEntropy, Loss
+from softsearch.models.loss import Loss
 from softsearch.models.output_layers import LOGITS, accumulation_dtype
 from softsearch.ranges import AtLeastOne, Positive
 from softsearch.search.options import OutputOptions
 from softsearch.text.tokenizer import Tokenizers
 from softsearch.text.vocabulary import BOS, EOS, PAD
-from softsearch.training.objectives.teacher_forcing import TrainingMethod
+from softsearch.training.interface import TrainingMethod, TrainingPart, TrainingStep
 
 Tokens = tuple[int, ...]
 Utility = Callable[[Tokens, Tokens], float]  # (translation, reference) as token ids without EOS -> utility
@@ -35,14 +35,7 @@ class Subset(NamedTuple):
 
 
 def minimum_risk(
-    model: Seq2Seq,
-    loss: CrossEntropy,
-    batch: Batch,
-    step: int,
-    *,
-    utility: Utility,
-    samples: AtLeastOne = 10,
-    alpha: Positive = 5e-3,
+    step: TrainingStep, *, utility: Utility, samples: AtLeastOne = 10, alpha: Positive = 5e-3
 ) -> tuple[Loss, Tensor]:
     """A ``TrainingMethod``: minimises the expected cost of the model's own translations (equations 11 to 13).
 
@@ -57,7 +50,7 @@ def minimum_risk(
     To save memory, the risk is computed for a part of the batch at a time, with at most the batch's number of target
     tokens (or the subset of one sentence), and again in the backward pass.
     """
-    del loss, step
+    model, batch = step.model, step.batch
     subsets = _subsets(batch, _draw(model, batch, samples), utility)
     device = batch.src_tokens.device
     risk, nll = torch.zeros((2,), device=device).unbind()
@@ -72,7 +65,7 @@ def minimum_risk(
     return Loss(risk, nll.detach()), (batch.tgt_tokens[:, 1:] != PAD).sum()
 
 
-class MinimumRisk:
+class MinimumRisk(TrainingPart):
     """Options of ``minimum_risk`` with sentence BLEU on the data's text as the utility."""
 
     def __init__(self, *, samples: AtLeastOne = 10, alpha: Positive = 5e-3) -> None:

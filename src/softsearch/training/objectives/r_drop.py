@@ -5,16 +5,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from softsearch.data.dataset import Batch
-from softsearch.models.interface import Seq2Seq
-from softsearch.models.loss import CrossEntropy, Loss
+from softsearch.models.loss import Loss
 from softsearch.models.output_layers import OutputLayer, accumulation_dtype, rows_at_a_time
 from softsearch.ranges import NotNegative
+from softsearch.training.interface import TrainingStep
 
 
-def r_drop(
-    model: Seq2Seq, loss: CrossEntropy, batch: Batch, step: int, *, alpha: NotNegative = 5.0
-) -> tuple[Loss, Tensor]:
+def r_drop(step: TrainingStep, *, alpha: NotNegative = 5.0) -> tuple[Loss, Tensor]:
     """A ``TrainingMethod`` that makes the distributions P_1 and P_2 of two passes with different dropout similar.
 
     The paper minimises -log P_1 - log P_2 + alpha/2 [KL(P_1 || P_2) + KL(P_2 || P_1)] (equations 1 to 4). This
@@ -22,7 +19,7 @@ def r_drop(
     over a batch with every pair twice (section 2.2). The divergence is over the whole vocabulary, even with a sampled
     loss; its weight ``alpha`` is 5 in the paper's translation systems.
     """
-    del step
+    model, batch = step.model, step.batch
     src_tokens, read = (tokens.repeat(2, 1) for tokens in (batch.src_tokens, batch.tgt_tokens[:, :-1]))
     src_features = None if batch.src_features is None else batch.src_features.repeat(2, 1, 1)
     features = model.features(src_tokens, read, src_features)  # [2 * batch, tgt_len, features]
@@ -30,7 +27,7 @@ def r_drop(
     targets = batch.tgt_tokens[:, 1:].flatten()[places]
     first, second = (half.flatten(0, 1)[places] for half in features.chunk(2))  # [tokens, features] each
     output = model.decoder.output_projection
-    both = loss(torch.cat((first, second)), targets.repeat(2), output)
+    both = step.loss(torch.cat((first, second)), targets.repeat(2), output)
     divergence = symmetric_divergence(first, second, output)
     summed = Loss((both.smoothed + alpha / 2 * divergence) / 2, both.nll / 2)
     return summed, places.new_full((), len(places))

@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 import torch
 from torch import Tensor
 
-from softsearch.data.dataset import Batch
-from softsearch.models.interface import Decoder, DecoderState, Seq2Seq
-from softsearch.models.loss import CrossEntropy, Loss
+from softsearch.models.interface import Decoder, DecoderState
+from softsearch.models.loss import Loss
 from softsearch.ranges import NotNegative, Positive, Range, Rate
-from softsearch.training.objectives.teacher_forcing import loss_of_targets, teacher_forcing
+from softsearch.training.interface import TrainingStep
+from softsearch.training.objectives.teacher_forcing import teacher_forcing
 
 Prediction = Literal["sample", "argmax"]
 
@@ -35,13 +35,7 @@ def inverse_sigmoid(step: int, *, k: Annotated[float, Range(1)] = 1000.0) -> flo
 
 
 def scheduled_sampling(
-    model: Seq2Seq,
-    loss: CrossEntropy,
-    batch: Batch,
-    step: int,
-    *,
-    decay: Decay = inverse_sigmoid,
-    prediction: Prediction = "sample",
+    step: TrainingStep, *, decay: Decay = inverse_sigmoid, prediction: Prediction = "sample"
 ) -> tuple[Loss, Tensor]:
     """A ``TrainingMethod``: the decoder reads reference words with probability epsilon_i, else its predictions.
 
@@ -52,12 +46,12 @@ def scheduled_sampling(
     ``decay`` computes epsilon_i; while that is at least 1, this is teacher forcing. A ``prediction`` is drawn from the
     model's distribution (``sample``) or its most probable word (``argmax``).
     """
-    epsilon = decay(step)
+    model, batch, epsilon = step.model, step.batch, decay(step.number)
     if epsilon >= 1:
-        return teacher_forcing(model, loss, batch, step)
+        return teacher_forcing(step)
     state = model.encode(batch.src_tokens, batch.src_features)
     read = _words_to_read(model.decoder, state, batch.tgt_tokens[:, :-1], epsilon, prediction)
-    return loss_of_targets(model, loss, batch, model.decoder.features(read, state))
+    return step.loss_of(model.decoder.features(read, state))
 
 
 @torch.no_grad()

@@ -15,7 +15,7 @@ from softsearch.app.config.options import Init, Train, Vectors
 from softsearch.app.config.validation import build
 from softsearch.app.train.init import differences, start_from, tokenizer_maker
 from softsearch.app.train.parts import freeze
-from softsearch.app.train.start import Fresh
+from softsearch.app.train.start import Fresh, NewModel
 from softsearch.app.train.train import choose_start
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.interface import Seq2Seq
@@ -63,7 +63,7 @@ def start(
     tokenizers: Tokenizers = (TOKENIZER, TOKENIZER),
     **options: Any,
 ) -> None:
-    start_from(init, model, node, tokenizers, options=Init(**options), describe=describe)
+    start_from(init, NewModel(model, node, tokenizers), options=Init(**options), describe=describe)
 
 
 def fresh() -> Seq2Seq:

@@ -12,6 +12,7 @@ from softsearch.models.interface import Decoder, Seq2Seq
 from softsearch.models.loss import CrossEntropy
 from softsearch.testing.models import small_model
 from softsearch.training.faults.step_guard import placeholder_batch
+from softsearch.training.interface import TrainingStep
 from softsearch.training.objectives.guided_alignment import GuidedAlignment
 from softsearch.training.objectives.teacher_forcing import teacher_forcing
 from tests.unit.training.objectives.batches import BATCH, TOKENS, gradients
@@ -43,8 +44,8 @@ def cross_entropy_of_attention(model: Seq2Seq) -> float:
 )
 def test_is_the_papers_loss(name: str, weight: float) -> None:
     model = small_model(name, *GUIDED).train()
-    loss, tokens = GuidedAlignment(weight=weight)(model, CrossEntropy(smoothing=0.1), GUIDED_BATCH, 0)
-    usual = teacher_forcing(model, CrossEntropy(smoothing=0.1), BATCH)[0]
+    loss, tokens = GuidedAlignment(weight=weight)(TrainingStep(model, CrossEntropy(smoothing=0.1), GUIDED_BATCH))
+    usual = teacher_forcing(TrainingStep(model, CrossEntropy(smoothing=0.1), BATCH))[0]
     expected = usual.smoothed.item() + weight * cross_entropy_of_attention(model)
     assert int(tokens) == TOKENS
     assert abs(loss.smoothed.item() - expected) < 1e-9
@@ -56,7 +57,8 @@ def test_one_head_of_the_penultimate_layer_of_a_transformer_is_trained() -> None
     layer: Any = model.decoder.alignment_layer
     assert (layer, len(model.decoder.layers)) == (0, 2)  # type: ignore[arg-type]
     loss, plain = (
-        GuidedAlignment(weight=weight)(model, CrossEntropy(), GUIDED_BATCH, 0)[0].smoothed for weight in (1.0, 0.0)
+        GuidedAlignment(weight=weight)(TrainingStep(model, CrossEntropy(), GUIDED_BATCH))[0].smoothed
+        for weight in (1.0, 0.0)
     )
     names = [name for name, _ in model.named_parameters()]
     alone = dict(
@@ -76,22 +78,22 @@ def test_one_head_of_the_penultimate_layer_of_a_transformer_is_trained() -> None
 def test_pairs_without_links_train_by_their_words_alone() -> None:
     model = small_model("nematus").train()
     batch = BATCH._replace(links=torch.zeros_like(WEIGHTS))
-    found = GuidedAlignment()(model, CrossEntropy(), batch, 0)[0]
-    assert torch.equal(found.smoothed, teacher_forcing(model, CrossEntropy(), BATCH)[0].smoothed)
+    found = GuidedAlignment()(TrainingStep(model, CrossEntropy(), batch))[0]
+    assert torch.equal(found.smoothed, teacher_forcing(TrainingStep(model, CrossEntropy(), BATCH))[0].smoothed)
 
 
 def test_positions_of_several_characters_share_the_links_of_all() -> None:
     model = small_model("lee2017").train()
-    loss = GuidedAlignment(weight=1.0)(model, CrossEntropy(), GUIDED_BATCH, 0)[0].smoothed
+    loss = GuidedAlignment(weight=1.0)(TrainingStep(model, CrossEntropy(), GUIDED_BATCH))[0].smoothed
     assert torch.isfinite(loss)
-    assert loss > teacher_forcing(model, CrossEntropy(), BATCH)[0].smoothed
+    assert loss > teacher_forcing(TrainingStep(model, CrossEntropy(), BATCH))[0].smoothed
 
 
 def test_a_placeholder_has_links_too() -> None:
     batch = placeholder_batch(GUIDED_BATCH)
     assert batch.links is not None
     assert batch.links.shape == (1, batch.tgt_tokens.shape[1] - 1, batch.src_tokens.shape[1])
-    GuidedAlignment()(small_model("nematus").train(), CrossEntropy(), batch, 0)
+    GuidedAlignment()(TrainingStep(small_model("nematus").train(), CrossEntropy(), batch))
 
 
 def source(links: Any) -> Parallel:

@@ -10,6 +10,7 @@ from softsearch.errors import ConfigError
 from softsearch.models.loss import CrossEntropy
 from softsearch.testing.models import model_config, small_model
 from softsearch.text.vocabulary import BOS, EOS, PAD
+from softsearch.training.interface import TrainingStep
 from softsearch.training.objectives.joint_likelihood import joint_likelihood
 from softsearch.training.objectives.teacher_forcing import teacher_forcing
 from tests.support.transcriptions import decoder_only
@@ -33,7 +34,7 @@ def test_is_that_of_one_sequence_without_the_first_word_and_bos(name: str) -> No
         of_target -= sum(
             torch.tensor(p[word]).log().item() for p, word in zip(log_probs[len(src) :], tgt[1:], strict=False)
         )
-    loss, tokens = joint_likelihood(model, CrossEntropy(smoothing=0.0), BATCH, 0, source_weight=0.5)
+    loss, tokens = joint_likelihood(TrainingStep(model, CrossEntropy(smoothing=0.0), BATCH), source_weight=0.5)
     assert int(tokens) == TOKENS
     assert loss.smoothed.item() == pytest.approx(of_target + 0.5 * of_source, abs=1e-5)
     assert loss.nll.item() == pytest.approx(of_target, abs=1e-5)
@@ -44,8 +45,8 @@ def test_without_the_source_it_is_teacher_forcing(name: str) -> None:
     model = small_model(name)
     no_words = Batch(torch.tensor([[EOS], [EOS]]), torch.tensor([[BOS, 4, EOS], [BOS, EOS, PAD]]))
     for batch, weight in ((BATCH, 0.0), (no_words, 1.0)):
-        loss, tokens = joint_likelihood(model, CrossEntropy(), batch, 0, source_weight=weight)
-        expected, expected_tokens = teacher_forcing(model, CrossEntropy(), batch)
+        loss, tokens = joint_likelihood(TrainingStep(model, CrossEntropy(), batch), source_weight=weight)
+        expected, expected_tokens = teacher_forcing(TrainingStep(model, CrossEntropy(), batch))
         assert tokens == expected_tokens
         torch.testing.assert_close(loss.smoothed, expected.smoothed)
         torch.testing.assert_close(gradients(loss.smoothed, model), gradients(expected.smoothed, model))
@@ -56,4 +57,4 @@ def test_other_models_are_refused(name: str) -> None:
     model = small_model(name)
     names = f"found {type(model.encoder).__name__} and {type(model.decoder).__name__}; set model=decoder_only"
     with pytest.raises(ConfigError, match=re.escape(names)):
-        joint_likelihood(model, CrossEntropy(), BATCH, 0)
+        joint_likelihood(TrainingStep(model, CrossEntropy(), BATCH))

@@ -16,6 +16,7 @@ from softsearch.models.loss import CrossEntropy
 from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB, model_config, small_model
 from softsearch.text.vocabulary import BOS, EOS, PAD
 from softsearch.training.faults.step_guard import placeholder_batch
+from softsearch.training.interface import TrainingStep
 from softsearch.training.objectives import minimum_risk as module
 from softsearch.training.objectives.minimum_risk import Subset, Tokens, minimum_risk, parts
 from softsearch.training.objectives.teacher_forcing import teacher_forcing
@@ -69,10 +70,10 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_is_the_expected_risk_of_the_subset(name: str, alpha: float) -> None:
     model = small_model(name).train()
-    loss, tokens = minimum_risk(model, CrossEntropy(), BATCH, 0, utility=shared, alpha=alpha)
+    loss, tokens = minimum_risk(TrainingStep(model, CrossEntropy(), BATCH), utility=shared, alpha=alpha)
     assert int(tokens) == TOKENS
     assert float(loss.smoothed.detach()) == pytest.approx(risk(model, alpha), rel=1e-5)
-    torch.testing.assert_close(loss.nll, teacher_forcing(model, CrossEntropy(), BATCH)[0].nll)
+    torch.testing.assert_close(loss.nll, teacher_forcing(TrainingStep(model, CrossEntropy(), BATCH))[0].nll)
     assert not loss.nll.requires_grad
 
 
@@ -80,7 +81,9 @@ def test_is_the_expected_risk_of_the_subset(name: str, alpha: float) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_the_gradient_is_that_of_finite_differences(name: str) -> None:
     model = small_model(name).double().train()
-    found = gradients(minimum_risk(model, CrossEntropy(), BATCH, 0, utility=shared, alpha=0.7)[0].smoothed, model)
+    found = gradients(
+        minimum_risk(TrainingStep(model, CrossEntropy(), BATCH), utility=shared, alpha=0.7)[0].smoothed, model
+    )
     generator = torch.Generator().manual_seed(0)
     for parameter, gradient in zip(model.parameters(), found, strict=True):
         direction = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
@@ -103,7 +106,7 @@ def test_parts_of_the_batch_change_nothing(name: str, monkeypatch: pytest.Monkey
     def together(size: int | None) -> tuple[Tensor, list[Tensor]]:
         cuts = [slice(0, 3)] if size is None else [slice(i, i + size) for i in range(0, 3, size)]
         monkeypatch.setattr(module, "parts", lambda *_: cuts)
-        loss = minimum_risk(model, CrossEntropy(), BATCH, 0, utility=shared)[0]
+        loss = minimum_risk(TrainingStep(model, CrossEntropy(), BATCH), utility=shared)[0]
         return loss.smoothed, gradients(loss.smoothed, model)
 
     for size in (1, 2):
@@ -112,7 +115,7 @@ def test_parts_of_the_batch_change_nothing(name: str, monkeypatch: pytest.Monkey
 
 def test_the_beginning_of_a_batch_that_takes_its_place_when_memory_runs_out() -> None:
     batch = placeholder_batch(Batch(torch.arange(4, 11)[None], torch.tensor([[BOS, *range(4, 12), EOS]])))
-    loss, tokens = minimum_risk(small_model("rnnsearch"), CrossEntropy(), batch, 0, utility=shared)
+    loss, tokens = minimum_risk(TrainingStep(small_model("rnnsearch"), CrossEntropy(), batch), utility=shared)
     assert bool(loss.smoothed.isfinite())
     assert int(tokens) == 7
 
@@ -161,7 +164,7 @@ def test_what_does_not_end_is_no_translation(monkeypatch: pytest.MonkeyPatch) ->
     with torch.no_grad():
         model.decoder.output_projection.bias[EOS] -= 100.0
     assert module._draw(model, BATCH, 3) == [[], [], []]
-    loss, _ = minimum_risk(model, CrossEntropy(), BATCH, 0, utility=shared, samples=3)
+    loss, _ = minimum_risk(TrainingStep(model, CrossEntropy(), BATCH), utility=shared, samples=3)
     certain = -sum(shared(reference, reference) for reference in REFERENCES)
     assert float(loss.smoothed.detach()) == pytest.approx(certain)
     assert all(float(gradient.abs().max()) == 0 for gradient in gradients(loss.smoothed, model))
@@ -172,7 +175,7 @@ def test_sources_may_be_feature_vectors() -> None:
     width = model.encoder.description.feature_dim
     features = torch.randn(*BATCH.src_tokens.shape, width, generator=torch.Generator().manual_seed(0))
     batch = BATCH._replace(src_features=features * (BATCH.src_tokens != EOS)[..., None])
-    loss, _ = minimum_risk(model, CrossEntropy(), batch, 0, utility=shared, samples=3)
+    loss, _ = minimum_risk(TrainingStep(model, CrossEntropy(), batch), utility=shared, samples=3)
     assert sum(float(gradient.abs().sum()) for gradient in gradients(loss.smoothed, model)) > 0
 
 
@@ -186,7 +189,9 @@ def test_it_learns_what_the_utility_likes() -> None:
     before = sum(shared(tokens, (7,)) for tokens in itertools.chain(*module._draw(model, batch, 200))) / 600
     for step in range(40):
         optimizer.zero_grad()
-        loss, _ = minimum_risk(model, CrossEntropy(), batch, step, utility=shared, samples=8, alpha=1.0)
+        loss, _ = minimum_risk(
+            TrainingStep(model, CrossEntropy(), batch, number=step), utility=shared, samples=8, alpha=1.0
+        )
         loss.smoothed.backward()
         optimizer.step()
     after = sum(shared(tokens, (7,)) for tokens in itertools.chain(*module._draw(model, batch, 200))) / 600

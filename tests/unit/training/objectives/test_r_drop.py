@@ -9,6 +9,7 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
 from softsearch.testing.models import small_model
 from softsearch.text.vocabulary import PAD
+from softsearch.training.interface import TrainingStep
 from softsearch.training.objectives.r_drop import r_drop, symmetric_divergence
 from softsearch.training.objectives.teacher_forcing import teacher_forcing
 from tests.unit.training.objectives.batches import BATCH, TOKENS, gradients, set_dropout
@@ -40,7 +41,7 @@ def test_is_half_of_equation_4(name: str, alpha: float, smoothing: float) -> Non
     torch.manual_seed(3)
     expected = equation_4(model, alpha, smoothing) / 2
     torch.manual_seed(3)
-    loss, tokens = r_drop(model, CrossEntropy(smoothing=smoothing), BATCH, 0, alpha=alpha)
+    loss, tokens = r_drop(TrainingStep(model, CrossEntropy(smoothing=smoothing), BATCH), alpha=alpha)
     assert int(tokens) == TOKENS
     torch.testing.assert_close(loss.smoothed, expected)
     torch.testing.assert_close(gradients(loss.smoothed, model), gradients(expected, model))
@@ -54,7 +55,7 @@ def test_the_passes_differ_by_their_dropout() -> None:
 
     def loss(alpha: float) -> float:
         torch.manual_seed(3)
-        return float(r_drop(model, CrossEntropy(), BATCH, 0, alpha=alpha)[0].smoothed.detach())
+        return float(r_drop(TrainingStep(model, CrossEntropy(), BATCH), alpha=alpha)[0].smoothed.detach())
 
     assert loss(1.0) > loss(0.0) + 0.1
 
@@ -62,8 +63,9 @@ def test_the_passes_differ_by_their_dropout() -> None:
 @pytest.mark.parametrize("alpha", [0.0, 5.0])
 @pytest.mark.parametrize("name", ["rnnsearch", "transformer_tiny"])
 def test_without_dropout_it_is_the_cross_entropy(name: str, alpha: float) -> None:
-    model, loss = small_model(name).train(), CrossEntropy(smoothing=0.1)
-    expected, found = teacher_forcing(model, loss, BATCH)[0], r_drop(model, loss, BATCH, 0, alpha=alpha)[0]
+    model = small_model(name).train()
+    step = TrainingStep(model, CrossEntropy(smoothing=0.1), BATCH)
+    expected, found = teacher_forcing(step)[0], r_drop(step, alpha=alpha)[0]
     torch.testing.assert_close(found.smoothed, expected.smoothed)
     torch.testing.assert_close(found.nll, expected.nll)
     torch.testing.assert_close(gradients(found.smoothed, model), gradients(expected.smoothed, model))

@@ -13,6 +13,7 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
 from softsearch.testing.models import TGT_VOCAB, small_model
 from softsearch.text.vocabulary import BOS, EOS
+from softsearch.training.interface import TrainingMethod, TrainingStep
 from softsearch.training.objectives.scheduled_sampling import (
     Decay,
     exponential,
@@ -20,7 +21,7 @@ from softsearch.training.objectives.scheduled_sampling import (
     linear,
     scheduled_sampling,
 )
-from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
+from softsearch.training.objectives.teacher_forcing import teacher_forcing
 from tests.unit.training.objectives.batches import BATCH, TOKENS, gradients, log_probs_of, set_dropout
 
 PLAIN = CrossEntropy(smoothing=0.0)
@@ -51,11 +52,11 @@ def test_equals_the_loop_of_steps(name: str, epsilon: float) -> None:
     torch.manual_seed(3)
     expected = by_the_book(model, BATCH, epsilon)
     torch.manual_seed(3)
-    loss, tokens = sampling(epsilon)(model, PLAIN, BATCH, 0)
+    loss, tokens = sampling(epsilon)(TrainingStep(model, PLAIN, BATCH))
     assert int(tokens) == TOKENS
     torch.testing.assert_close(loss.smoothed, expected)
     torch.testing.assert_close(gradients(loss.smoothed, model), gradients(expected, model))
-    assert not torch.isclose(expected, teacher_forcing(model, PLAIN, BATCH)[0].smoothed)
+    assert not torch.isclose(expected, teacher_forcing(TrainingStep(model, PLAIN, BATCH))[0].smoothed)
 
 
 @pytest.mark.parametrize("name", ["rnnsearch", "transformer_tiny"])
@@ -63,9 +64,11 @@ def test_an_epsilon_of_1_is_teacher_forcing_to_the_bit(name: str) -> None:
     model = small_model(name).float()
     set_dropout(model, 0.5)
     torch.manual_seed(3)
-    expected = teacher_forcing(model, PLAIN, BATCH)[0].smoothed
+    expected = teacher_forcing(TrainingStep(model, PLAIN, BATCH))[0].smoothed
     torch.manual_seed(3)
-    found = scheduled_sampling(model, PLAIN, BATCH, 10, decay=partial(linear, k=2.0, c=0.1))[0].smoothed
+    found = scheduled_sampling(TrainingStep(model, PLAIN, BATCH, number=10), decay=partial(linear, k=2.0, c=0.1))[
+        0
+    ].smoothed
     assert torch.equal(found, expected)
     assert all(map(torch.equal, gradients(found, model), gradients(expected, model)))
 
@@ -80,7 +83,7 @@ def words_read(model: Seq2Seq, method: TrainingMethod, batch: Batch, monkeypatch
 
     monkeypatch.setattr(model.decoder, "features", spy)
     torch.manual_seed(3)
-    method(model, PLAIN, batch, 0)
+    method(TrainingStep(model, PLAIN, batch))
     (read,) = seen
     return read
 
@@ -117,7 +120,7 @@ def test_depends_on_the_seed_alone(prediction: str) -> None:
 
     def loss(seed: int) -> float:
         torch.manual_seed(seed)
-        return float(sampling(0.5, prediction)(model, PLAIN, BATCH, 0)[0].nll)
+        return float(sampling(0.5, prediction)(TrainingStep(model, PLAIN, BATCH))[0].nll)
 
     assert loss(1) == loss(1)
     assert len({loss(seed) for seed in range(5)}) == 5
@@ -126,11 +129,11 @@ def test_depends_on_the_seed_alone(prediction: str) -> None:
 def test_epsilon_follows_the_step() -> None:
     model = small_model("rnnsearch")
     method = partial(scheduled_sampling, decay=partial(linear, k=1.0, c=0.1), prediction="argmax")
-    given = teacher_forcing(model, PLAIN, BATCH)[0].nll
+    given = teacher_forcing(TrainingStep(model, PLAIN, BATCH))[0].nll
     torch.manual_seed(3)
-    assert torch.equal(method(model, PLAIN, BATCH, 0)[0].nll, given)
+    assert torch.equal(method(TrainingStep(model, PLAIN, BATCH))[0].nll, given)
     torch.manual_seed(3)
-    late = method(model, PLAIN, BATCH, 9)[0].nll
+    late = method(TrainingStep(model, PLAIN, BATCH, number=9))[0].nll
     torch.manual_seed(3)
     torch.testing.assert_close(late, by_the_book(model, BATCH, 0.1).detach())
 
@@ -145,7 +148,7 @@ def test_gradient_of_the_decoders_start() -> None:
     def loss(bias: Tensor) -> Tensor:
         layer.bias = bias  # type: ignore[assignment]
         torch.manual_seed(3)
-        return sampling(0.4)(model, PLAIN, BATCH, 0)[0].smoothed
+        return sampling(0.4)(TrainingStep(model, PLAIN, BATCH))[0].smoothed
 
     assert torch.autograd.gradcheck(loss, (bias,))
 
@@ -154,7 +157,7 @@ def test_gradient_of_the_decoders_start() -> None:
 def test_mixed_precision_trains_every_parameter(name: str) -> None:
     model = small_model(name).float()
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        loss, _ = sampling(0.0)(model, PLAIN, BATCH, 0)
+        loss, _ = sampling(0.0)(TrainingStep(model, PLAIN, BATCH))
     loss.smoothed.backward()
     assert [key for key, parameter in model.named_parameters() if parameter.grad is None] == []
 
@@ -163,7 +166,7 @@ def test_a_model_of_nan_gives_a_loss_of_nan() -> None:
     model = small_model("rnnsearch")
     with torch.no_grad():
         model.decoder.output_projection.bias.fill_(torch.nan)
-    assert sampling(0.0, "sample")(model, PLAIN, BATCH, 0)[0].smoothed.isnan()
+    assert sampling(0.0, "sample")(TrainingStep(model, PLAIN, BATCH))[0].smoothed.isnan()
 
 
 def test_linear_decay() -> None:
