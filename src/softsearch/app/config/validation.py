@@ -9,11 +9,11 @@ import logging
 import sys
 import types
 import typing
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, Generic, TypeVar, Union
+from typing import Any, TypeVar, Union
 
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
@@ -35,7 +35,6 @@ _EXAMPLES = {  # of keys that new users need
     "data.tgt": "for example data.src=1 data.tgt=2 for the first two columns, or the columns' names",
 }
 _Options = TypeVar("_Options")
-_Made = TypeVar("_Made")
 
 
 def plain(config: DictConfig, unresolved: Collection[str] = ()) -> dict[str, Any]:
@@ -102,50 +101,6 @@ def check(node: Any, path: str, given: Iterable[str] = ()) -> None:
     elif isinstance(node, list):
         for index, value in enumerate(node):
             check(value, f"{path}[{index}]")
-
-
-class Attempt(Generic[_Made]):
-    """What was made, unless something was wrong."""
-
-    def __init__(self, made: Sequence[_Made], error: ConfigError | None = None) -> None:
-        self.made, self.error = made, error  # either one thing that was made, or the error
-
-    def value(self) -> _Made:
-        """Returns what was made.
-
-        Raises:
-            ConfigError: nothing was.
-        """
-        if self.error is not None:
-            raise self.error
-        return self.made[0]
-
-
-class Mistakes:
-    """The mistakes in several parts of a config, to be reported together."""
-
-    def __init__(self) -> None:
-        self._errors: list[ConfigError] = []
-
-    def attempt(self, make: Callable[..., _Made], *arguments: Any) -> Attempt[_Made]:
-        """Calls ``make``, and notes the error if it refuses its arguments; ``report`` raises it."""
-        try:
-            return Attempt([make(*arguments)])
-        except ConfigError as error:
-            self._errors.append(error)
-            return Attempt([], error)
-
-    def report(self) -> None:
-        """Raises if there were any mistakes.
-
-        Raises:
-            ConfigError: with all of them.
-        """
-        messages = [*dict.fromkeys(map(str, self._errors))]
-        if len(messages) == 1:
-            raise self._errors[0]
-        if messages:
-            raise ConfigError("\n  ".join([f"{len(messages)} options are wrong:", *messages]))
 
 
 def build(node: DictConfig | None, **extra: Any) -> Any:

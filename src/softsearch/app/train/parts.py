@@ -15,9 +15,10 @@ from torch import Tensor, nn
 
 from softsearch.app.config.build import SearchMaker, data_maker, search_maker
 from softsearch.app.config.composition import typed_options
+from softsearch.app.config.mistakes import Mistakes
 from softsearch.app.config.options import Train
 from softsearch.app.config.shorthands import shell_command
-from softsearch.app.config.validation import Mistakes, build, check, nearest, plain, read_options, target_of
+from softsearch.app.config.validation import build, check, nearest, plain, read_options, target_of
 from softsearch.app.results import build_metrics
 from softsearch.app.train.devices import build_trainer
 from softsearch.data.datamodule import ParallelDataModule
