@@ -104,10 +104,8 @@ def single_graph(graphs: Mapping[str, bytes], search: Strategy, tgt_vocab_size: 
     encode = parts.place(encoder.graph, "encoder", given)
     if all(node.op_type == "Shape" for node in encode if "src_tokens" in node.input):
         raise ConfigError("format=single needs a source, but this model reads none; use format=bundle")
-    names |= _START
-    for port in step.graph.input:
-        if port.name.startswith(("memory.", "cache.", "slots.")):
-            names[port.name] = f"encoder/{port.name}"
+    state = (port.name for port in step.graph.input if port.name.startswith(("memory.", "cache.", "slots.")))
+    names |= _START | {name: f"encoder/{name}" for name in state}
     attention = _ATTENTION if ALIGNMENTS in outputs else {}
     loop = search_loop(step.graph, parts, names, {name: f"loop/{name}" for name in (*HISTORY, *attention)}, attention)
     names |= {name: f"loop/{name}" for name in (*HISTORY, *_ATTENTION)}

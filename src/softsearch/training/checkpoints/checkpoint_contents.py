@@ -15,7 +15,6 @@ from softsearch.errors import BundleError, CheckpointError, ConfigError, summari
 from softsearch.text.plain_values import nested_values
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
-from softsearch.training.lora import merged
 
 FORMAT = 1
 ORIGIN = "softsearch"
@@ -130,6 +129,8 @@ def merged_state(path: Path, checkpoint: dict[str, Any]) -> dict[str, Tensor]:
     Raises:
         CheckpointError: an adapter does not fit its matrix.
     """
+    from softsearch.training.lora import merged  # few commands read checkpoints at their start
+
     try:
         return merged(checkpoint["state_dict"], checkpoint[ORIGIN]["config"].get("adapter"))
     except Exception as error:  # a file may hold anything
