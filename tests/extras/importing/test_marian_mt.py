@@ -21,7 +21,6 @@ from softsearch.text.vocabulary import BOS, EOS, PAD, UNK, language_tag
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents
 from tests.support.huggingface import marian_folder
 
-transformers = pytest.importorskip("transformers")
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
 CASES: dict[str, dict[str, Any]] = {
     "shared": {"activation_function": "swish", "scale_embedding": True},
@@ -52,6 +51,7 @@ Text = tuple[list[str], list[str]]
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> Text:
+    pytest.importorskip("transformers")
     source = Spellout(train_size=400, val_size=10, test_size=10)
     src, tgt = source.files(tmp_path_factory.mktemp("text"))["train"]
     return src.read_text().splitlines(), tgt.read_text().splitlines()
@@ -61,6 +61,8 @@ class Both:
     """A model of ``transformers``, and the run that it became."""
 
     def __init__(self, folder: Path, text: Text, case: str) -> None:
+        from transformers import MarianTokenizer
+
         options = dict({**CASES, **TC_BIG}[case])
         banned = options.pop("bad_words_ids", None)
         self.theirs, self.banned = marian_folder(folder, text, **{"seed": len(case), **options}), banned
@@ -69,7 +71,7 @@ class Both:
             self.theirs.float()
         if banned is not None:
             (folder / "generation_config.json").write_text(json.dumps({"bad_words_ids": banned}))
-        self.src_tokenizer = transformers.MarianTokenizer.from_pretrained(folder)
+        self.src_tokenizer = MarianTokenizer.from_pretrained(folder)
         run = folder.with_suffix(".run")
         read(folder).write(run)
         self.contents: CheckpointContents = read_contents(run / "checkpoints" / "best.ckpt")
@@ -106,7 +108,10 @@ class Both:
         return ours[real][:, kept], theirs[real][:, self.rows[1]][:, kept]
 
 
-@pytest.fixture(scope="module", params=CASES)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(case, marks=[pytest.mark.day] * (case in ("separate", "bpe"))) for case in CASES],
+)
 def both(request: pytest.FixtureRequest, text: Text, tmp_path_factory: pytest.TempPathFactory) -> Both:
     return Both(tmp_path_factory.mktemp("marian") / "model", text, request.param)
 
@@ -176,6 +181,7 @@ def test_a_tag_is_also_that_of_multilingual_data(both: Both) -> None:
         assert [both.rows[0][token] for token in ids[0]] == [both.rows[0][token] for token in ids[1]]
 
 
+@pytest.mark.day
 @pytest.mark.parametrize("case", TC_BIG)
 def test_a_wide_model_in_half_precision(case: str, text: Text, tmp_path: Path) -> None:
     both = Both(tmp_path / "model", text, case)

@@ -10,14 +10,18 @@ from softsearch.data.corpora.base import UnreadPath
 from softsearch.data.corpora.huggingface import HuggingFace
 from softsearch.errors import ConfigError, CorpusError
 
-datasets = pytest.importorskip("datasets")
-
 ROWS = [{"en": "a\nman", "de": "ein Mann"}, {"en": "two", "de": "zwei"}]
 COMMIT = "0123456789" * 4
 
 
+@pytest.fixture(scope="module", autouse=True)
+def datasets() -> Any:
+    """The package, which takes a second to import."""
+    return pytest.importorskip("datasets")
+
+
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def saved(datasets: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with two splits and a column of languages."""
     folder = tmp_path_factory.mktemp("saved") / "set"
     one = datasets.Dataset.from_dict({"translation": ROWS, "id": [1, 2]})
@@ -39,7 +43,7 @@ def test_a_saved_folder_and_a_column_of_languages(saved: Path, tmp_path: Path) -
     assert (data.src_lang, data.tgt_lang) == ("en", "de")
 
 
-def test_a_folder_of_files_follows_their_content(tmp_path: Path) -> None:
+def test_a_folder_of_files_follows_their_content(datasets: Any, tmp_path: Path) -> None:
     (tmp_path / "set").mkdir()
     for split, rows in (("train", ROWS), ("test", ROWS[1:])):
         datasets.Dataset.from_list(rows).to_parquet(tmp_path / "set" / f"{split}.parquet")
@@ -92,6 +96,8 @@ def test_the_hub_needs_a_commit_and_a_checkpoint_fetches_nothing(tmp_path: Path)
 
 def described(folder: Path, text: str, name: str = "README.md") -> Path:
     """A folder of rows with a description of them."""
+    import datasets
+
     folder.mkdir()
     datasets.Dataset.from_list(ROWS).to_json(folder / "train.jsonl")
     (folder / name).write_text(text)

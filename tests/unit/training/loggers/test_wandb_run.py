@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-import wandb
 
 from softsearch.errors import ConfigError
 from softsearch.training.loggers.wandb_run import RUN_ID, WandbRun, closing_run, forget_id, kept_id, starts_run
@@ -83,6 +82,8 @@ def test_the_login_is_checked_before_a_run_begins(
         monkeypatch.delenv(name, raising=False)
     for name, value in {"NETRC": str(tmp_path / "netrc"), "HOME": str(tmp_path), **variables}.items():
         monkeypatch.setenv(name, value)
+    import wandb
+
     wandb.teardown()  # settings that were read before
     if isinstance(expected, bool):
         assert starts_run(offline=offline) is expected
