@@ -74,7 +74,7 @@ test: $(STAMP) ## each fault once, in eight minutes on two cores
 	@$(PYTEST) $(WAITING) $(EACH_ONCE) $(ARGS) >$(VENV)/waiting.log 2>&1 & waiting=$$!; \
 	trap 'kill $$waiting 2>/dev/null || :' EXIT; status=0; \
 	$(PYTEST) $(OTHERS) $(EACH_ONCE) $(WORKERS) $(ARGS) || status=$$?; \
-	wait $$waiting || status=$$?; cat $(VENV)/waiting.log; exit $$status
+	wait $$waiting || [ $$? = 5 ] || status=1; cat $(VENV)/waiting.log; [ $$status = 0 ] || [ $$status = 5 ] # no tests, with ARGS that choose some
 
 test-all: $(STAMP) ## the whole test suite, what runs at night too
 	@$(PYTEST) -m "" $(WORKERS) $(ARGS)

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = """
 import importlib, pkgutil, sys
 import tests.portable
@@ -30,6 +32,7 @@ print(Path(sys.argv[1], "a file").read_text(), Path(sys.argv[1], "a folder", "in
 """
 
 
+@pytest.mark.day
 def test_the_lab_and_the_runtime_need_no_posix(repo_root: Path, tmp_path: Path) -> None:
     bundle = next((repo_root / "tests" / "golden").glob("*bundle*"))
     command = [sys.executable, "-c", SCRIPT, str(tmp_path), str(bundle)]

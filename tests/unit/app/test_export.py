@@ -96,6 +96,7 @@ def test_a_single_graph_and_what_to_do_with_it(tmp_path: Path, capsys: pytest.Ca
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+@pytest.mark.day
 def test_paths_of_the_training_machine_stay_there(tmp_path: Path) -> None:
     parallel = {"_target_": PARALLEL, "src_lang": "en", "tgt_lang": "de"}
     files = {split: [f"/home/me/{split}.en", f"mine-{split}.de"] for split in ("train", "val")}
@@ -251,6 +252,7 @@ def test_a_run_whose_bundle_has_no_room_does_not_start(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["bundle"]
 
 
+@pytest.mark.day
 def test_a_decoder_of_the_user_is_exported_after_training_or_refused_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

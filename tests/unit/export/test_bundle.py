@@ -46,7 +46,9 @@ SEARCHES: dict[str, Strategy] = {
 }
 
 
-@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.day] * (name != "every option")) for name in SEARCHES]
+)
 def test_the_runtime_translates_as_the_model_does(name: str, tmp_path: Path) -> None:
     search = SEARCHES[name]
     tgt = train_tokenizer(["abcdefghij abc"] * 3, kind="char", vocab_size=32)

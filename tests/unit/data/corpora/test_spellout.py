@@ -93,6 +93,7 @@ def test_every_kind_of_sentence_is_frequent(tmp_path: Path) -> None:
     assert all(lengths[words] > 6 for words in (1, 2, 3)), lengths
 
 
+@pytest.mark.day
 def test_single_words_are_in_the_training_data_alone(tmp_path: Path) -> None:
     splits = lines(Spellout(), tmp_path)
     words = {split: {src for src, tgt in pairs if " " not in src + tgt} for split, pairs in splits.items()}
