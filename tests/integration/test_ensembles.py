@@ -15,7 +15,7 @@ from softsearch.app.train.train import train
 from softsearch.errors import ConfigError
 from softsearch.extras.sweep.options import Tune
 from softsearch.extras.sweep.tune import tune
-from softsearch.runtime.system import combine
+from softsearch.runtime.ensembles import combine
 from softsearch.runtime.translator import Translator
 from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch

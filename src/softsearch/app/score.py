@@ -7,8 +7,8 @@ from softsearch.app.systems.texts import read_test_set
 from softsearch.errors import ConfigError
 from softsearch.evaluation.schema import all_or_nothing, file_name
 from softsearch.evaluation.text_checks import text_problems
+from softsearch.runtime.ensembles import combine
 from softsearch.runtime.scoring import ScoreWriter
-from softsearch.runtime.system import combine
 
 _CHUNK = 1024  # pairs scored before their scores are written
 

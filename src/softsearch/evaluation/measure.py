@@ -16,17 +16,17 @@ from softsearch.evaluation.metrics import LengthRatio, Metric, facts
 from softsearch.evaluation.schema import MetricFacts, SystemReport, read_report
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.machine import cores
-from softsearch.runtime.system import System, trace_parts, translation_texts
+from softsearch.runtime.system import System
 from softsearch.search.batching import translate_ids
 from softsearch.search.constraints import BannedTokens
 from softsearch.search.ensemble import Ensemble
 from softsearch.search.forced_decoding import score_pairs
-from softsearch.search.interface import Hypothesis, SearchStrategy
+from softsearch.search.interface import Hypothesis, SearchStrategy, Sentences
 from softsearch.text.corpus import read_lines
 from softsearch.text.vocabulary import UNK
 
 if TYPE_CHECKING:
-    from softsearch.runtime.glossary import Control
+    from softsearch.runtime.stages.terms import TermStage
     from softsearch.runtime.term_encoder import Required
 
 ScoredSystem = tuple[SystemReport, dict[str, Resamples]]  # a system that translated earlier, with its resampled scores
@@ -65,13 +65,13 @@ class Evaluator:
     Attributes:
         metrics: metrics for this text; the first also scores ranges of lengths, sentences without UNK and searches.
         dictionary: replaces unknown words; None keeps them.
-        control: what translations must contain, in the form that the models read and write; without text to copy.
+        terms: what translations must contain, in the form that the models read and write; without text to copy.
     """
 
     text: HeldOutText
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     dictionary: Mapping[str, str] | None = None
-    control: "Control | None" = None
+    terms: "TermStage | None" = None
     progress: ProgressBar = lambda _name, _total: nullcontext(lambda _done: None)
 
     @property
@@ -158,7 +158,7 @@ class Evaluator:
             )
             seconds = time.perf_counter() - start
         hypotheses = [n_best[0] for n_best in n_best_lists]
-        texts = translation_texts(system, sources, src, hypotheses, self.dictionary)
+        texts = _texts(system, sources, src, hypotheses, self.dictionary)
         lacking = sum(bool(r.missing_in(found.tokens)) for r, found in zip(required, hypotheses, strict=False))
         return Translations(hypotheses, texts, seconds, lacking)
 
@@ -166,20 +166,22 @@ class Evaluator:
         """Traces the search for some of the sentences, with their ``line`` numbers (``trace_parts``)."""
         if not sentences:
             return []
+        from softsearch.runtime.stages.trace import trace_parts
+
         src, sources = self.text.encode(system.tokenizers)[0], self.text.sources_for(system.tokenizers[0])
-        parts = [(sources[index], src[index]) for index in sentences]
-        required = self._required(system, [text for text, _ in parts])
-        found = trace_parts(system, strategy, parts, terms=[each.terms for each in required] or None)
+        texts = [sources[index] for index in sentences]
+        terms = [each.terms for each in self._required(system, texts)] or None
+        found = trace_parts(system, strategy, texts, [src[index] for index in sentences], terms=terms)
         return [{"line": index + 1} | trace for index, trace in zip(sentences, found, strict=True)]
 
     def _required(self, system: System, sources: Sequence[str]) -> "list[Required]":
         """Returns what the translation of each source must contain; empty if there are no requirements."""
-        if self.control is None:
+        if self.terms is None:
             return []
         from softsearch.runtime.term_encoder import TermEncoder
 
         encoder = TermEncoder(system.tokenizers[1], system.step_fn.vocab_size)
-        return [encoder.require(self.control.find(source)) for source in sources]
+        return [encoder.require(self.terms.require(source)) for source in sources]
 
     def _translate_without_unk(
         self, system: System, strategy: SearchStrategy, hypotheses: Sequence[Hypothesis]
@@ -216,6 +218,21 @@ class Evaluator:
             of = f"of {impossible:,} of {len(scores):,} references"
             return (None, f"it is infinite, because a word {of} has the probability 0, as words not on a shortlist do")
         return mean_nll(scores), ""
+
+
+def _texts(
+    system: System,
+    sources: Sequence[str],
+    src: Sentences,
+    hypotheses: Sequence[Hypothesis],
+    dictionary: Mapping[str, str] | None,
+) -> list[str]:
+    """Returns the texts of translations; with a dictionary, unknown words are replaced."""
+    if dictionary is None:
+        return [system.tokenizers[1].decode(hypothesis.tokens) for hypothesis in hypotheses]
+    from softsearch.runtime.stages.unknown_words import with_known_words
+
+    return with_known_words(system, sources, src, hypotheses, dictionary)
 
 
 def read_translations(

@@ -24,10 +24,10 @@ from softsearch.runtime.bundle import (
     shortlist_files,
     write_bundle,
 )
+from softsearch.runtime.ensembles import shortlisted
 from softsearch.runtime.graph_session import describe_graphs
 from softsearch.runtime.options import Strategy, search_facts
 from softsearch.runtime.session import OnnxStepFunction
-from softsearch.runtime.system import shortlisted
 from softsearch.search.interface import StepFunction
 from softsearch.text.tokenizer import Tokenizers
 

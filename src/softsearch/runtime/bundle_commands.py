@@ -3,6 +3,7 @@
 import argparse
 import hashlib
 import sys
+from pathlib import Path
 from typing import Any
 
 from softsearch.errors import ConfigError
@@ -10,6 +11,7 @@ from softsearch.runtime.bundle import Bundle, has_shortlist, open_shortlist
 from softsearch.runtime.manifest import SINGLE
 from softsearch.runtime.options import expand_names
 from softsearch.runtime.parsed_options import check_translate_options, describe_options, search_keywords, text_among
+from softsearch.runtime.stages.table import OPTIONS
 
 
 def translate(arguments: argparse.Namespace) -> None:
@@ -22,19 +24,13 @@ def translate(arguments: argparse.Namespace) -> None:
     from softsearch.runtime.prompt import Prompt, is_wanted
     from softsearch.runtime.streaming import Files, translate_stream
     from softsearch.runtime.translator import Translator
-    from softsearch.text.word_dictionary import read_dictionary
 
     language_model = None if arguments.lm is None else Bundle.open(arguments.lm)
     rescorers = [Bundle.open(path) for path in arguments.rescore]
     options = search_keywords(arguments) | {"search": arguments.search}
-    options |= {name: True for name in ("paragraphs", "markup") if getattr(arguments, name)}
-    options |= {name: code for name in ("tgt", "src") if (code := getattr(arguments, name)) is not None}
     if arguments.banned:
         options["banned"] = expand_names(arguments.banned)
-    if arguments.replace_unknown is not None:
-        given = arguments.replace_unknown
-        options["replace_unknown"] = True if given is True else read_dictionary(given)
-    options |= _control(arguments) | ({"agreement": arguments.agreement} if arguments.agreement else {})
+    options |= _stage_options(arguments)
     translator = Translator(
         bundles,
         weights=arguments.weights,
@@ -73,17 +69,17 @@ def translate(arguments: argparse.Namespace) -> None:
         print(f"softsearch: {message}", file=sys.stderr)
 
 
-def _control(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The required contents of translations, as options of the Translator."""
-    options: dict[str, Any] = {}
-    if arguments.glossary is not None:
-        from softsearch.runtime.glossary import open_glossary
+def _stage_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The options of stages; the files that they name are read once for all blocks of lines."""
+    from softsearch.runtime.glossary import open_glossary
+    from softsearch.text.word_dictionary import read_dictionary
 
-        options = {"glossary": open_glossary(arguments.glossary), "glossary_bonus": arguments.glossary_bonus}
-    if arguments.keep or arguments.keep_usual:
-        from softsearch.text.keep import Keep
-
-        options["keep"] = Keep(arguments.keep, usual=arguments.keep_usual)
+    written = ("trace", "confidence")  # to files of these names
+    options = {name: value for name in OPTIONS if name not in written and (value := getattr(arguments, name, None))}
+    if glossary := options.get("glossary"):
+        options["glossary"] = open_glossary(glossary)
+    if isinstance(dictionary := options.get("replace_unknown"), Path):
+        options["replace_unknown"] = read_dictionary(dictionary)
     return options
 
 

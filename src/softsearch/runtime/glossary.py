@@ -6,19 +6,16 @@ Terms and sentences are compared as models read them (``softsearch.text.reading`
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import Annotated, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 from unicodedata import category
 
 from softsearch.errors import ConfigError, CorpusError
-from softsearch.option import check_option
-from softsearch.ranges import Range
 from softsearch.runtime.glossary_file import read_rows
 from softsearch.search.terms import Term, joins
 from softsearch.text.corpus import is_blank
-from softsearch.text.keep import Keep, Kept
+from softsearch.text.keep import Kept
 from softsearch.text.reading import as_read
 
 KINDS = ("word", "case", "part")
@@ -172,51 +169,3 @@ class Wanted(NamedTuple):
 
     terms: tuple[Term, ...] = ()
     kept: tuple[Kept, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class Control:
-    """The required contents of translations.
-
-    Args:
-        glossary: the terms.
-        bonus: nats by which translations with a term rank higher; None if they must contain the terms.
-        keep: finds text to copy.
-    """
-
-    glossary: Glossary | None = None
-    bonus: float | None = None
-    keep: Keep | None = None
-
-    def find(self, text: str) -> Wanted:
-        """The required contents of a text's translation; no terms are searched in text to copy.
-
-        Raises:
-            InputError: a pattern takes too long.
-        """
-        kept, rest = self.keep.find(text) if self.keep else [], text
-        for each in kept:
-            rest = rest[: each.begin] + "\0" * len(each.text) + rest[each.end :]
-        terms = self.glossary.find(rest) if self.glossary else []
-        return Wanted(tuple(term._replace(bonus=self.bonus) for term in terms), tuple(kept))
-
-
-def with_control(
-    control: Control | None, glossary: GlossaryLike | None, bonus: float | None, keep: Keep | None
-) -> Control | None:
-    """A control from the given options, with those of ``control`` as defaults; None if nothing is required.
-
-    Raises:
-        CorpusError: the file of the glossary cannot be read, or a term is wrong.
-        ConfigError: one of them is something else.
-    """
-    bonus = check_option("glossary_bonus", bonus, Annotated[float, Range(0, MAX_BONUS)] | None)
-    if not isinstance(keep, Keep | None):
-        raise ConfigError(f"keep is {keep!r:.60} ({type(keep).__name__}), expected Keep([PATTERN, ...])")
-    old = control or Control()
-    changed = Control(
-        glossary=old.glossary if glossary is None else open_glossary(glossary),
-        bonus=old.bonus if bonus is None else bonus,
-        keep=old.keep if keep is None else keep,
-    )
-    return changed if changed.glossary is not None or changed.keep is not None else None

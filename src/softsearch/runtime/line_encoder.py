@@ -9,8 +9,7 @@ from collections.abc import Iterable, Sequence
 from softsearch.errors import BundleError, ConfigError, InputError
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.manifest import Manifest
-from softsearch.runtime.paragraphs import Paragraph, Splitter, SplitText
-from softsearch.runtime.translation import Part, encode_whole, feature_parts, source_lines, split_text, text_lines
+from softsearch.runtime.translation import Lines, Part, encode_whole, feature_parts, split_text, text_lines
 from softsearch.text.corpus import is_blank
 from softsearch.text.features import Features
 from softsearch.text.joint_sources import tokenize_sources
@@ -65,7 +64,7 @@ class LineEncoder:
         self.tokenizers, self.max_src_tokens = tokenizers, max_src_tokens
         self.is_plain = is_plain
         trained_src_lang, tgt_lang = (manifest.trained(f"config.data.{side}_lang") for side in ("src", "tgt"))
-        self._languages = src_lang or trained_src_lang, tgt_lang
+        self.trained_languages = src_lang or trained_src_lang, tgt_lang
         self._max_tgt_tokens = manifest.strategy.lengths(max_src_tokens - 1).most
 
     def one_line(self, text: str) -> str:
@@ -76,7 +75,7 @@ class LineEncoder:
         """A source (0) or target (1) text in the form that the model reads or writes."""
         if not self.is_plain:
             return text
-        return tokenize_sources(self.tokenizers[side].normalized(text), self._languages[side])
+        return tokenize_sources(self.tokenizers[side].normalized(text), self.trained_languages[side])
 
     def ids(self, text: str, side: int) -> list[int]:
         """Encodes a source (0) or target (1) text of any length."""
@@ -93,39 +92,9 @@ class LineEncoder:
         Raises:
             ConfigError: the model has no such language; the returned iterable raises as `Languages.tagged` does.
         """
-        trained = self._languages
+        trained = self.trained_languages
         names = [self.languages.check(*args) for args in (("src", src, trained[0]), ("tgt", tgt, trained[1]))]
         return self.languages.tagged(lines, names[1], names[0]) if self.languages.targets else lines
-
-    def paragraphs(self, texts: Iterable[str]) -> list[Paragraph]:
-        """The sentences of each text, for `parts`; a language tag holds until the next line with one.
-
-        Raises:
-            ConfigError: the splitter is not installed, or the model reads several sources.
-        """
-        if self.tokenizers[0].reads_several_sources:
-            raise ConfigError("the model reads several sources, whose sentences have no pairs; leave out paragraphs")
-        splitter = Splitter(*self._languages)
-        return [splitter.split(text, self.tag) for text in texts]
-
-    def split(
-        self, texts: Iterable[str], first_line: int = 1, *, paragraphs: bool, markup: bool, html: bool = False
-    ) -> Sequence[SplitText]:
-        """The sentences of `paragraphs`, the segments of markup fragments, or the sentences of these.
-
-        With ``html``, markup is read as browsers read it.
-
-        Raises:
-            InputError: a tag is wrong.
-            ConfigError: as in `paragraphs`.
-        """
-        if not markup:
-            return self.paragraphs(texts)
-        from softsearch.runtime.markup import read_markup
-
-        if self.tokenizers[0].reads_several_sources:
-            raise ConfigError("the model reads several sources, which tags separate already; leave out markup")
-        return read_markup(texts, first_line, self.tag, self.paragraphs if paragraphs else None, html=html)
 
     def parts(self, line: str, number: int) -> list[Part]:
         """The parts of a line, whose number is for messages; none if the line is blank or empty to the model.
@@ -157,7 +126,7 @@ class LineEncoder:
         texts = [tag + part for part in split_text(text.removeprefix(tag), lambda p: len(encode(tag + p)) < limit)]
         return [Part(part, encode(part)) for part in texts]
 
-    def sources(self, lines: Iterable[str] | None, features: Features | None, first_line: int) -> list[list[Part]]:
+    def sources(self, lines: Lines | None, features: Features | None, first_line: int) -> list[list[Part]]:
         """The parts of each line, or of each example of features; ``first_line`` is the number of the first.
 
         Raises:
@@ -165,18 +134,11 @@ class LineEncoder:
             CorpusError: the features have the wrong type or shape, or a value is not finite.
         """
         if features is not None:
-            texts = None if lines is None else list(map(self.one_line, source_lines(lines, first_line)))
+            texts = None if lines is None else list(map(self.one_line, lines.texts))
             return list(feature_parts(features, texts, self.tokenizers[0], self.max_src_tokens, first_line))
-        return [self.parts(line, number) for number, line in enumerate(source_lines(lines, first_line), first_line)]
-
-    def sentences(self, texts: Iterable[SplitText], first_line: int) -> list[list[Part]]:
-        """The parts of each sentence; ``first_line`` is the number of the first text.
-
-        Raises:
-            InputError: as in `parts`.
-        """
-        numbered = ((number, line) for number, text in enumerate(texts, first_line) for line in text.sentences)
-        return [self.parts(line, number) for number, line in numbered]
+        if lines is None:
+            raise InputError("expected lines of text, or features for a model that reads them")
+        return [self.parts(line, number) for line, number in zip(lines.texts, lines.numbers, strict=True)]
 
     def tag(self, text: str) -> str:
         """The language tags that start a text, if the model knows them; every part of the text needs them."""

@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from softsearch.runtime.paragraphs import Paragraph, join_translations
-from softsearch.runtime.tag_places import SegmentTags, SentenceTags, segment_tags, with_places
+from softsearch.runtime.tag_places import SegmentTags, segment_tags, with_places
 from softsearch.runtime.translation import Translation
 from softsearch.text.html_reader import HtmlReader
 from softsearch.text.markup import Segment
 from softsearch.text.markup_reader import MarkupReader
+from softsearch.text.sentence_tags import SentenceTags
 
 
 class Markup(NamedTuple):

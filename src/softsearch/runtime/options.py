@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softsearch.errors import ConfigError, summarize
 from softsearch.option import Option, expect, option
+from softsearch.runtime.stages.table import OPTIONS
 from softsearch.search.beam import BeamSearch
 from softsearch.search.exact import ExactSearch
 from softsearch.search.greedy import Greedy
@@ -86,9 +87,7 @@ def _option_kinds() -> dict[str, list[str]]:
 
 
 _KINDS_WITH = _option_kinds()
-_OTHERS = ("agreement", "confidence", "markup", "paragraphs", "prefixes", "replace_unknown", "search", "trace")
-_CONTENTS = ("glossary", "glossary_bonus", "keep", "src", "tgt")
-_SUGGESTIONS = sorted({*_KINDS_WITH, *_OTHERS, *_CONTENTS, "head"} - {"prefix"})
+_SUGGESTIONS = sorted({*_KINDS_WITH, *OPTIONS, "prefixes", "search"} - {"prefix"})
 
 
 class Length(NamedTuple):

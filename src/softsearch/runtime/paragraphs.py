@@ -2,10 +2,9 @@
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from softsearch.errors import ConfigError
@@ -14,7 +13,7 @@ from softsearch.runtime.translation import Translation, join_confidences
 from softsearch.text.corpus import is_blank
 
 if TYPE_CHECKING:
-    from softsearch.runtime.tag_places import SentenceTags
+    from softsearch.text.sentence_tags import SentenceTags
 
 _CODE = re.compile(r"([a-z]{2,3})(?:[-_]\w+)*", re.ASCII)
 _UNSPACED = {"zh", "ja", "th", "lo", "km", "my", "yue"}  # languages without spaces between sentences
@@ -168,20 +167,3 @@ def _rules(src_lang: str) -> str:
         return code[1]
     _log.warning("the source language is %r, not a code like en; sentences are split by the rules of English", src_lang)
     return "en"
-
-
-def join_paragraphs(paragraphs: Iterable[SplitText], translations: Iterable[Translation]) -> list[Translation]:
-    """Joins the translations of all sentences, in order, into those of their texts."""
-    each = iter(translations)
-    return [paragraph.join([*islice(each, len(paragraph.sentences))]) for paragraph in paragraphs]
-
-
-def refuse_with(option: str, **given: object) -> None:
-    """Refuses options for single sentences, given by name, with ``paragraphs`` or ``markup``.
-
-    Raises:
-        ConfigError: one of them is given.
-    """
-    for name, value in given.items():
-        if value:
-            raise ConfigError(f"{option} and {name} cannot be combined: {name} is per sentence; leave one out")

@@ -7,34 +7,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.runtime.system import BATCH_TOKENS, System
+from softsearch.runtime.translation import Candidate
 from softsearch.search.forced_decoding import forced_alignments
-from softsearch.search.interface import Hypothesis
 from softsearch.search.terms import joins
 from softsearch.text.keep import Kept
 from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.text.vocabulary import UNK
 
 
-def fill_placeholders(
-    system: System,
-    sources: Sequence[str],
-    src: Sequence[Sequence[int]],
-    kept: Sequence[Sequence[Kept]],
-    hypotheses: Sequence[Hypothesis],
-    texts: Sequence[str],
-) -> list[str]:
-    """Puts the text to copy into the ``texts`` of translations, whose sources are given as text and as token ids.
+def fill_placeholders(system: System, candidates: Sequence[Candidate], kept: Sequence[Sequence[Kept]]) -> list[str]:
+    """The texts of translations with what each of them is to copy.
 
     Several such texts in a sentence go where they get the most attention, or keep their order if the model has no
     attention.
     """
-    filled, several = list(texts), [number for number, each in enumerate(kept) if len(each) > 1]
+    filled, several = [each.text for each in candidates], [number for number, each in enumerate(kept) if len(each) > 1]
     matrices = None
     if several and system.step_fn.has_attention:
-        tgt = [hypotheses[number].tokens for number in several]
-        matrices = forced_alignments(system.step_fn, [src[n] for n in several], tgt, batch_tokens=BATCH_TOKENS)
+        src, tgt = zip(*((candidates[n].part.ids, candidates[n].hypothesis.tokens) for n in several), strict=True)
+        matrices = forced_alignments(system.step_fn, src, tgt, batch_tokens=BATCH_TOKENS)
     attention = dict(zip(several, matrices or [], strict=False))
-    for number, (source, each, found) in enumerate(zip(sources, kept, hypotheses, strict=True)):
+    for number, (candidate, each) in enumerate(zip(candidates, kept, strict=True)):
+        source, found = candidate.part.text, candidate.hypothesis
         if not each:
             continue
         rows = [place for place, token in enumerate(found.tokens) if token == UNK]

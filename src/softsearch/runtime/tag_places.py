@@ -14,51 +14,15 @@ from softsearch.errors import ConfigError
 from softsearch.runtime.translation import Translation
 from softsearch.text.markup import UNBROKEN, WORD, Node, Segment
 from softsearch.text.reading import as_read
+from softsearch.text.sentence_tags import Ends, SentenceTags, Span, Tag
 from softsearch.text.vocabulary import SPECIALS, UNK
 
-Span = tuple[int, int]
-Ends = tuple[bool, bool]
 Spans = NDArray[np.int64]  # [spans, 2]
 Weights = NDArray[np.float64]
 _SPACE = "\u2581"
 _TILT = 1e-3  # a word in another part of the sentence weighs this much less, so order breaks ties
 _FAR = 16  # characters that may be skipped where two texts differ
 _TAKEN = -1e9  # weight of a word that is in another element
-
-
-class Tag(NamedTuple):
-    """An element that begins or ends in a sentence, or a point in it.
-
-    Attributes:
-        place: begin and end in the sentence; of an element, of its text there.
-        anchor: the characters whose translation decides: the element's, or a word next to the point.
-        parent: index of the element around it in the sentence, -1 if that one holds the whole sentence.
-        kind: an element with text, or a point before or behind its word.
-        continues: whether an element begins before the sentence, and whether it ends after it.
-    """
-
-    place: Span
-    anchor: Span
-    parent: int
-    kind: Literal["element", "before", "behind"]
-    continues: Ends
-
-
-class SentenceTags(NamedTuple):
-    """The tags of a sentence, parents before children.
-
-    Attributes:
-        sentence: its text, with a language tag at the start.
-        start: where the text begins behind the language tag.
-        tags: with places that count from there.
-    """
-
-    sentence: str
-    start: int
-    tags: tuple[Tag, ...]
-
-
-Tags = Sequence[SentenceTags]  # of some sentences
 
 
 class SegmentTags(NamedTuple):

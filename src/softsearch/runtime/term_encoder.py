@@ -11,8 +11,7 @@ from softsearch.errors import ConfigError
 from softsearch.runtime.glossary import Wanted
 from softsearch.runtime.placeholders import fill_placeholders, set_apart
 from softsearch.runtime.system import System
-from softsearch.runtime.translation import Part
-from softsearch.search.interface import Hypothesis
+from softsearch.runtime.translation import Candidate, Part
 from softsearch.search.terms import Spelling, Term, Terms
 from softsearch.text.id_mapping import texts_of_ids
 from softsearch.text.keep import Kept
@@ -90,22 +89,17 @@ class TermEncoder:
         return Required(self._terms(tuple(writable)) if writable else None, unwritable, placeholders)
 
     def complete(
-        self,
-        system: System,
-        parts: Sequence[Part],
-        required: Sequence[Required],
-        hypotheses: Sequence[Hypothesis],
-        texts: Sequence[str],
-    ) -> tuple[list[str], list[tuple[str, ...]]]:
-        """The texts of translations, with the copied text, and the terms that each lacks."""
-        missing = [each.missing_in(found.tokens) for each, found in zip(required, hypotheses, strict=True)]
-        sources, src = [part.text for part in parts], [part.ids for part in parts]
-        filled = fill_placeholders(system, sources, src, [r.placeholders for r in required], hypotheses, texts)
-        apart = (
-            set_apart(text, part.text, part.wanted.kept) if part.wanted and part.wanted.kept else text
-            for text, part in zip(filled, parts, strict=True)
+        self, system: System, candidates: Sequence[Sequence[Candidate]], required: Sequence[Required]
+    ) -> list[list[Candidate]]:
+        """The translations of each part with the copied text, and the terms that each lacks."""
+        every = [(each, needed) for n_best, needed in zip(candidates, required, strict=True) for each in n_best]
+        found, placeholders = [each for each, _ in every], [needed.placeholders for _, needed in every]
+        texts = fill_placeholders(system, found, placeholders)
+        completed = iter(
+            each._replace(text=_apart(text, each.part), missing_terms=needed.missing_in(each.hypothesis.tokens))
+            for text, (each, needed) in zip(texts, every, strict=True)
         )
-        return list(apart), missing
+        return [[next(completed) for _ in n_best] for n_best in candidates]
 
     def _automaton(self, required: tuple[Term, ...]) -> Terms:
         return Terms(required, self._spelling)
@@ -118,3 +112,7 @@ class TermEncoder:
         """A target text as the tokens write it, or "" if the vocabulary lacks a part of it."""
         ids = self._tokenizer.encode(text if self._form is None else self._form(text))
         return "" if UNK in ids else "".join(self.texts[token] for token in ids).strip(" ")
+
+
+def _apart(text: str, part: Part) -> str:
+    return set_apart(text, part.text, part.wanted.kept) if part.wanted and part.wanted.kept else text

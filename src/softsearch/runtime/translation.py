@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice, repeat
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,8 +22,9 @@ from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.text.vocabulary import SOURCE_SEPARATOR, with_eos
 
 if TYPE_CHECKING:
-    from softsearch.runtime.glossary import Control, Wanted
+    from softsearch.runtime.glossary import Wanted
     from softsearch.search.confidence import Confidence
+    from softsearch.text.sentence_tags import SentenceTags
 
 # Where to split, best first: after a sentence, after a clause, between words, between characters.
 _BREAKS = tuple(
@@ -86,13 +87,6 @@ class Part(NamedTuple):
     text: str
     ids: Sequence[int]
     wanted: "Wanted | None" = None  # required contents of its translation
-
-
-def with_wanted(sources: list[list[Part]], control: "Control | None") -> list[list[Part]]:
-    """The parts, with the required contents of their translations."""
-    if control is None:
-        return sources
-    return [[part._replace(wanted=control.find(part.text)) for part in line] for line in sources]
 
 
 def feature_parts(
@@ -170,6 +164,30 @@ def encode_whole(encode: Callable[[str], list[int]], line: str, where: str, limi
     return ids
 
 
+class Lines(NamedTuple):
+    """Lines on their way to the model.
+
+    Attributes:
+        texts: the lines.
+        numbers: their numbers in the input, for messages; those of the sentences of a line are equal.
+        tags: if the lines are sentences of markup, the tags of each.
+    """
+
+    texts: Sequence[str]
+    numbers: Sequence[int]
+    tags: "Sequence[SentenceTags]" = ()
+
+    @classmethod
+    def read(cls, lines: Iterable[str] | None, first: int) -> "Lines":
+        """Checks that lines are text; ``first`` is the number of the first one.
+
+        Raises:
+            InputError: there are no lines, or one is not text.
+        """
+        texts = list(source_lines(lines, first))
+        return cls(texts, range(first, first + len(texts)))
+
+
 class Candidate(NamedTuple):
     """A translation of a part."""
 
@@ -178,6 +196,7 @@ class Candidate(NamedTuple):
     text: str
     missing_terms: tuple[str, ...] = ()
     confidence: "Confidence | None" = None
+    trace: dict[str, Any] | None = None  # a record of the search for it
 
 
 def join_confidences(parts: Sequence["Confidence | None"]) -> "Confidence | None":
@@ -209,20 +228,17 @@ def _break_near_middle(text: str) -> int:
 
 
 def join_all(
-    search: Search,
-    tokenizers: Tokenizers,
-    parts: Sequence[Sequence[Candidate]],
-    src_lang: str,
-    traces: Iterator[dict[str, Any]] | None = None,
+    search: Search, tokenizers: Tokenizers, parts: Sequence[Sequence[Candidate]], src_lang: str
 ) -> Translation:
     """Joins the candidates of a line's parts: its n-th best translation consists of their n-th best.
 
-    It takes the next ``traces``, one for each part. ``src_lang`` is as in ``join``.
+    ``src_lang`` is as in ``join``.
     """
     if not parts:
         return Translation("", 0.0, 0.0, False, (), (), None)
     best, *others = [join(search, tokenizers, candidates, src_lang) for candidates in zip(*parts, strict=False)]
-    return replace(best, alternatives=tuple(others), traces=tuple(islice(traces or (), len(parts))))
+    traces = tuple(first.trace for first, *_ in parts if first.trace is not None)
+    return replace(best, alternatives=tuple(others), traces=traces)
 
 
 def join(search: Search, tokenizers: Tokenizers, candidates: Sequence[Candidate], src_lang: str) -> Translation:

@@ -1,43 +1,33 @@
 """Translator: translates lines of text with verified bundles."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
-from itertools import islice, repeat
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from softsearch.errors import ConfigError
 from softsearch.machine import cores
 from softsearch.runtime.bundle import Bundle, open_shortlist
 from softsearch.runtime.line_encoder import LineEncoder
 from softsearch.runtime.options import Search, choose_search, default_batch_tokens, nearest, needs_alignments
-from softsearch.runtime.paragraphs import SplitText, join_paragraphs, refuse_with
 from softsearch.runtime.providers import Provider
 from softsearch.runtime.reopened import Reopened
-from softsearch.runtime.system import (
-    System,
-    combine,
-    open_bundle,
-    rescoring_model,
-    trace_parts,
-    translation_texts,
-    with_head,
-    with_separate_inputs,
-    without_alignments,
-)
-from softsearch.runtime.translation import Candidate, Part, Translation, join_all, source_lines, text_lines, with_wanted
+from softsearch.runtime.stages.chosen import NO_STAGES, Stages
+from softsearch.runtime.stages.stage import Searched
+from softsearch.runtime.system import System, open_bundle, without_alignments
+from softsearch.runtime.translation import Candidate, Lines, Part, Translation, join_all, text_lines
 from softsearch.search.batching import translate_ids
 from softsearch.search.forced_decoding import PairScore
-from softsearch.search.interface import Hypothesis
 from softsearch.search.options import Average
 from softsearch.text.features import Features
-from softsearch.text.moses import detokenize
 
 if TYPE_CHECKING:
-    from softsearch.runtime.glossary import Control, GlossaryLike
-    from softsearch.runtime.term_encoder import Required, TermEncoder
-    from softsearch.search.confidence import Confidence
-    from softsearch.text.keep import Keep
+    from softsearch.runtime.glossary import GlossaryLike
+    from softsearch.runtime.term_encoder import TermEncoder
+    from softsearch.runtime.translate_options import StreamOptions, TranslateOptions
+    from softsearch.search.rerank import RescoringModel
+    from softsearch.search.shortlist import Shortlist
 
 BLOCK_LINES = 1024  # lines of a stream translated together: enough to fill batches with sentences of similar length
 BundleLike = Bundle | Path | str
@@ -73,7 +63,8 @@ class Translator(Reopened):
         inputs: sources in a line, ``a man <and> un homme``, one for each bundle.
         glossary: terms that translations must contain: a file, or a mapping from source terms to translations.
         glossary_bonus: nats by which a translation with a term ranks higher; by default terms are required.
-        keep: finds text that translations copy unchanged, see `Keep`.
+        keep: regular expressions (of the package regex) for text that translations copy unchanged.
+        keep_usual: also copy addresses, file names, numbers, `code`, tags and placeholders such as {name} and %1$s.
         misspelt: catches unknown names, which are refused with the closest option.
 
     Raises:
@@ -99,7 +90,8 @@ class Translator(Reopened):
         inputs: int = 1,
         glossary: "GlossaryLike | None" = None,
         glossary_bonus: float | None = None,
-        keep: "Keep | None" = None,
+        keep: Sequence[str] | None = None,
+        keep_usual: bool | None = None,
         **misspelt: Any,
     ) -> None:
         for name in misspelt:
@@ -116,17 +108,12 @@ class Translator(Reopened):
         if inputs > 1 and (rescore or shortlist):
             raise ConfigError(f"rescore and shortlist are for one input, not for {inputs}; leave them out")
 
-        def together(members: list[System]) -> System:
-            members = with_separate_inputs(members, inputs)
-            if len(members) == 1 and (weights, fused, words) == (None, None, None):
-                return members[0]
-            return combine(members, average, weights, fused, language_model_weight, words)
-
         self.manifest = first.manifest
+        together = partial(_together, inputs, average, weights, fused, language_model_weight, words)
         self.system = together(members)
         self._without_alignments = together([without_alignments(member) for member in members])
         scorers = [open_bundle(path, provider) for path in rescore]
-        self._rescorers = [rescoring_model(scorer, self.system.tokenizers) for scorer in scorers]
+        self._rescorers = _rescorers(scorers, self.system)
         max_src_tokens = min(s.max_src_tokens for s in (*members, *scorers) if s.max_src_tokens is not None)
         self._is_plain = self.system.text_form == "lc_tok" and not tokenized  # which the model itself does not read
         self.encoder = LineEncoder(
@@ -136,8 +123,9 @@ class Translator(Reopened):
             is_plain=self._is_plain,
             src_lang=self.system.src_lang,
         )
-        self._control: Control | None = None
-        self._control = self._with_control(glossary, glossary_bonus, keep)
+        self._stages, _ = Stages().given(
+            {"glossary": glossary, "glossary_bonus": glossary_bonus, "keep": keep, "keep_usual": keep_usual}
+        )
         self._batch_tokens, self._threads = batch_tokens, cores() if threads is None else threads
 
     def translate(
@@ -147,14 +135,8 @@ class Translator(Reopened):
         features: Features | None = None,
         search: str | Search | None = None,
         prefixes: Sequence[str] | None = None,
-        replace_unknown: Mapping[str, str] | bool = False,
-        paragraphs: bool = False,
-        markup: bool = False,
-        trace: bool = False,
-        confidence: bool = False,
-        agreement: int = 0,
         first_line: int = 1,
-        **options: Any,
+        **options: "Unpack[TranslateOptions]",
     ) -> list[Translation]:
         """Translates lines with one sentence each; a line too long for the model is split into parts.
 
@@ -165,16 +147,9 @@ class Translator(Reopened):
             features: ``[examples, positions, dim]``, instead of lines or together with them, as the model needs.
             search: its name, such as ``beam``, by default the one the first bundle recommends; or a strategy object.
             prefixes: the required beginning of each line's translation, or of that of its first part; "" for none.
-            replace_unknown: for models of words: translations of unknown words by source word; True copies all.
-            paragraphs: lines are text of any length; it is split into sentences, and the text between them is kept.
-            markup: lines are fragments of XML or HTML, whose tags are put back into the translations.
-            trace: also return a record of the beam search, see docs/search.md; this searches again, in single steps.
-            confidence: also return the confidence in each translation, which the model is forced to write again.
-            agreement: with confidence: include the agreement with this many samples.
             first_line: the number of the first line, for messages.
-            options: search options, as in docs/search.md, ``rescore_weights`` and ``rescore_length_penalty``, by
-                default the first bundle's; ``glossary``, ``glossary_bonus``, ``keep``, instead of the Translator's;
-                ``tgt``, ``src``: languages to write and read; ``head``: of the alignments, as "layer 0, head 0".
+            options: of the search and of the stages of a translation, see docs/search.md; by default the first
+                bundle's, and the Translator's.
 
         Returns:
             One translation for each line, with up to ``n_best - 1`` alternatives.
@@ -184,32 +159,23 @@ class Translator(Reopened):
             ConfigError: an option is unknown or does not fit the model, or the splitter of paragraphs is missing.
             CorpusError: the features have the wrong type or shape, or a value is not finite.
         """
-        control = self._with_control(*(options.pop(name, None) for name in ("glossary", "glossary_bonus", "keep")))
-        texts: Sequence[SplitText] | None = None
-        read, recommended = self.encoder, (self.manifest.search_kind, self.manifest.search)
-        *languages, head = (options.pop(name, None) for name in ("tgt", "src", "head"))
-        lines = None if lines is None else read.tagged(source_lines(lines, first_line), *languages)
-        if paragraphs or markup:
-            given = {"features": features is not None, "prefixes": prefixes, "alignments": options.get("alignments")}
-            refuse_with("markup" if markup else "paragraphs", **given, head=head)
-            texts = read.split(source_lines(lines, first_line), first_line, paragraphs=paragraphs, markup=markup)
-            options |= {"alignments": True} if markup and isinstance(search, str | None) else {}
-        sources = read.sources(lines, features, first_line) if texts is None else read.sentences(texts, first_line)
-        strategy = choose_search(search, options, recommended, self.system.tokenizers[1], self._rescorers)
-        more = agreement if confidence or agreement else None, head
+        stages, others = self._stages.given(options)
+        stages.refuse(**options, features=features is not None, prefixes=prefixes is not None)
+        read = None if lines is None else Lines.read(lines, first_line)
+        text = None if read is None else stages.before(read, self.encoder)
+        sources = self.encoder.sources(text and text.lines, features, first_line)
+        tokenizer, recommended = self.system.tokenizers[1], (self.manifest.search_kind, self.manifest.search)
+        strategy = stages.search(choose_search(search, others, recommended, tokenizer, self._rescorers))
         starts = None if prefixes is None else self.encoder.prefixes(prefixes, len(sources), first_line)
-        found = self.translate_parts(with_wanted(sources, control), strategy, starts, replace_unknown, trace, *more)
-        return found if texts is None else join_paragraphs(texts, found)
+        found = self.translate_parts(stages.require(sources), strategy, starts, stages)
+        return found if text is None else stages.after(found, text.kept)
 
     def translate_parts(
         self,
         sources: Sequence[Sequence[Part]],
         strategy: Search,
         prefixes: Sequence[Sequence[int]] | None = None,
-        replace_unknown: Mapping[str, str] | bool = False,
-        trace: bool = False,
-        samples: int | None = None,
-        head: str | None = None,
+        stages: Stages = NO_STAGES,
     ) -> list[Translation]:
         """Translates lines encoded by a `LineEncoder`.
 
@@ -217,10 +183,7 @@ class Translator(Reopened):
             sources: the parts of each line.
             strategy: the search.
             prefixes: the ids that the translation of each line's first part must begin with.
-            replace_unknown: see `translate`.
-            trace: see `translate`.
-            samples: number of samples for confidence and agreement; 0: without agreement; None: without confidence.
-            head: see `translate`.
+            stages: what is done with the translations of parts.
 
         Raises:
             SoftsearchError: as in `translate`.
@@ -235,7 +198,6 @@ class Translator(Reopened):
         require = self._term_encoder.require if any(part.wanted for part in parts) else None
         required = require and [require(part.wanted) for part in parts]
         terms = None if required is None else [each.terms for each in required]
-        traces = trace_parts(system, strategy, [part[:2] for part in parts], starts, terms) if trace else None
         n_best_lists = translate_ids(
             system.step_fn,
             strategy,
@@ -245,21 +207,22 @@ class Translator(Reopened):
             terms=terms,
             workers=self._threads,
         )
-        if head is not None:
-            n_best_lists = with_head(self.system, head, src, n_best_lists)
-        measured: Iterable[Confidence | None] = repeat(None)
-        if samples is not None:
-            from softsearch.search.confidence import measure_confidence
+        decode = self.system.tokenizers[1].decode
+        pairs = zip(parts, n_best_lists, strict=True)
+        found = [[Candidate(part, each, decode(each.tokens)) for each in n_best] for part, n_best in pairs]
+        searched = Searched(self.system, strategy, parts, starts, terms, self._threads)
+        found = stages.written(found, searched)
+        if required is not None:
+            found = self._term_encoder.complete(self.system, found, required)
+        if self._is_plain:
+            from softsearch.text.moses import detokenize
 
-            model, tokenizer = self.system.step_fn, self.system.tokenizers[1]
-            measured = measure_confidence(
-                model, tokenizer, strategy, src, n_best_lists, prefixes=starts, samples=samples, workers=self._threads
-            )
-        found = iter(self._candidates(parts, n_best_lists, replace_unknown, required, measured))
-        join = partial(join_all, strategy, system.tokenizers, src_lang=system.src_lang, traces=traces)
-        return [join([next(found) for _ in line]) for line in sources]
+            found = [[each._replace(text=detokenize(each.text)) for each in n_best] for n_best in found]
+        each_part = iter(found)
+        join = partial(join_all, strategy, system.tokenizers, src_lang=system.src_lang)
+        return [join([next(each_part) for _ in line]) for line in sources]
 
-    def stream(self, lines: Iterable[str], **options: Any) -> Iterator[Translation]:
+    def stream(self, lines: Iterable[str], **options: "Unpack[StreamOptions]") -> Iterator[Translation]:
         """Translates lines as they arrive, 1,024 at a time, so that memory stays bounded.
 
         Args:
@@ -311,14 +274,6 @@ class Translator(Reopened):
         scores = iter(self._without_alignments.score([one for one, _ in whole], [other for _, other in whole]))
         return [next(scores) if all(pair) else PairScore(0.0, ()) for pair in pairs]
 
-    def _with_control(self, *given: Any) -> "Control | None":
-        """The control from these values (glossary, bonus, text to keep), with the Translator's as defaults."""
-        if given == (None, None, None):
-            return self._control
-        from softsearch.runtime.glossary import with_control
-
-        return with_control(self._control, *given)
-
     @cached_property
     def _term_encoder(self) -> "TermEncoder":
         from softsearch.runtime.term_encoder import TermEncoder
@@ -326,25 +281,30 @@ class Translator(Reopened):
         form = partial(self.encoder.form, side=1) if self._is_plain else None
         return TermEncoder(self.system.tokenizers[1], self.system.step_fn.vocab_size, form)
 
-    def _candidates(
-        self,
-        parts: Sequence[Part],
-        n_best_lists: Sequence[Sequence[Hypothesis]],
-        replace_unknown: Mapping[str, str] | bool,
-        required: "Sequence[Required] | None",
-        confidences: "Iterable[Confidence | None]",
-    ) -> list[list[Candidate]]:
-        """The translations of each part, with their texts."""
-        dictionary = replace_unknown if isinstance(replace_unknown, Mapping) else {} if replace_unknown else None
-        each_part = [part for part, n_best in zip(parts, n_best_lists, strict=True) for _ in n_best]
-        sources, src = [part.text for part in each_part], [part.ids for part in each_part]
-        hypotheses = [hypothesis for n_best in n_best_lists for hypothesis in n_best]
-        texts = translation_texts(self.system, sources, src, hypotheses, dictionary)
-        missing: list[tuple[str, ...]] = [()] * len(each_part)
-        if required is not None:
-            needed = [each for each, n_best in zip(required, n_best_lists, strict=True) for _ in n_best]
-            texts, missing = self._term_encoder.complete(self.system, each_part, needed, hypotheses, texts)
-        if self._is_plain:
-            texts = list(map(detokenize, texts))
-        candidates = map(Candidate, each_part, hypotheses, texts, missing, confidences)
-        return [list(islice(candidates, len(n_best))) for n_best in n_best_lists]
+
+def _together(
+    inputs: int,
+    average: Average,
+    weights: Sequence[float] | None,
+    fused: System | None,
+    fused_weight: float,
+    words: "Shortlist | None",
+    members: Sequence[System],
+) -> System:
+    """One system of all members, see `Translator`."""
+    is_alone = len(members) == 1 and (weights, fused, words) == (None, None, None)
+    if is_alone and inputs == 1:
+        return members[0]
+    from softsearch.runtime.ensembles import combine, with_separate_inputs
+
+    members = with_separate_inputs(members, inputs)
+    return members[0] if is_alone else combine(members, average, weights, fused, fused_weight, words)
+
+
+def _rescorers(scorers: Sequence[System], system: System) -> "list[RescoringModel]":
+    """Systems that score the translations of another one."""
+    if not scorers:
+        return []
+    from softsearch.runtime.ensembles import rescoring_model
+
+    return [rescoring_model(scorer, system.tokenizers) for scorer in scorers]

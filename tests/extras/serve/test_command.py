@@ -122,8 +122,8 @@ def test_without_the_extra_the_error_names_it() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["code"], "--keep code: expected NAME=PATTERN"),
-        (["a=x", "a=y"], "--keep a=y: expected NAME=PATTERN, with another name for each"),
+        (["a=x", "a=y"], "--keep a=y: another pattern has this name; change it"),
+        (["("], "keep='(' is not a regular expression"),
         (["a=("], "keep='(' is not a regular expression"),
     ],
 )

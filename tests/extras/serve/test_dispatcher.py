@@ -14,13 +14,11 @@ import pytest
 from softsearch.errors import ConfigError, InputError, SoftsearchError
 from softsearch.extras.serve.dispatcher import Dispatcher
 from softsearch.extras.serve.line_queue import Line, Request, RequestError
-from softsearch.extras.serve.models import ServedControl
 from softsearch.extras.serve.settings import Settings
-from softsearch.extras.serve.texts import split
-from softsearch.runtime.glossary import Glossary
+from softsearch.extras.serve.texts import after, before
+from softsearch.runtime.stages.chosen import Stages
 from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import Translator
-from softsearch.text.keep import Keep
 from tests.extras.serve.dispatchers import Log, Open, frozen, pids, until
 from tests.extras.serve.worker_faults import EXPLOSIVE
 from tests.support.bundles import SRC_LINES, make_bundle
@@ -39,10 +37,14 @@ OPTIONS: list[dict[str, Any]] = [
 WANTED: list[dict[str, Any]] = [  # what translations must contain
     {},
     {},
-    {"glossary": Glossary([("two", "drei"), ("cats", "eins|zwei")])},
-    {"glossary": Glossary([("two", "vier")]), "bonus": 3.0},
-    {"glossary": Glossary([("ten", "\U0001f600")]), "keep": Keep(["three"])},
+    {"glossary": {"two": "drei", "cats": "eins|zwei"}},
+    {"glossary": {"two": "vier"}, "glossary_bonus": 3.0},
+    {"glossary": {"ten": "\U0001f600"}, "keep": ["three"]},
 ]
+
+
+def stages(**options: Any) -> Stages:
+    return Stages().given(options)[0]
 
 
 def same(found: Translation, expected: Translation) -> bool:
@@ -76,10 +78,8 @@ async def test_results_are_those_of_translator_whatever_else_is_asked_at_the_sam
                     assert one.token_log_probs == pytest.approx(other.token_log_probs, rel=1e-3, abs=1e-4)
                 return
             terms = wanted.get(index, {})
-            named = {f"glossary_{name}" if name == "bonus" else name: value for name, value in terms.items()}
-            expected = translator.translate(lines, **options, **named)
-            control = ServedControl(**terms) if terms else None
-            found = await dispatcher.translate("small", lines, control=control, **options)
+            expected = translator.translate(lines, **options, **terms)
+            found = await dispatcher.translate("small", lines, stages(**terms), **options)
             assert all(same(*pair) for pair in zip(found, expected, strict=True))
 
         await asyncio.gather(*(ask(index, *request) for index, request in enumerate(requests)))
@@ -106,9 +106,8 @@ async def test_lines_of_many_requests_share_a_batch(serve: Open, log: Log) -> No
 
 
 async def test_lines_with_terms_have_batches_of_their_own(serve: Open, log: Log) -> None:
-    control = ServedControl(Glossary([("two", "drei")]))
     async with serve() as dispatcher:
-        await dispatcher.translate("small", ["two cats", "ten", "two", "one"], control=control)
+        await dispatcher.translate("small", ["two cats", "ten", "two", "one"], stages(glossary={"two": "drei"}))
     assert sorted(log.batches) == [1, 1, 2]
 
 
@@ -116,13 +115,13 @@ async def test_a_request_may_ask_for_the_attention_of_a_head(serve: Open, tmp_pa
     bundle = make_bundle(tmp_path / "headed", heads=2).path
     async with serve(bundle) as dispatcher:
         facts = dispatcher.models["small"]
-        asks = (dispatcher.translate("small", ["two cats"], n_best=2, head=name) for name in facts.heads)
+        asks = (dispatcher.translate("small", ["two cats"], stages(head=name), n_best=2) for name in facts.heads)
         for name, (found,) in zip(facts.heads, await asyncio.gather(*asks), strict=True):
             (wanted,) = Translator(bundle, threads=1).translate(["two cats"], n_best=2, head=name)
             for one, other in zip(found.n_best, wanted.n_best, strict=True):
                 np.testing.assert_allclose(one.alignments, other.alignments, atol=1e-6)
         with pytest.raises(ConfigError, match="head is 'all', but model small has one of: mean of all layers and"):
-            await dispatcher.translate("small", ["ten"], head="all")
+            await dispatcher.translate("small", ["ten"], stages(head="all"))
 
 
 async def test_idle_workers_share_a_request(serve: Open, log: Log) -> None:
@@ -189,12 +188,14 @@ async def test_long_requests_are_split_and_encoded_by_a_worker(
     alone = dict(zip(LINES, Translator(bundle_dir, threads=1).translate(LINES), strict=True))
     async with serve(workers=2) as dispatcher:
         encoder = dispatcher.model("small").encoder
-        for method in ("parts", "pairs", "prefix", "paragraphs"):  # of this process
+        for method in ("parts", "pairs", "prefix", "tag"):  # of this process
             monkeypatch.setattr(encoder, method, None)
-        (paragraph,) = await split(dispatcher, "small", [text])
-        assert len(paragraph.sentences) == 230
-        found = await dispatcher.translate("small", paragraph.sentences)
-        assert paragraph.join(found).text == whole.text
+        chosen = stages(paragraphs=True)
+        split = await before(dispatcher, "small", chosen, [text])
+        assert len(split.lines.texts) == 230
+        found = await dispatcher.translate("small", split.lines.texts, chosen)
+        (joined,) = await after(dispatcher, "small", chosen, split.kept, found)
+        assert joined.text == whole.text
         found = await dispatcher.translate("small", lines, prefixes=[""] * len(lines))
         assert [each.text for each in found] == [alone[line].text for line in lines]
         scores = await dispatcher.score("small", ["ten", "six"] * 300, ["zehn", "sechs"] * 300)
@@ -208,7 +209,7 @@ async def test_a_preparation_ends_as_a_batch_does(serve: Open, log: Log, end: st
     text = "Two cats. " * 230
     async with serve(deadline=0.5 if end == "deadline" else 60) as dispatcher:
         with frozen(dispatcher):
-            asking = asyncio.ensure_future(split(dispatcher, "small", [text]))
+            asking = asyncio.ensure_future(before(dispatcher, "small", stages(paragraphs=True), [text]))
             await until(lambda: not dispatcher._pool.idle)
             if end == "deadline":
                 with pytest.raises(RequestError, match=r"not split and encoded within 0\.5 s"):
@@ -219,7 +220,7 @@ async def test_a_preparation_ends_as_a_batch_does(serve: Open, log: Log, end: st
                 asking.cancel()
                 await asyncio.gather(asking, return_exceptions=True)
         if end == "death":
-            assert len((await asking)[0].sentences) == 230
+            assert len((await asking).lines.texts) == 230
         assert (await dispatcher.translate("small", ["six"]))[0].text
     assert log.lines == {"done": 1}
 

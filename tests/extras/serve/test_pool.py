@@ -18,9 +18,11 @@ from softsearch.errors import BundleError
 from softsearch.extras.serve import pool, workers
 from softsearch.extras.serve.dispatcher import Dispatcher
 from softsearch.extras.serve.line_queue import Request, RequestError
-from softsearch.extras.serve.models import Model, ServedControl, encode_lines
+from softsearch.extras.serve.models import Model, ServedGlossary, encode_lines
 from softsearch.extras.serve.settings import Settings
 from softsearch.extras.serve.workers import WorkerDiedError
+from softsearch.runtime.stages.chosen import Stages
+from softsearch.runtime.stages.terms import TermStage
 from softsearch.runtime.translator import Translator
 from tests.extras.serve.dispatchers import Log, Open, frozen, pids, until
 from tests.extras.serve.worker_faults import DEADLY, ONE_OPENS
@@ -216,12 +218,11 @@ async def test_terms_of_lines_that_wait_at_a_reload_stay(serve: Open, victim: Pa
     wanted = [each.text for each in Translator(victim, threads=1).translate(LINES, glossary=path)]
     async with serve(victim, glossary={"numbers": path}) as dispatcher:
         path.unlink()  # it is read once
-        group = dispatcher.model("small").translation_group(
-            {"control": ServedControl(served="numbers")}, prefixes=False
-        )
+        stages = Stages((TermStage(glossary=ServedGlossary("numbers")),))
+        group = dispatcher.model("small").translation_group({}, stages)
         work, loop = partial(encode_lines, are_pairs=False), asyncio.get_running_loop()
         blank = [None] * len(LINES)
-        encoded = await dispatcher.prepare(group.model, work, LINES, blank, group.control)
+        encoded = await dispatcher.prepare(group.model, work, LINES, blank, group.finders)
         request = Request(group, LINES, None, loop.create_future(), loop.time(), encoded)
         await dispatcher.load()
         found = [each.text for each in await dispatcher._answers(request)]

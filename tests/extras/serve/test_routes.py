@@ -9,7 +9,6 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from softsearch import Translator
-from softsearch.text.keep import Keep
 from tests.support.serving import GOLDEN
 
 SOURCES = (GOLDEN / "sources.txt").read_text().splitlines()
@@ -77,7 +76,7 @@ def test_a_trace_comes_with_the_same_translation(client: httpx.Client, translato
     assert traces == list(translator.translate([SENTENCE], beam=3, trace=True)[0].traces)
     answer = client.post("/translate", json={"text": SENTENCE, "search": "sample", "trace": True})
     assert answer.status_code == 422
-    assert "a trace shows beam or greedy search, found sample" in answer.json()["error"]
+    assert "a trace shows beam or greedy search, found Sampling" in answer.json()["error"]
     answer = client.post("/translate", json={"text": ["a" * 2000] * 10, "trace": True})
     assert "traces of 20000 characters" in answer.json()["error"]
 
@@ -102,8 +101,12 @@ def test_confidence_comes_if_asked_for(client: httpx.Client, translator: Transla
     for got, hypothesis in zip(asked["n_best"], wanted.n_best, strict=True):
         assert hypothesis.confidence is not None
         expected = hypothesis.confidence.facts()
-        assert expected.pop("agreement") is None
+        assert got["confidence"].pop("agreement") is expected.pop("agreement") is None
         assert got["confidence"] == {name: pytest.approx(value, abs=1e-4) for name, value in expected.items()}
+    (agreed,) = _translate(client, text=SENTENCE, agreement=3)
+    (wanted,) = translator.translate([SENTENCE], agreement=3)
+    assert wanted.confidence is not None
+    assert agreed["n_best"][0]["confidence"]["agreement"] == pytest.approx(wanted.confidence.agreement, abs=1e-4)
     assert blank["n_best"][0]["confidence"] is None
     assert _translate(client, text=SENTENCE, confidence=False)[0]["n_best"][0]["confidence"] is None
 
@@ -121,8 +124,8 @@ def test_terms_and_text_to_keep_are_as_of_the_runtime(client: httpx.Client, tran
         ({"glossary": {"euro": "dollar|dollars", "ten": "\u6f22"}},) * 2,
         ({"glossary": "money"}, {"glossary": {"euro": "dollar"}}),
         ({"glossary": "money", "glossary_bonus": 9.5}, {"glossary": {"euro": "dollar"}, "glossary_bonus": 9.5}),
-        ({"keep": ["th.ee", "x{3}"], "keep_usual": True}, {"keep": Keep(["th.ee"], usual=True)}),
-        ({"keep": ["three"]}, {"keep": Keep(["(?i)TH.{2}E"])}),
+        ({"keep": ["th.ee", "x{3}"], "keep_usual": True}, {"keep": ["th.ee"], "keep_usual": True}),
+        ({"keep": ["three"]}, {"keep": ["(?i)TH.{2}E"]}),
     ]
     texts = []
     for body, options in asked:

@@ -15,7 +15,8 @@ from softsearch.evaluation.metrics import for_text, report_metrics
 from softsearch.evaluation.schema import SystemReport
 from softsearch.evaluation.search_curve import search_curve
 from softsearch.evaluation.test_set import HeldOutText
-from softsearch.runtime.glossary import Control, Glossary
+from softsearch.runtime.glossary import Glossary
+from softsearch.runtime.stages.terms import TermStage
 from softsearch.runtime.system import System
 from softsearch.search.beam import BeamSearch
 from softsearch.search.ensemble import AVERAGES, Ensemble
@@ -50,7 +51,7 @@ def evaluator(test_set: HeldOutText, dictionary: dict[str, str] | None = None) -
 
 def test_translations_have_the_terms_of_a_glossary_or_are_counted() -> None:
     glossary = Glossary([("b", "i j"), ("d", "h"), ("f", "ß")])  # the vocabulary lacks ß
-    with_terms = replace(evaluator(text("lc_tok")), control=Control(glossary))
+    with_terms = replace(evaluator(text("lc_tok")), terms=TermStage(glossary=glossary))
     report, hypotheses, warnings, _ = with_terms.measure(system(), BEAM, "in words")
     b, d = report.hypotheses[0], report.hypotheses[3]
     assert "i j" in b

@@ -74,7 +74,9 @@ def test_other_searches_are_refused(translator: Translator) -> None:
         ({"glossary_bonus": -1.0}, "glossary_bonus is -1.0, expected a number of at least 0 and at most 1000"),
         ({"glossary_bonus": float("nan")}, "glossary_bonus is nan"),
         ({"glossary_bonus": "2"}, "glossary_bonus is '2'"),
-        ({"keep": ["x"]}, r"keep is \['x'\] \(list\), expected Keep\(\[PATTERN, \.\.\.\]\)"),
+        ({"keep": "x"}, r"keep is 'x', expected a list, each text"),
+        ({"keep": ["("]}, r"keep='\(' is not a regular expression"),
+        ({"keep": Keep(["x"])}, r"keep is a Keep, .* write keep=\[PATTERN\], keep_usual=True"),
     ],
 )
 def test_wrong_options_are_refused(translator: Translator, options: dict[str, Any], message: str) -> None:
@@ -100,7 +102,7 @@ def test_the_command_reads_a_file_and_tells_what_is_missing(
 
 def test_kept_text_is_copied_as_it_stands(translator: Translator) -> None:
     lines = ["one two", "one {x} two", "`a`, {x} and http://a.b/\u00df", "cat sat, and did"]
-    found = translator.translate(lines, keep=Keep(["cat"], usual=True))
+    found = translator.translate(lines, keep=["cat"], keep_usual=True)
     assert found[0].text == translator.translate(lines[:1])[0].text
     for each, parts in zip(found[1:], (["{x}"], ["`a`", "{x}", "http://a.b/\u00df"], ["cat"]), strict=True):
         assert all(each.text.count(part) == 1 for part in parts)
@@ -108,7 +110,7 @@ def test_kept_text_is_copied_as_it_stands(translator: Translator) -> None:
 
 
 def test_kept_text_and_the_glossary_go_together(translator: Translator) -> None:
-    (found,) = translator.translate(["one two {two}"], keep=Keep(usual=True), glossary={"two": "zehn"})
+    (found,) = translator.translate(["one two {two}"], keep_usual=True, glossary={"two": "zehn"})
     assert "{two}" in found.text
     assert len(re.findall(r"\bzehn\b", found.text)) == 1
 

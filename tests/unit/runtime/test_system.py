@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError, InputError
 from softsearch.runtime.bundle import open_shortlist, shortlist_files, write_bundle
-from softsearch.runtime.system import System, combine, open_bundle, rescoring_model, with_separate_inputs
+from softsearch.runtime.ensembles import combine, rescoring_model, with_separate_inputs
+from softsearch.runtime.system import System, open_bundle
 from softsearch.search.beam import BeamSearch
 from softsearch.search.ensemble import AVERAGES, Average, Ensemble
 from softsearch.search.forced_decoding import score_pairs

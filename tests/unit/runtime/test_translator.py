@@ -190,7 +190,8 @@ def test_no_lines_give_no_translations(translator: Translator) -> None:
         ({"ban": ["x"]}, "ban is not a search option; did you mean 'banned'"),
         ({"rescore": ["b"]}, r"it is Translator\(..., rescore=...\)"),
         ({"glossaries": {"a": "b"}}, "glossaries is not a search option; did you mean 'glossary'"),
-        ({"keep_usual": True}, "keep_usual is not a search option; did you mean 'keep'"),
+        ({"keep": Keep(usual=True)}, r"keep is a Keep, .* write keep=\[PATTERN\], keep_usual=True"),
+        ({"keep_usual": "yes"}, "keep_usual is 'yes', expected true or false; change keep_usual"),
         ({"num_beams": 5}, "num_beams is not a search option; did you mean 'beam'"),
         ({"device": "cuda"}, r"it is Translator\(..., provider=...\)"),
         ({"prefix": ["b"]}, "prefix is not an option here"),
@@ -234,7 +235,7 @@ def test_a_pickle_has_no_weights_and_opens_the_folders_again(
 ) -> None:
     monkeypatch.chdir(bundle_dir.parent)
     bundles = [Bundle.open(bundle_dir), bundle_dir.name]
-    options: dict[str, Any] = {"weights": [0.3, 0.7], "glossary": {"two": "zehn"}, "keep": Keep(usual=True)}
+    options: dict[str, Any] = {"weights": [0.3, 0.7], "glossary": {"two": "zehn"}, "keep_usual": True}
     translator = Translator(bundles, language_model=None, **options)
     pickled = pickle.dumps(translator)
     assert len(pickled) < 5000

@@ -6,7 +6,8 @@ import pytest
 
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import TorchStepFunction
-from softsearch.runtime.system import System, translation_texts
+from softsearch.runtime.stages.unknown_words import with_known_words
+from softsearch.runtime.system import System
 from softsearch.search.batching import translate_ids
 from softsearch.search.exact import ExactSearch
 from softsearch.search.sampling import Sampling
@@ -37,8 +38,7 @@ def test_texts_are_those_of_the_alignments_of_the_search(model: str) -> None:
         by_search = UnknownWords(WORDS, WORDS, dictionary)
         expected = [by_search(line, h.tokens, h.alignments) for line, h in zip(sources, found, strict=True)]
         blind = [replace(h, alignments=None) for h in found]
-        assert translation_texts(system, sources, ids, blind, dictionary) == expected
-    assert translation_texts(system, sources, ids, found, None) == [WORDS.decode(h.tokens) for h in found]
+        assert with_known_words(system, sources, ids, blind, dictionary) == expected
 
 
 def test_a_search_without_alignments_will_do() -> None:
@@ -46,12 +46,12 @@ def test_a_search_without_alignments_will_do() -> None:
     ids = [WORDS.encode(line) for line in SOURCES]
     search = ExactSearch(max_length_factor=0.0, max_length_offset=2, max_nodes=50)
     found = [n_best[0] for n_best in translate_ids(system.step_fn, search, ids, batch_tokens=1000)]
-    assert "\u2047" not in "".join(translation_texts(system, SOURCES, ids, found, {}))
+    assert "\u2047" not in "".join(with_known_words(system, SOURCES, ids, found, {}))
 
 
 def test_what_cannot_be_done_is_refused() -> None:
     with pytest.raises(ConfigError, match="here has no attention"):
-        translation_texts(a_system("gru"), [], [], [], {})
+        with_known_words(a_system("gru"), [], [], [], {})
     pieces = train_tokenizer(["abc def ghi jkl m"] * 3, kind="char", vocab_size=TGT_VOCAB)
     with pytest.raises(ConfigError, match="the target vocabulary has smaller units"):
-        translation_texts(replace(a_system("rnnsearch"), tokenizers=(WORDS, pieces)), [], [], [], {})
+        with_known_words(replace(a_system("rnnsearch"), tokenizers=(WORDS, pieces)), [], [], [], {})

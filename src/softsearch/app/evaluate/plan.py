@@ -26,8 +26,9 @@ from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.text_checks import text_problems
 from softsearch.overwriting import refuse_overwriting
 from softsearch.report.tables import check_table_name
-from softsearch.runtime.glossary import with_control
-from softsearch.runtime.system import System, with_separate_inputs
+from softsearch.runtime.ensembles import with_separate_inputs
+from softsearch.runtime.stages.terms import TermStage
+from softsearch.runtime.system import System
 from softsearch.search.ensemble import Ensemble
 from softsearch.text.form_check import SAMPLE, form_problems
 from softsearch.text.word_dictionary import read_dictionary
@@ -94,8 +95,8 @@ def make_plan(config: DictConfig) -> Plan:
     systems = with_ensemble(members, options)
     gold, guarded = read_alignment_options(options, text), read_guarded(options, systems)
     bound, dictionary = for_text(metrics, text.text_form, text.tgt_lang), _dictionary(options.replace_unknown)
-    control = with_control(None, glossary, bonus, None)
-    evaluator = Evaluator(text=text, metrics=bound, dictionary=dictionary, control=control, progress=progress)
+    terms = None if glossary is None else TermStage(glossary=glossary, glossary_bonus=bonus)
+    evaluator = Evaluator(text=text, metrics=bound, dictionary=dictionary, terms=terms, progress=progress)
     names = [system.name for system in systems]
     others = read_translations(hyp, evaluator, len(whole.sources), names)
     names += [system.name for system, _ in others]

@@ -15,7 +15,8 @@ from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.evaluation.metrics import Metric, needs_download
 from softsearch.files import MANIFEST
 from softsearch.runtime.bundle import Bundle, open_shortlist
-from softsearch.runtime.system import System, combine, open_bundle, shortlisted
+from softsearch.runtime.ensembles import combine, shortlisted
+from softsearch.runtime.system import System, open_bundle
 from softsearch.search.shortlist import Shortlist
 from softsearch.training.checkpoints.folder import checkpoint_file, read_weights
 

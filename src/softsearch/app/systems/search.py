@@ -6,7 +6,7 @@ from softsearch.app.config.build import NeedsTokenizers
 from softsearch.app.systems.open import open_any
 from softsearch.errors import ConfigError
 from softsearch.evaluation.sentence_scores import PairwiseCHRF
-from softsearch.runtime.system import rescoring_model
+from softsearch.runtime.ensembles import rescoring_model
 from softsearch.search.interface import SearchStrategy
 from softsearch.search.mbr import MinimumBayesRisk
 from softsearch.search.options import LengthPenalty, NBest

@@ -15,12 +15,13 @@ from softsearch.extras.serve.answers import shown
 from softsearch.extras.serve.dispatcher import Dispatcher
 from softsearch.extras.serve.languages import best_match
 from softsearch.extras.serve.line_queue import RequestError
-from softsearch.extras.serve.models import ModelFacts, ServedControl
+from softsearch.extras.serve.models import ModelFacts, ServedGlossary, default_stages
 from softsearch.extras.serve.monitoring import Metrics
 from softsearch.extras.serve.schema import Options
 from softsearch.extras.serve.settings import Settings
 from softsearch.runtime.glossary import open_glossary
-from softsearch.text import Keep
+from softsearch.runtime.stages.chosen import Stages
+from softsearch.runtime.stages.markup import MarkupStage
 
 _MATRICES = 64_000_000  # attention weights of a request, if each character were a token
 _KEY = re.compile(r"[!-~]{16,200}")
@@ -61,6 +62,7 @@ class Service:
 
     def __init__(self, dispatcher: Dispatcher, settings: Settings, metrics: Metrics) -> None:
         self.dispatcher, self.settings, self.metrics = dispatcher, settings, metrics
+        self.defaults = default_stages(settings)
         self._keys = [] if settings.api_keys is None else read_keys(settings.api_keys)
 
     @property
@@ -138,11 +140,7 @@ class Service:
         Raises:
             SoftsearchError: the model has no such language, or needs a language that is not named.
         """
-        fits = (
-            best_match(asked or "", codes) for asked, codes in ((target, facts.tgt_codes), (source, facts.src_codes))
-        )
-        tgt, src = (code if fit else asked for (fit, code), asked in zip(fits, (target, source), strict=True))
-        return list(self.dispatcher.model(facts.name).encoder.tagged(texts, tgt, src))
+        return list(self.dispatcher.model(facts.name).encoder.tagged(texts, *_codes(facts, target, source)))
 
     def check_texts(self, **texts: Sequence[str] | None) -> None:
         """Refuses lists of different lengths, too many sentences and sentences that are too long.
@@ -169,7 +167,7 @@ class Service:
             found = " and ".join(f"{name} has {len(value)} sentences" for name, value in given.items())
             raise RequestError(422, f"{found}, expected equal numbers")
 
-    def check_alignments(self, texts: Sequence[str], n_best: int) -> None:
+    def _check_markup(self, texts: Sequence[str], n_best: int) -> None:
         """Refuses markup with so much text that the alignments of its sentences would need too much memory.
 
         Raises:
@@ -179,33 +177,34 @@ class Service:
         if size > most:
             raise RequestError(
                 422,
-                f"the squared lengths in characters of the sentences in html, counted once for each alternative, sum "
+                f"the squared lengths in characters of the sentences in markup, counted once for each alternative, sum "
                 f"to {size}, expected at most {most}; send shorter or fewer sentences",
             )
 
-    async def control(self, options: Options) -> dict[str, Any]:
-        """Returns what the translations of a request must contain, as keywords for the dispatcher.
+    async def stages(self, facts: ModelFacts, given: Mapping[str, Any]) -> Stages:
+        """Returns the stages of a request, with the server's defaults for options that are not ``given``.
 
         Raises:
-            SoftsearchError: the server has no glossary with this name, or a term or a pattern is wrong.
+            SoftsearchError: the server has no glossary with this name, or an option is wrong.
         """
-        glossary, served = options.glossary, self.settings.glossary or {}
-        if options.glossary_bonus is not None and glossary is None:
+        options, names = dict(given), [name for name in self.settings.glossary or {} if name]
+        options |= dict(zip(("tgt", "src"), _codes(facts, given.get("tgt"), given.get("src")), strict=True))
+        if isinstance(glossary := given.get("glossary"), str):
+            if glossary not in names:
+                none = "an object of terms, because this server has no glossaries"
+                expected = f"one of {', '.join(names)}" if names else none
+                raise RequestError(422, f"glossary is {shown(glossary)}, expected {expected}")
+            options["glossary"] = ServedGlossary(glossary)
+        elif glossary is not None:
+            options["glossary"] = await asyncio.to_thread(open_glossary, glossary)
+        stages, _ = self.defaults.given(options)
+        if "glossary_bonus" in given and not any(getattr(stage, "glossary", None) for stage in stages.known):
             raise RequestError(422, "glossary_bonus needs glossary; add it")
-        name = glossary if isinstance(glossary, str) else None
-        if name is not None and name not in served:
-            one = (
-                f"one of {', '.join(served)}" if served else "an object of terms, because this server has no glossaries"
-            )
-            raise RequestError(422, f"glossary is {shown(name)}, expected {one}")
-        is_kept, patterns = options.keep or options.keep_usual, self.settings.keep or {}
-        keep = Keep(options.keep or (), usual=options.keep_usual, served=patterns) if is_kept else None
-        if glossary is None and keep is None:
-            return {}
-        own = None if glossary is None or name else await asyncio.to_thread(open_glossary, glossary)
-        return {"control": ServedControl(own, options.glossary_bonus, keep, name)}
+        return stages
 
-    def check_options(self, facts: ModelFacts, options: Options, texts: Sequence[str]) -> dict[str, Any]:
+    def check_options(
+        self, facts: ModelFacts, options: Options, texts: Sequence[str], stages: Stages
+    ) -> dict[str, Any]:
         """Returns the search options of a request; refuses numbers above the server's limits and very large answers.
 
         Raises:
@@ -215,11 +214,15 @@ class Service:
         settings, given = self.settings, options.search_options()
         most_of = {"n_best": settings.max_beam, "beam": settings.max_beam}
         most_of |= {"max_length": settings.max_length, "min_length": settings.max_length}
+        most_of |= {"agreement": settings.max_beam}
+        asked = given | {"agreement": getattr(options, "agreement", None) or 0}
         for name, most in most_of.items():
-            if given.get(name, 0) > most:
-                raise RequestError(422, f"{name} is {given[name]}, expected at most {most} on this server; lower it")
+            if asked.get(name, 0) > most:
+                raise RequestError(422, f"{name} is {asked[name]}, expected at most {most} on this server; lower it")
         n_best, sizes = given.get("n_best", 1), {}
         self._check_lengths(facts, given, texts)
+        if any(isinstance(stage, MarkupStage) for stage in stages.chosen):
+            self._check_markup(texts, n_best)
         # A matrix grows with the square of a sentence's length.
         if options.alignments or getattr(options, "head", None):
             sizes["alignments"] = n_best * sum(map(len, texts)), 5
@@ -247,6 +250,13 @@ class Service:
                 f"translations of up to {size} tokens, counted n_best times, expected at most {most}; send fewer "
                 "sentences, or lower n_best or max_length",
             )
+
+
+def _codes(facts: ModelFacts, target: str | None, source: str | None) -> tuple[str | None, str | None]:
+    """Returns a model's codes of languages for those of a request; unknown ones stay."""
+    fits = (best_match(asked or "", codes) for asked, codes in ((target, facts.tgt_codes), (source, facts.src_codes)))
+    tgt, src = (code if fit else asked for (fit, code), asked in zip(fits, (target, source), strict=True))
+    return tgt, src
 
 
 async def _service(request: Request) -> Service:

@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from softsearch.errors import ConfigError, SoftsearchError, printable
-from softsearch.extras.serve.settings import Settings, is_shortage
+from softsearch.extras.serve.settings import Settings, default_options, is_shortage
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 
@@ -34,9 +34,15 @@ def serve(arguments: argparse.Namespace) -> None:
 def _serve(arguments: argparse.Namespace) -> None:
     from softsearch.extras.serve.running import run
 
-    given = {option.name: getattr(arguments, option.name) for option in fields(Settings)}
-    named = {"glossary": _named(arguments.glossary or (), "a glossary"), "keep": _patterns(arguments.keep or ())}
-    settings = Settings(**given | named)
+    defaults = {name: value for name in default_options() if (value := getattr(arguments, name)) is not None}
+    given = {option.name: getattr(arguments, option.name) for option in fields(Settings) if option.name != "defaults"}
+    glossaries = _named([each for each in arguments.glossary or () if "=" in each], "a glossary")
+    unnamed = [each for each in arguments.glossary or () if "=" not in each]
+    if len(unnamed) > 1:
+        raise ConfigError(f"--glossary {unnamed[1]}: another one has no name; name all but one: NAME={unnamed[1]}")
+    patterns, always = _patterns(arguments.keep or ())
+    named = {"glossary": glossaries | ({"": Path(unnamed[0])} if unnamed else {}), "keep": patterns}
+    settings = Settings(**given | named, defaults=defaults | ({"keep": always} if always else {}))
     if settings.max_sentences > settings.queue:
         raise ConfigError(
             f"--max-sentences is {settings.max_sentences}, expected at most --queue ({settings.queue}); change one"
@@ -44,21 +50,22 @@ def _serve(arguments: argparse.Namespace) -> None:
     asyncio.run(run(_named(arguments.bundles, "a model"), settings))
 
 
-def _patterns(given: Sequence[str]) -> dict[str, str]:
-    """Returns the patterns that requests may name."""
+def _patterns(given: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """Returns the patterns that requests may name, and those without a name, which are patterns of all requests."""
     from softsearch.text import Keep
 
     named: dict[str, str] = {}
+    always: list[str] = []
     for each in given:
         name, equals, pattern = each.partition("=")
-        if not equals or not _NAME.fullmatch(name) or name in named:
-            raise ConfigError(
-                f"--keep {each}: expected NAME=PATTERN, with another name for each, of letters, digits, '.', '_' and "
-                "'-', as in --keep 'code=[A-Z]{2}\\d+'"
-            )
+        if not equals or not _NAME.fullmatch(name):
+            name = pattern = each
+            always.append(each)
+        if name in named:
+            raise ConfigError(f"--keep {each}: another pattern has this name; change it")
         named[name] = pattern
     Keep([*named.values()])
-    return named
+    return named, always
 
 
 def _named(given: Sequence[str], what: str) -> dict[str, Path]:

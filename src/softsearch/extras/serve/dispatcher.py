@@ -32,8 +32,9 @@ from softsearch.extras.serve.pool import Pool
 from softsearch.extras.serve.settings import Settings
 from softsearch.extras.serve.workers import Failure, Job, Worker, WorkerDiedError
 from softsearch.runtime import Translation
-from softsearch.runtime.tag_places import Tags
+from softsearch.runtime.stages.chosen import NO_STAGES, Stages
 from softsearch.search import PairScore
+from softsearch.text.sentence_tags import Tags
 
 _RETRY_AFTER = {"Retry-After": "5"}  # seconds, if the queue gives no estimate
 INLINE = 2000  # largest request, in characters, that this process splits and encodes itself, in a few milliseconds
@@ -134,6 +135,7 @@ class Dispatcher:
         self,
         model: str,
         lines: Sequence[str],
+        stages: Stages = NO_STAGES,
         *,
         prefixes: Sequence[str] | None = None,
         tags: Tags = (),
@@ -145,11 +147,11 @@ class Dispatcher:
 
         Args:
             model: name of the model.
-            lines: the text.
+            lines: the text, which has passed ``before`` of the stages.
+            stages: the stages of the translation; ``after`` is left to the caller.
             prefixes: prefixes of the translations, one per line; "" for none.
             tags: of lines that are sentences of markup: places of these come back instead of alignments.
-            options: ``search``, by name, its options, ``confidence``, and ``control``: what translations must
-                contain.
+            options: ``search``, by name, and its options.
 
         Raises:
             ConfigError: an option is wrong.
@@ -157,7 +159,7 @@ class Dispatcher:
             RequestError: too many lines wait, the deadline passed, a line cannot be translated, the request killed two
                 workers, a worker raised an unexpected exception, or the dispatcher has not started or is stopping.
         """
-        group = self.model(model).translation_group(options, prefixes=prefixes is not None)
+        group = self.model(model).translation_group(options, stages, prefixes=prefixes is not None)
         return await self._run(group, lines, prefixes, tags)
 
     async def score(self, model: str, src: Sequence[str], tgt: Sequence[str]) -> list[PairScore]:
@@ -189,9 +191,9 @@ class Dispatcher:
         self.check_room(len(texts))
         loop = asyncio.get_running_loop()
         began, encoded = loop.time(), None
-        if sum(map(len, (*texts, *(others or ())))) > INLINE or group.control is not None:
+        if sum(map(len, (*texts, *(others or ())))) > INLINE or group.finders is not None:
             work = partial(encode_lines, are_pairs=group.search is None)
-            encoded = await self.prepare(group.model, work, texts, others or [None] * len(texts), group.control)
+            encoded = await self.prepare(group.model, work, texts, others or [None] * len(texts), group.finders)
             self.check_room(len(texts))
         return await self._answers(Request(group, texts, others, loop.create_future(), began, encoded, tags))
 
@@ -279,7 +281,7 @@ class Dispatcher:
             line.begun = True
         sources, targets = [line.source for line in lines], [line.target for line in lines] if group.pairs else None
         tags = [line.tags for line in lines]
-        job = Job(group.model.facts.name, group.search, sources, targets, tags, *group.job_options)
+        job = Job(group.model.facts.name, group.search, sources, targets, tags, group.stages, group.prepare)
         # Sent here, not in the task, which would run after the clients with new answers while the worker is idle.
         self._running.add(task := loop.create_task(self._finish(worker, lines, worker.call(job), loop.time())))
         task.add_done_callback(self._running.discard)

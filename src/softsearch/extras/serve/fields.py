@@ -3,10 +3,21 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from softsearch.option import is_list, kind_of, option
 
+
+def whole_characters(text: str) -> str:
+    """Refuses half a surrogate pair, for pydantic."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"character {error.start} is half of a surrogate pair; send valid Unicode") from error
+    return text
+
+
+Text = Annotated[str, AfterValidator(whole_characters)]
 _OPTION = "null or omitted: the bundle's recommendation."
 _LANGUAGE = "The code of {}, as listed by GET /models; only for multilingual models."
 FIELDS: dict[str, tuple[str, Any]] = {  # by field name, or by schema and name if its meaning differs there
@@ -30,12 +41,8 @@ FIELDS: dict[str, tuple[str, Any]] = {  # by field name, or by schema and name i
         [[1.0]],
     ),
     "prefix": ("Each translation begins with this text; a list has as many elements as `text`.", "eins"),
-    "paragraphs": ("Split each text into lines and sentences, and join the translations in the same way.", False),
-    "confidence": ("Return the model's confidence in each translation.", False),
     "Hypothesis.confidence": ("The model's confidence; null if not requested, or if the sentence has no text.", None),
     "DetectedLanguage.confidence": ("An estimate of the probability that this is the language, in per cent.", 92.0),
-    "trace": ("Return the steps of the beam search.", False),
-    "head": ("Return the alignments of this head, one of the `heads` listed by GET /models.", None),
     "heads": ("The values allowed for `head`, for a Transformer; otherwise empty.", []),
     "ModelFacts.attention": (
         "The layer and head of the model's own alignments, if recorded.",
@@ -46,14 +53,9 @@ FIELDS: dict[str, tuple[str, Any]] = {  # by field name, or by schema and name i
         "Terms and their required translations, with | between alternatives; or the name of a glossary on the server.",
         {"ten": "zehn"},
     ),
-    "glossary_bonus": ("Terms are preferred by this many nats each, instead of required.", None),
     "keep": (
         "Patterns: characters, ., [a-z], \\d \\w \\s \\b, groups, | and * + ? {2,5}; text that matches is copied.",
         [r"\bACME \w+"],
-    ),
-    "keep_usual": (
-        "Copy addresses, file names, numbers, `code`, tags and placeholders such as {name}, %1$s and $name.",
-        False,
     ),
     "q": ("A text, or a list of texts, with any number of sentences and lines.", "one two three"),
     "api_key": ("A key, if the server asks for one; a header `Authorization: Bearer KEY` is better.", None),
@@ -68,6 +70,7 @@ FIELDS: dict[str, tuple[str, Any]] = {  # by field name, or by schema and name i
     "min_log_prob": ("The log probability of the least certain token.", -0.2),
     "softmax_entropy": ("The mean entropy of the distributions over the vocabulary; lower means more confident.", 0.1),
     "attention_entropy": ("The mean entropy of the attention; null for a model without attention.", 0.4),
+    "Confidence.agreement": ("The mean chrF of the translation with samples, 0 to 1; null without them.", None),
     "token_log_probs": ("The log probability of each target token.", [-0.01, -0.2, -0.03]),
     "score": ("log_prob after the length penalty; higher is better.", -0.06),
     "log_prob": ("The natural log probability of the translation.", -0.24),
@@ -120,6 +123,7 @@ def request_fields(hints: Mapping[str, Any]) -> dict[str, Any]:
 def _validated(hint: Any) -> Any:
     """The type of an optional field, with its range."""
     kind, limits = kind_of(hint)
+    kind = Text if kind is str else kind
     if limits is not None:
         bounds: dict[str, Any] = {"gt" if limits.open_low else "ge": limits.low, "le": limits.high}
         bounds |= {"allow_inf_nan": False} if kind is float else {}

@@ -21,8 +21,10 @@ from softsearch.extras.serve.languages import (
 )
 from softsearch.extras.serve.line_queue import RequestError
 from softsearch.extras.serve.models import ModelFacts
-from softsearch.extras.serve.texts import join, split
+from softsearch.extras.serve.texts import after, before
 from softsearch.runtime import Translation
+from softsearch.runtime.stages.markup import MarkupStage
+from softsearch.runtime.stages.paragraphs import ParagraphStage
 
 _MAX_NAMED = 8  # languages or pairs that a message names
 
@@ -53,8 +55,9 @@ async def translate(
     n_best: dict[int, list[str]] = {}
     for (_, src, tgt), own in parts.items():
         facts = choices[own[0]].facts
-        tagged = service.tagged(facts, [texts[index] for index in own], tgt, src)
-        n_best |= zip(own, await _translations(service, facts, tagged, body, count), strict=True)
+        named = {"tgt": tgt, "src": src}
+        found = await _translations(service, facts, [texts[index] for index in own], named, body, count)
+        n_best |= zip(own, found, strict=True)
     answer: dict[str, Any] = {"translatedText": [n_best[index][0] for index in range(len(texts))]}
     if body.alternatives:
         answer["alternatives"] = [n_best[index][1:] for index in range(len(texts))]
@@ -67,24 +70,25 @@ async def _translations(
     service: Service,
     facts: ModelFacts,
     texts: Sequence[str],
+    languages: Mapping[str, str],
     body: schema.LibreRequest,
     count: Callable[[str, Sequence[str]], None],
 ) -> list[list[str]]:
     html, n_best = body.format == "html", 1 + (body.alternatives or 0)
-    paragraphs = await split(service.dispatcher, facts.name, texts, html=html)
-    lines = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
+    stages = await service.stages(facts, languages)
+    stages = stages.changed(
+        MarkupStage(markup=True, sentences=True, html=True) if html else ParagraphStage(paragraphs=True)
+    )
+    (lines, _, every), kept = await before(service.dispatcher, facts.name, stages, texts)
     asked = {"search": "beam", "n_best": n_best, "beam": max(n_best, facts.beam)} if n_best > 1 else {}
-    options = service.check_options(facts, schema.Options.model_validate(asked), lines)
-    if html:  # not in the answer: workers place the tags by them
-        service.check_alignments(lines, n_best)
-        options |= {"alignments": True}
+    options = service.check_options(facts, schema.Options.model_validate(asked), lines, stages)
     count(facts.name, lines)
-    tags = [tags for paragraph in paragraphs for tags in paragraph.tags]
     most, found = service.settings.max_sentences, list[Translation]()
     for begin in range(0, len(lines), most):  # a text may have more sentences than may wait
         some = slice(begin, begin + most)
-        found += await service.dispatcher.translate(facts.name, lines[some], tags=tags[some], **options)
-    return await join(service.dispatcher, facts.name, paragraphs, found)
+        found += await service.dispatcher.translate(facts.name, lines[some], stages, tags=every[some], **options)
+    joined = await after(service.dispatcher, facts.name, stages, kept, found)
+    return [[each.text for each in translation.n_best] for translation in joined]
 
 
 async def _choices(dispatcher: Dispatcher, body: schema.LibreRequest, texts: Sequence[str]) -> Sequence[Choice]:

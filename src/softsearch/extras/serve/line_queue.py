@@ -13,7 +13,7 @@ from softsearch.errors import SoftsearchError, printable
 from softsearch.extras.serve.models import EncodedLine, Group, Model
 from softsearch.extras.serve.settings import Settings
 from softsearch.extras.serve.workers import Failure
-from softsearch.runtime.tag_places import SentenceTags, Tags
+from softsearch.text.sentence_tags import SentenceTags, Tags
 
 _MAX_TRIES = 2  # for lines whose worker dies
 _log = logging.getLogger(__name__)
@@ -96,10 +96,10 @@ class Line:
 
     def join(self, group: Group) -> None:
         """Adds the line to a group, whose model encodes it again; preparations and terms are not changed."""
-        self.group, wanted = group, {part.text: part.wanted for part in self.source} if group.control else {}
+        self.group, wanted = group, {part.text: part.wanted for part in self.source} if group.finders else {}
         if group.prepare is None:
             self.source, self.target, self.tokens = group.model.encode(group, self.text, self.other, self.index + 1)
-        if group.control:
+        if group.finders:
             if any(part.text not in wanted for part in self.source):
                 raise RequestError(503, "the model was replaced by one that splits the text differently; try again")
             self.source = [part._replace(wanted=wanted[part.text]) for part in self.source]

@@ -4,16 +4,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from softsearch.errors import BundleError, ConfigError, InputError
-from softsearch.runtime import Bundle, Glossary, Translation
-from softsearch.runtime.glossary import Control
+from softsearch.extras.serve.settings import Settings
+from softsearch.runtime import Bundle, Glossary
+from softsearch.runtime.glossary import Wanted
 from softsearch.runtime.heads import check_head, heads_of
 from softsearch.runtime.line_encoder import LineEncoder, open_tokenizers
 from softsearch.runtime.manifest import SINGLE
 from softsearch.runtime.options import Strategy, check_options, default_batch_tokens, make_search, needs_alignments
-from softsearch.runtime.paragraphs import SplitText, join_paragraphs
+from softsearch.runtime.stages.chosen import NO_STAGES, Stages
+from softsearch.runtime.stages.heads import HeadStage
+from softsearch.runtime.stages.terms import TermStage
 from softsearch.runtime.translation import Part
 from softsearch.text.languages import languages_of
 
@@ -24,15 +27,31 @@ _FIND_SECONDS = 3.0  # time to find them in all lines of a request
 _SCORE_TOKENS = 1024  # in a batch of pairs, as in System.score
 
 
-@dataclass(frozen=True, eq=False)
-class ServedControl(Control):
-    """What translations must contain.
+class ServedGlossary(Glossary):
+    """A glossary of the server's by its name, which becomes the glossary in worker processes, where it is open."""
 
-    Args:
-        served: name of the glossary, if it is one of the server's.
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _open_glossary, (self.name,)
+
+
+def _open_glossary(name: str) -> Glossary:
+    return GLOSSARIES[name]
+
+
+def default_stages(settings: Settings) -> Stages:
+    """Returns the stages of requests that name none: those of the server's options.
+
+    Raises:
+        ConfigError: an option is wrong.
     """
-
-    served: str | None = None
+    options = dict(settings.defaults)
+    if "" in (settings.glossary or {}):
+        options["glossary"] = ServedGlossary("")
+    stages, _ = Stages().changed(TermStage(served=settings.keep or {})).given(options)
+    return stages
 
 
 class EncodedLine(NamedTuple):
@@ -78,32 +97,30 @@ class Model:
         check_options(kind, [*given, *(["prefix"] if prefixes else [])])
         return make_search(self._manifest.search, self.encoder.tokenizers[1], kind, given)
 
-    def translation_group(self, options: Mapping[str, Any], *, prefixes: bool) -> "Group":
+    def translation_group(
+        self, options: Mapping[str, Any], stages: Stages = NO_STAGES, *, prefixes: bool = False
+    ) -> "Group":
         """Returns the group of lines with these search options, with the bundle's recommendations for the others.
 
         Raises:
             ConfigError: an option is unknown or wrong, or needs attention that the model does not have, or the search
-                supports no terms or traces.
+                does not fit a stage.
         """
-        kind, apart = options.get("search", self.facts.search), ("control", "confidence", "trace", "head")
-        searched = {name: value for name, value in options.items() if name not in apart}
-        search = self.search(searched, prefixes=prefixes)
+        kind = options.get("search", self.facts.search)
+        search = cast(Strategy, stages.search(self.search(options, prefixes=prefixes)))  # requests never rerank
         if needs_alignments(search) and not self.facts.has_attention:
             raise ConfigError(
                 f"model {self.facts.name} has no attention, which alignments, markup and a coverage penalty need; "
                 "remove them"
             )
-        control, confidence = options.get("control"), options.get("confidence", False)
-        trace, head = options.get("trace", False), options.get("head")
-        if head is not None:
-            check_head(head, self.facts.heads, f"model {self.facts.name}")
-        if control is not None and kind not in ("beam", "greedy"):
+        for head in (stage.head for stage in stages.chosen if isinstance(stage, HeadStage)):
+            check_head(str(head), self.facts.heads, f"model {self.facts.name}")
+        finders = stages if stages.finds else None
+        if finders and kind not in ("beam", "greedy"):
             raise ConfigError(f"glossary and keep need beam or greedy search, found {kind}; change search")
-        if trace and kind not in ("beam", "greedy"):
-            raise ConfigError(f"a trace shows beam or greedy search, found {kind}; change search")
-        batch_tokens = default_batch_tokens(search) if control is None and not trace else 1
-        more: dict[str, Any] = {"control": control, "trace": trace, "head": head}
-        return Group(self, search, batch_tokens, prefixes, options, confidence, **more)
+        is_slow = finders or any(stage.is_slow for stage in stages.chosen)
+        batch_tokens = 1 if is_slow else default_batch_tokens(search)
+        return Group(self, search, batch_tokens, prefixes, options, stages, stages.of_model, finders)
 
     def score_group(self) -> "Group":
         """Returns the group of pairs to score."""
@@ -122,7 +139,7 @@ def encode_lines(
     encoder: LineEncoder,
     texts: Sequence[str],
     others: Sequence[str | None],
-    control: "ServedControl | None" = None,
+    finders: Stages | None = None,
     *,
     are_pairs: bool,
 ) -> list[EncodedLine]:
@@ -133,29 +150,21 @@ def encode_lines(
     """
     pairs = enumerate(zip(texts, others, strict=True), 1)
     lines = [_encode_line(encoder, text, other, number, is_pair=are_pairs) for number, (text, other) in pairs]
-    if control is None:
+    if finders is None:
         return lines
-    control = replace(control, glossary=GLOSSARIES[control.served]) if control.served else control
     deadline = monotonic() + _FIND_SECONDS
     return [
-        line._replace(source=[_with_wanted(part, control, number, deadline) for part in line.source])
+        line._replace(source=[_with_wanted(part, finders, number, deadline) for part in line.source])
         for number, line in enumerate(lines, 1)
     ]
 
 
-def join_texts(
-    encoder: LineEncoder, texts: Sequence[SplitText], translations: Sequence[Translation]
-) -> list[list[str]]:
-    """The n best translations of each text, joined from those of its sentences."""
-    return [[each.text for each in found.n_best] for found in join_paragraphs(texts, translations)]
-
-
-def _with_wanted(part: Part, control: Control, number: int, deadline: float) -> Part:
+def _with_wanted(part: Part, finders: Stages, number: int, deadline: float) -> Part:
     if monotonic() > deadline:
         raise InputError(
             f"glossary and keep take more than {_FIND_SECONDS:g} s for all lines; send fewer or shorter ones"
         )
-    terms, kept = wanted = control.find(part.text)
+    terms, kept = wanted = finders.wanted(part.text) or Wanted()
     count = sum(term.times for term in terms) + len(kept)
     characters = sum(len(text) for term in terms for text in term.alternatives)
     if count > MAX_FOUND or characters > MAX_FOUND * 100:
@@ -187,22 +196,16 @@ class Group:
     batch_tokens: int  # largest batch, padding included
     pairs: bool  # each line has a prefix, or a translation to score
     options: Mapping[str, Any] = field(default_factory=dict, compare=False)  # used to make the search
-    confidence: bool = False  # return the confidence of translations
+    asked: Stages = field(default=NO_STAGES, compare=False)  # all stages of the request
+    stages: Stages = NO_STAGES  # those that change translations where the model is
+    finders: Stages | None = None  # those that require something: lines with terms are slow, so one is a batch
     prepare: Callable[..., Any] | None = None  # a function of a `LineEncoder` and the arguments
-    control: ServedControl | None = None  # lines with terms are slow: one per batch
-    trace: bool = False  # also return a search trace; also one per batch
-    head: str | None = None  # the head whose alignments to return
-
-    @property
-    def job_options(self) -> tuple[Any, ...]:
-        """What a job for the workers says besides the search."""
-        return self.confidence, self.prepare, self.trace, self.head
 
     def for_line(self, line: EncodedLine) -> "Group":
         """Returns the group of a line: that of lines without terms if it has none."""
-        if self.control is None or any(part.wanted for part in line.source):
+        if self.finders is None or any(part.wanted for part in line.source):
             return self
-        return self.model.translation_group({**self.options, "control": None}, prefixes=self.pairs)
+        return self.model.translation_group(self.options, self.asked.without_finders, prefixes=self.pairs)
 
     def of(self, model: Model) -> "Group":
         """Returns the same group for the model that replaced this one at a reload."""
@@ -210,7 +213,7 @@ class Group:
             return replace(self, model=model)
         if self.search is None:
             return model.score_group()
-        return model.translation_group(self.options, prefixes=self.pairs)
+        return model.translation_group(self.options, self.asked, prefixes=self.pairs)
 
 
 def open_models(bundles: Mapping[str, Path]) -> dict[str, Model]:

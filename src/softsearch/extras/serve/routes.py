@@ -16,10 +16,10 @@ from softsearch.extras.serve import libretranslate, schema
 from softsearch.extras.serve.access import Served, Service
 from softsearch.extras.serve.languages import name_of
 from softsearch.extras.serve.models import ModelFacts
-from softsearch.extras.serve.texts import split
+from softsearch.extras.serve.texts import after, before
 from softsearch.extras.serve.web.site import site_json
 from softsearch.runtime import Translation
-from softsearch.runtime.paragraphs import SplitText, join_paragraphs, refuse_with
+from softsearch.runtime.stages.chosen import NO_STAGES, Stages
 
 CLIENT_GONE = 499  # nginx's number; only for the log
 FIRST_LENGTH = 4  # target tokens in a stream's first result; each further result has twice as many
@@ -68,21 +68,16 @@ async def translate(
         return JSONResponse(await _unless_gone(request, libretranslate.translate(service, body, count)))
     texts, prefixes = _list(body.text), None if body.prefix is None else _list(body.prefix)
     facts = service.model(body.model)
-    texts = service.tagged(facts, texts, body.target, body.source)
-    paragraphs: Sequence[SplitText] = []
-    if body.paragraphs:
-        refuse_with("paragraphs", prefix=prefixes, alignments=body.alignments, head=body.head)
-        service.check_total("text", texts)
-        paragraphs = await _unless_gone(request, split(service.dispatcher, facts.name, texts))
-        texts = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
-    service.check_texts(text=texts, prefix=prefixes)
-    options = service.check_options(facts, body, texts) | await service.control(body)
-    options |= {"confidence": body.confidence, "trace": body.trace, "head": body.head}
-    service.count(request, facts.name, texts)
-    work = service.dispatcher.translate(facts.name, texts, prefixes=prefixes, **options)
-    translations = await _unless_gone(request, work)
-    if body.paragraphs:
-        translations = join_paragraphs(paragraphs, translations)
+    stages = await service.stages(facts, body.stage_options())
+    stages.refuse(prefix=prefixes, alignments=body.alignments, head=body.head)
+    service.check_total("text", texts)
+    lines, kept = await _unless_gone(request, before(service.dispatcher, facts.name, stages, texts))
+    service.check_texts(text=lines.texts, prefix=prefixes)
+    options = service.check_options(facts, body, lines.texts, stages)
+    service.count(request, facts.name, lines.texts)
+    work = service.dispatcher.translate(facts.name, lines.texts, stages, prefixes=prefixes, tags=lines.tags, **options)
+    found = await _unless_gone(request, work)
+    translations = await _unless_gone(request, after(service.dispatcher, facts.name, stages, kept, found))
 
     def answer() -> str:
         return schema.dumps({"model": facts.name, "translations": [schema.result(each) for each in translations]})
@@ -110,12 +105,15 @@ async def stream(
 ) -> StreamingResponse:
     """Translates one sentence and streams the progress of the search as server-sent events."""
     facts = service.model(body.model)
+    stages = await service.stages(facts, body.stage_options())
     prefixes = None if body.prefix is None else [body.prefix]
-    text = service.tagged(facts, [body.text], body.target, body.source)
+    service.check_texts(text=[body.text])
+    lines, kept = await before(service.dispatcher, facts.name, stages, [body.text])
+    text = list(lines.texts)
     service.check_texts(text=text, prefix=prefixes)
-    options, control = service.check_options(facts, body, text), await service.control(body)
+    options = service.check_options(facts, body, text, stages)
     service.count(request, facts.name, text)
-    results = _partial_results(service, facts, text, prefixes, options, control)
+    results = _partial_results(service, facts, text, prefixes, options, stages, kept)
     first = await _unless_gone(request, anext(results))  # an error before this has its own status
 
     async def events() -> AsyncIterator[str]:
@@ -226,38 +224,41 @@ async def _partial_results(
     text: list[str],
     prefixes: list[str] | None,
     options: dict[str, Any],
-    control: dict[str, Any],
+    stages: Stages,
+    kept: Sequence[Any],
 ) -> AsyncIterator[tuple[bool, Translation, int | None]]:
     """Yields translations of one sentence by repeated searches with more target tokens.
 
     Each has a flag whether it is final, and the number of requested hypotheses.
 
     A beam search in which no hypothesis reached the length limit would find the same without the limit; therefore all
-    hypotheses are requested. Only the last search considers what translations must contain.
+    hypotheses are requested. Only the last search has the stages that need the model.
     """
     most, wide = options.get("n_best", 1), dict(options)
     if options.get("search", facts.search) == "beam":
         wide["n_best"] = max(most, options.get("beam", facts.beam))
 
-    async def search(options: dict[str, Any]) -> Translation:
-        (translation,) = await service.dispatcher.translate(facts.name, text, prefixes=prefixes, **options)
+    async def search(options: dict[str, Any], stages: Stages) -> Translation:
+        found = await service.dispatcher.translate(facts.name, text, stages, prefixes=prefixes, **options)
+        (translation,) = await after(service.dispatcher, facts.name, all_stages, kept, found)
         return translation
 
+    all_stages, needs_last = stages, stages.finds or bool(stages.of_model.chosen)
     model = service.dispatcher.model(facts.name)
-    strategy = model.translation_group(options, prefixes=prefixes is not None).search
+    strategy = model.translation_group(options, stages, prefixes=prefixes is not None).search
     assert strategy is not None
     lengths = [len(part.ids) for part in model.encoder.parts(text[0], 1)] or [0]
     least, longest = map(max, zip(*map(strategy.lengths, lengths), strict=True))
-    can_end = not control and not getattr(strategy, "exact_stop", False)  # which also considers longer translations
+    can_end = not needs_last and not getattr(strategy, "exact_stop", False)  # which also considers longer translations
     limit, ended = FIRST_LENGTH, False
     while limit < longest and not ended:
-        translation = await search(wide | {"max_length": limit})
+        translation = await search(wide | {"max_length": limit}, NO_STAGES)
         ended = limit >= least and not any(hypothesis.truncated for hypothesis in translation.n_best)
         yield ended and can_end, translation, most
         if ended and can_end:
             return
         limit *= 2
-    yield True, await search(options | control), None
+    yield True, await search(options, stages), None
 
 
 async def _event(final: bool, found: Translation, most: int | None, *, in_thread: bool) -> str:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Set
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -19,9 +20,12 @@ from pydantic import (
     model_validator,
 )
 
-from softsearch.extras.serve.fields import request_fields
+from softsearch.extras.serve.fields import Text, request_fields, whole_characters
+from softsearch.option import kind_of
 from softsearch.runtime import Translation
 from softsearch.runtime.options import LENGTHS, option_of
+from softsearch.runtime.stages.chosen import every_stage
+from softsearch.runtime.stages.stage import Surface
 from softsearch.search import BeamSearch, Sampling
 from softsearch.search.options import MAX_BEAM
 
@@ -31,15 +35,6 @@ MAX_PATTERNS = 20  # for text to keep
 _MAX_FIELDS = 100  # per request
 
 
-def _whole_characters(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(f"character {error.start} is half of a surrogate pair; send valid Unicode") from error
-    return text
-
-
-Text = Annotated[str, AfterValidator(_whole_characters)]
 Texts = Annotated[list[Text], Field(min_length=1, max_length=10_000)]
 ONE, MANY, NATIVE, LIBRE = "<one>", "<many>", "<native>", "<libre>"  # names for alternatives in pydantic's errors
 TAGS = ("body", ONE, MANY, NATIVE, LIBRE)  # locations in errors that are not fields
@@ -60,7 +55,7 @@ def _few_terms(glossary: Any) -> Any:
     return glossary
 
 
-_Term = Annotated[str, Field(max_length=MAX_TERM), AfterValidator(_whole_characters)]
+_Term = Annotated[str, Field(max_length=MAX_TERM), AfterValidator(whole_characters)]
 GlossaryOrName = Annotated[
     Annotated[Text, Tag(ONE)] | Annotated[dict[_Term, _Term], Field(max_length=MAX_TERMS), Tag(MANY)],
     Discriminator(lambda value: MANY if isinstance(value, dict) else ONE),
@@ -87,38 +82,53 @@ def _options() -> dict[str, Any]:
     return limits | {name: hint for name, hint in hints.items() if option_of(name) not in (*limits, "banned")}
 
 
+_NAMES = {"tgt": "target", "src": "source"}  # options that have LibreTranslate's names here
+_CHECKED = ("glossary", "keep")  # options that take less than elsewhere, because they come from strangers
+
+
+def _stage_options(surface: Surface) -> dict[str, Any]:
+    """Returns the annotations of the options of stages on a surface, by name; none takes files of the server."""
+    stages = (stage for stage in every_stage().values() if surface not in stage.unavailable)
+    hints = {name: hint for stage in stages for name, hint in stage.hints.items()}
+    return {name: hint for name, hint in hints.items() if name not in (*_NAMES, *_CHECKED) and kind_of(hint)[0] != Path}
+
+
 _SearchFields = create_model("_SearchFields", __base__=_Request, **request_fields(_options()))
 
 
 class Options(_SearchFields):  # type: ignore[valid-type,misc]  # created from the table of options
-    """Options of a translation; omitted or null ones are those recommended by the bundle."""
+    """Options of a translation; omitted or null ones are the server's defaults, or those recommended by the bundle."""
 
     model: Text | None = None
     target: Text | None = None
     source: Text | None = None
     search: Literal["greedy", "beam", "sample"] | None = None
     glossary: GlossaryOrName | None = None
-    glossary_bonus: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] | None = None
     keep: Annotated[list[Text], Field(max_length=MAX_PATTERNS)] | None = None
-    keep_usual: bool = False
 
     def search_options(self) -> dict[str, Any]:
         """Returns the given options as keywords of ``translate``."""
         return self.model_dump(include=_SearchFields.model_fields.keys() | {"search"}, exclude_none=True)
 
+    def stage_options(self) -> dict[str, Any]:
+        """Returns the given options of stages as keywords of ``translate``."""
+        names = (name for stage in every_stage().values() for name in stage.hints)
+        values = {name: getattr(self, _NAMES.get(name, name), None) for name in names}
+        return {name: value for name, value in values.items() if value is not None}
 
-class TranslateRequest(Options):
+
+_TranslateFields = create_model("_TranslateFields", __base__=Options, **request_fields(_stage_options("translate")))
+_StreamFields = create_model("_StreamFields", __base__=Options, **request_fields(_stage_options("stream")))
+
+
+class TranslateRequest(_TranslateFields):  # type: ignore[valid-type,misc]  # created from the stages
     """One or several sentences."""
 
     text: TextOrTexts
     prefix: TextOrTexts | None = None
-    paragraphs: bool = False
-    confidence: bool = False
-    trace: bool = False
-    head: Text | None = None
 
 
-class StreamRequest(Options):
+class StreamRequest(_StreamFields):  # type: ignore[valid-type,misc]  # created from the stages
     """One sentence."""
 
     text: Text
@@ -188,6 +198,7 @@ class Confidence(BaseModel):
     min_log_prob: float
     softmax_entropy: float
     attention_entropy: float | None
+    agreement: float | None
     token_log_probs: list[float]
 
 
@@ -305,7 +316,7 @@ def _hypothesis(translation: Translation) -> dict[str, Any]:
         "src_pieces": translation.src_pieces,
         "tgt_pieces": translation.tgt_pieces,
         "alignments": None if weights is None else [_rounded(row) for row in weights],
-        "confidence": sure and {name: value for name, value in sure.facts().items() if name != "agreement"},
+        "confidence": sure and sure.facts(),
     }
 
 

@@ -3,15 +3,18 @@
 import argparse
 import errno
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
 from softsearch.ranges import Range
-from softsearch.runtime.flags import number
+from softsearch.runtime.flags import make_flags, number
+from softsearch.runtime.stages.chosen import every_stage
 
 _ADDRESS, _WORK, _REQUEST = "address", "work", "limits of a request"
 _ACCESS = "access (off by default)"
+_TEXT = "defaults of all requests, also of LibreTranslate's clients"
+_FIELDS = ("languages", "paragraphs", "markup")  # stages that every request chooses
 
 
 class _Flag(NamedTuple):
@@ -59,12 +62,25 @@ class Settings:
     ] = None
     glossary: Annotated[
         Mapping[str, Path] | None,
-        _Flag(_REQUEST, "a glossary that requests may name; may be repeated", "NAME=FILE", str),
+        _Flag(
+            _TEXT,
+            "the glossary of requests that name none, or with NAME= one that they may name; repeatable",
+            "[NAME=]FILE",
+            str,
+        ),
     ] = None
     keep: Annotated[
         Mapping[str, str] | None,
-        _Flag(_REQUEST, "a regular expression that requests may name; may be repeated", "NAME=PATTERN", str),
+        _Flag(
+            _TEXT,
+            "a regular expression for text to copy, or with NAME= one that requests may name; repeatable",
+            "[NAME=]PATTERN",
+            str,
+        ),
     ] = None
+    defaults: Annotated[Mapping[str, Any], "of requests, by the names of options of stages"] = field(
+        default_factory=dict
+    )
     cors: Annotated[
         Sequence[str] | None,
         _Flag(_ACCESS, "allow pages of this origin to use the server; may be repeated", "ORIGIN", str),
@@ -79,10 +95,12 @@ def add_serve_options(parser: argparse.ArgumentParser) -> None:
         metavar="BUNDLE",
         help="folder of an exported bundle; its name is the name of the model, NAME=FOLDER sets another one",
     )
-    groups = {title: parser.add_argument_group(title) for title in (_ADDRESS, _WORK, _REQUEST, _ACCESS)}
+    groups = {title: parser.add_argument_group(title) for title in (_ADDRESS, _WORK, _REQUEST, _TEXT, _ACCESS)}
     hints = get_type_hints(Settings, include_extras=True)
     for name, default in asdict(Settings()).items():
         flag = hints[name].__metadata__[-1]
+        if not isinstance(flag, _Flag):
+            continue
         groups[flag.group].add_argument(
             f"--{name.replace('_', '-')}",
             default=default,
@@ -91,6 +109,15 @@ def add_serve_options(parser: argparse.ArgumentParser) -> None:
             metavar=flag.metavar,
             help=flag.help if default is None else f"{flag.help} (default: {default})",
         )
+    for flag_name, (settings, text) in make_flags(default_options()).items():
+        groups[_TEXT].add_argument(flag_name, **settings, help=text)
+
+
+def default_options() -> dict[str, Any]:
+    """Returns the annotations of options of stages that can be defaults of all requests, by name."""
+    stages = {name: stage for name, stage in every_stage().items() if "libretranslate" not in stage.unavailable}
+    hints = {name: hint for key, stage in stages.items() if key not in _FIELDS for name, hint in stage.hints.items()}
+    return {name: hint for name, hint in hints.items() if name not in ("glossary", "keep")}
 
 
 def is_shortage(error: BaseException) -> bool:

@@ -1,40 +1,42 @@
-"""Texts of any number of sentences: split before the search, and joined after it; long ones by worker processes."""
+"""What the stages do with lines before they are encoded, and with translations; of long texts in worker processes."""
 
 from collections.abc import Sequence
-from functools import partial
+from typing import Any
 
 from softsearch.extras.serve.dispatcher import INLINE, Dispatcher
-from softsearch.extras.serve.models import join_texts
 from softsearch.runtime import Translation
 from softsearch.runtime.line_encoder import LineEncoder
-from softsearch.runtime.paragraphs import SplitText
+from softsearch.runtime.stages.chosen import Before, Stages
+from softsearch.runtime.translation import Lines
 
 
-async def split(dispatcher: Dispatcher, model: str, texts: Sequence[str], *, html: bool = False) -> Sequence[SplitText]:
-    """Splits each text, or each fragment of HTML, into sentences.
+async def before(dispatcher: Dispatcher, model: str, stages: Stages, texts: Sequence[str]) -> Before:
+    """Lets the stages of a request change its texts.
 
     Raises:
-        SoftsearchError: see ``Dispatcher.translate``; or the model reads several sources.
+        SoftsearchError: see ``Stage.before`` and ``Dispatcher.translate``.
     """
     found = dispatcher.model(model)
-    work = partial(LineEncoder.split, paragraphs=True, markup=html, html=html)
     if sum(map(len, texts)) <= INLINE:
-        return work(found.encoder, texts)
+        return _before(found.encoder, stages, texts)
     dispatcher.check_room(1)
-    split: Sequence[SplitText] = await dispatcher.prepare(found, work, texts)
-    return split
+    changed: Before = await dispatcher.prepare(found, _before, stages, texts)
+    return changed
 
 
-async def join(
-    dispatcher: Dispatcher, model: str, texts: Sequence[SplitText], translations: Sequence[Translation]
-) -> list[list[str]]:
-    """Joins the translations of sentences into the n best ones of each text.
+def _before(encoder: LineEncoder, stages: Stages, texts: Sequence[str]) -> Before:
+    return stages.before(Lines.read(texts, 1), encoder)
 
-    Raises:
-        SoftsearchError: see ``Dispatcher.translate``.
-    """
-    found = dispatcher.model(model)
-    if sum(len(each.text) for best in translations for each in best.n_best) <= INLINE:
-        return join_texts(found.encoder, texts, translations)
-    joined: list[list[str]] = await dispatcher.prepare(found, join_texts, texts, translations)
-    return joined
+
+async def after(
+    dispatcher: Dispatcher, model: str, stages: Stages, kept: Sequence[Any], found: list[Translation]
+) -> list[Translation]:
+    """Lets the stages of a request change its translations; raises as ``Dispatcher.translate``."""
+    if not stages.changes_translations or sum(len(n.text) for each in found for n in each.n_best) <= INLINE:
+        return stages.after(found, kept)
+    changed: list[Translation] = await dispatcher.prepare(dispatcher.model(model), _after, stages, found, kept)
+    return changed
+
+
+def _after(_: LineEncoder, stages: Stages, found: list[Translation], kept: Sequence[Any]) -> list[Translation]:
+    return stages.after(found, kept)

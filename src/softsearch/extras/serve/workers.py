@@ -21,7 +21,9 @@ from softsearch.extras.serve.models import ENCODERS, GLOSSARIES
 from softsearch.extras.serve.settings import is_shortage
 from softsearch.runtime import Bundle, Glossary
 from softsearch.runtime.options import Strategy
-from softsearch.runtime.tag_places import SentenceTags, with_places
+from softsearch.runtime.stages.chosen import NO_STAGES, Stages
+from softsearch.runtime.tag_places import with_places
+from softsearch.text.sentence_tags import SentenceTags
 
 if TYPE_CHECKING:  # only worker processes import ONNX Runtime
     from softsearch.runtime import Translator
@@ -42,10 +44,8 @@ class Job(NamedTuple):
     sources: list[Any]  # parts of lines, token ids of pairs, or arguments of preparations
     targets: list[list[int]] | None  # token ids of prefixes, or of translations to score
     tags: Sequence[SentenceTags | None] = ()  # those of each line whose places to return, instead of alignments
-    confidence: bool = False  # translations come with it
+    stages: Stages = NO_STAGES  # what is done with translations
     prepare: Callable[..., Any] | None = None  # called instead, with a `LineEncoder` and the arguments
-    trace: bool = False  # return a search trace
-    head: str | None = None  # the head whose alignments to return
 
 
 class Failure(NamedTuple):
@@ -251,9 +251,7 @@ def _run(translator: "Translator", job: Job) -> Sequence[Any]:
     if job.prepare is not None:
         return [job.prepare(translator.encoder, *arguments) for arguments in job.sources]
     if job.search is not None:
-        samples = 0 if job.confidence else None
-        more: dict[str, Any] = {"trace": job.trace, "samples": samples, "head": job.head}
-        found = translator.translate_parts(job.sources, job.search, job.targets, **more)
+        found = translator.translate_parts(job.sources, job.search, job.targets, job.stages)
         return [each if tags is None else with_places(each, tags) for each, tags in zip_longest(found, job.tags)]
     assert job.targets is not None
     return translator.score_ids(job.sources, job.targets)

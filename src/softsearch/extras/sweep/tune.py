@@ -33,7 +33,8 @@ from softsearch.extras.sweep.options import Tune
 from softsearch.extras.sweep.study import Plan
 from softsearch.extras.sweep.sweep import run_study
 from softsearch.extras.sweep.trial import TrialFailed, override, suggest
-from softsearch.runtime.system import System, combine
+from softsearch.runtime.ensembles import combine
+from softsearch.runtime.system import System
 from softsearch.search import Rerank, SearchStrategy, translate_ids
 from softsearch.search.rerank import ScoredHypothesis, ranked
 

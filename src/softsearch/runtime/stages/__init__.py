@@ -1,0 +1,1 @@
+"""The stages of a translation: languages, paragraphs, markup, terms, unknown words, confidence, traces and heads."""
