@@ -38,7 +38,7 @@ sys.exit(main())
         (1, [str(BUNDLE), "--host", "no.such.host.invalid"], "cannot listen on no.such.host.invalid port 8000: "),
         (2, [str(BUNDLE), "--api-keys", "no/such/file"], "no/such/file cannot be read"),
         (1, [str(BUNDLE), "--glossary", "x=no/such/file"], "no/such/file"),
-        (1, [str(BUNDLE), "--glossary", f"x={BUNDLE / 'manifest.json'}"], "manifest.json:1 has 1 columns in '{'"),
+        (1, [str(BUNDLE), "--glossary", f"x={BUNDLE / 'manifest.json'}"], "manifest.json is JSON"),
         (2, [str(BUNDLE), "--glossary", "a b=terms.tsv"], "'a b' cannot be the name of a glossary"),
     ],
 )
