@@ -1,7 +1,6 @@
 from .corpora.base import FilePair as FilePair
 from .corpora.base import ParallelSource as ParallelSource
 from .corpora.base import TextForm as TextForm
-from .corpora.base import UnbuiltSource as UnbuiltSource
 from .corpora.base import refuse_unread as refuse_unread
 from .corpora.features import FeatureFiles as FeatureFiles
 from .corpora.huggingface import HuggingFace as HuggingFace
@@ -13,6 +12,7 @@ from .corpora.parallel import Parallel as Parallel
 from .corpora.shapes import Shapes as Shapes
 from .corpora.spellout import Spellout as Spellout
 from .corpora.table import Table as Table
+from .corpora.unbuilt import UnbuiltSource as UnbuiltSource
 from .datamodule import ParallelDataModule as ParallelDataModule
 from .dataset import Batch as Batch
 from .dataset import pad as pad

@@ -13,7 +13,8 @@ from omegaconf import DictConfig, OmegaConf
 from softsearch.app.config.allowed_classes import UntrustedClassError, build_from_file
 from softsearch.app.config.options import Train, Vectors
 from softsearch.app.config.validation import build, check, target_of
-from softsearch.data.corpora.base import DIVISION, ParallelSource, UnbuiltSource
+from softsearch.data.corpora.base import DIVISION, ParallelSource
+from softsearch.data.corpora.unbuilt import UnbuiltSource
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.interface import CountedDecoder, Seq2Seq

@@ -13,9 +13,8 @@ from typing import Annotated, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from softsearch.errors import ConfigError, CorpusError
+from softsearch.errors import CorpusError
 from softsearch.files import open_file
-from softsearch.ranges import Positive, Range
 from softsearch.text.corpus import PACKED
 from softsearch.text.features import Features, read_features
 from softsearch.text.filters import NO_FILTERS, Filters, Letters
@@ -36,40 +35,25 @@ _NO_LANGUAGE = re.compile("bpe|dev|hyp|lc|npy|out|raw|ref|spm|src|tgt|tok|trg|ts
 
 
 @dataclass(frozen=True, kw_only=True)
-class ParallelSource(ABC):
-    """Parallel text in files, by split.
+class Languages:
+    """What the text of a source is, and in which direction it is read.
 
     Args:
         src_lang: the source language's code, such as ``en``; text sources with free languages detect it if it is "".
         tgt_lang: the target language's code, like ``src_lang``.
         reverse_source: read the source from its end to its start (Sutskever et al. 2014, section 3.3).
         target_direction: ``r2l`` writes the target from its end to its start.
-        links: links between words of the training text that translate each other, for ``method=guided_alignment``: a
-            file in Pharaoh's format as ``train``, or a list with one for each of several corpora; or ``auto``, for
-            links by IBM Model 1 with a diagonal prior.
     """
 
     src_lang: str = ""
     tgt_lang: str = ""
     reverse_source: bool = False
     target_direction: Direction = "l2r"
-    links: Links = None
 
     def _fill_in_languages(self, src: Iterable[str], tgt: Iterable[str]) -> None:
         """Sets the languages that are not given; several are joined, such as ``de+fr``."""
         for key, found in (("src_lang", src), ("tgt_lang", tgt)):
             object.__setattr__(self, key, getattr(self, key) or "+".join(filter(None, dict.fromkeys(found))))
-
-    def _given_splits(self) -> dict[str, Any]:
-        """Returns the options ``train``, ``val`` and ``test`` that are set to something other than a number."""
-        splits = {split: getattr(self, split) for split in get_args(Split)}
-        return {split: value for split, value in splits.items() if value is not None and not is_size(value)}
-
-    def _identity(self, **further: object) -> str:
-        """Returns everything that determines generated text, as JSON: most options, and ``further`` facts."""
-        other = ("reverse_source", "target_direction", "links")
-        options = {k: v for k, v in asdict(self).items() if k not in other}
-        return json.dumps({**options, **further}, sort_keys=True)
 
     @property
     def reversed_sides(self) -> tuple[bool, bool]:
@@ -86,6 +70,10 @@ class ParallelSource(ABC):
         """``plain``, or ``lc_tok``: lower-cased and tokenised already, so that BLEU is computed without tokenising."""
         return "plain"
 
+
+class Filtered(Languages):
+    """Training pairs that are filtered; those of most sources are not."""
+
     @property
     def filters(self) -> Filters:
         """The filters of training pairs."""
@@ -98,6 +86,39 @@ class ParallelSource(ABC):
         from softsearch.data.scripts import letters_of  # its libraries take a tenth of a second to import
 
         return [letters_of(self.src_lang, "data.src_lang"), letters_of(self.tgt_lang, "data.tgt_lang")]
+
+
+class Corpora(ABC):
+    """The files of a source; a subclass defines ``files``, and the others if it has several corpora or divides them."""
+
+    @abstractmethod
+    def files(self, cache_dir: Path) -> dict[str, FilePair]:
+        """Returns the source and target file of each split, generated or downloaded if necessary.
+
+        With several training corpora this is the first; ``train_files`` returns all of them.
+
+        Args:
+            cache_dir: folder for generated and downloaded files, which are reused with the same options.
+
+        Raises:
+            CorpusError: a file is missing or cannot be written.
+        """
+
+    def undivided(self, cache_dir: Path) -> dict[str, FilePair]:
+        """Returns the files before pairs are split off the training text; raises as ``files``."""
+        return self.files(cache_dir)
+
+    def train_files(self, cache_dir: Path) -> list[FilePair]:
+        """Returns the files of every training corpus; raises as ``files``."""
+        return [self.files(cache_dir)["train"]]
+
+    def repeats(self, sizes: Sequence[int]) -> list[float]:
+        """Returns how often each training corpus's pairs are seen in an epoch; ``sizes`` are numbers of pairs."""
+        return [1.0] * len(sizes)
+
+
+class FeatureVectors:
+    """Feature vectors as sources, such as those of pictures; most sources have none."""
 
     @property
     def has_features(self) -> bool:
@@ -117,17 +138,17 @@ class ParallelSource(ABC):
         """Returns the picture that feature vectors ``[positions, dim]`` describe, if it can be drawn from them."""
         return None
 
-    def repeats(self, sizes: Sequence[int]) -> list[float]:
-        """Returns how often each training corpus's pairs are seen in an epoch; ``sizes`` are numbers of pairs."""
-        return [1.0] * len(sizes)
 
-    def undivided(self, cache_dir: Path) -> dict[str, FilePair]:
-        """Returns the files before pairs are split off the training text; raises as ``files``."""
-        return self.files(cache_dir)
+@dataclass(frozen=True, kw_only=True)
+class WordLinks(Corpora, FeatureVectors):
+    """Links between words of the training text that translate each other.
 
-    def train_files(self, cache_dir: Path) -> list[FilePair]:
-        """Returns the files of every training corpus; raises as ``files``."""
-        return [self.files(cache_dir)["train"]]
+    Args:
+        links: for ``method=guided_alignment``: a file in Pharaoh's format as ``train``, or a list with one for each of
+            several corpora; or ``auto``, for links by IBM Model 1 with a diagonal prior.
+    """
+
+    links: Links = None
 
     def train_links(self, cache_dir: Path) -> list[Path] | None:
         """Returns the links file of each training corpus, an empty list to make links, or None for no links.
@@ -149,75 +170,26 @@ class ParallelSource(ABC):
         is_divided = any(is_size(getattr(self, split, None)) for split in ("val", "test"))
         return [src.with_suffix(".links") for src, _ in corpora] if is_divided else paths
 
-    @abstractmethod
-    def files(self, cache_dir: Path) -> dict[str, FilePair]:
-        """Returns the source and target file of each split, generated or downloaded if necessary.
-
-        With several training corpora this is the first; ``train_files`` returns all of them.
-
-        Args:
-            cache_dir: folder for generated and downloaded files, which are reused with the same options.
-
-        Raises:
-            CorpusError: a file is missing or cannot be written.
-        """
-
 
 @dataclass(frozen=True, kw_only=True)
-class WeightedSource(ParallelSource):
-    """A source that may have several training corpora.
+class ParallelSource(Filtered, WordLinks):
+    """Parallel text in files, by split.
 
-    Args:
-        weights: how often each corpus's pairs are seen in an epoch: with 2.5, half of them twice and the others three
-            times; with 0.5, half of them never.
-        temperature: T, in place of weights: a corpus of n pairs gets a share of an epoch in proportion to n^(1/T)
-            (Arivazhagan et al. 2019, arXiv:1907.05019, section 4.2). The largest corpus is seen once; a higher T
-            repeats small corpora more often, 1 does not repeat them.
+    A source of one's own defines ``files`` (``Corpora``) and its options; ``text_form`` and ``tags`` (``Languages``) if
+    its text is special, ``filters`` if it has some, and the members of ``FeatureVectors`` if its sources are vectors.
+    All sources have the options of ``Languages`` and ``WordLinks``.
     """
 
-    weights: Sequence[Positive] | None = None
-    temperature: Annotated[float, Range(1)] | None = None
+    def _given_splits(self) -> dict[str, Any]:
+        """Returns the options ``train``, ``val`` and ``test`` that are set to something other than a number."""
+        splits = {split: getattr(self, split) for split in get_args(Split)}
+        return {split: value for split, value in splits.items() if value is not None and not is_size(value)}
 
-    def _check_weights(self, key: str, corpora: int) -> None:
-        """Checks the weights for the number of ``corpora`` that the option ``key`` has.
-
-        Raises:
-            ConfigError: they do not fit, or a temperature is also set.
-        """
-        if self.weights is not None and self.temperature is not None:
-            raise ConfigError("data.weights and data.temperature are both set; set one of them to null")
-        if self.weights is not None and (corpora == 1 or len(self.weights) != corpora):
-            raise ConfigError(
-                f"data.weights is {self.weights!r}, expected a positive number for each of several corpora, but "
-                f"{key} has {corpora}; change data.weights or {key}"
-            )
-
-    def repeats(self, sizes: Sequence[int]) -> list[float]:
-        if self.weights is not None:
-            return [float(weight) for weight in self.weights]
-        return [(size / max(sizes)) ** (1 / (self.temperature or 1) - 1) for size in sizes]
-
-
-@dataclass(frozen=True, kw_only=True)
-class UnbuiltSource(ParallelSource):
-    """A source whose class was not built: it has languages, a text form and tags, but cannot be read.
-
-    Args:
-        refusal: the reason, for the error.
-    """
-
-    refusal: str
-    text_form: TextForm = "plain"
-    tags: tuple[str, ...] = ()
-    has_features: bool = False
-
-    def files(self, cache_dir: Path) -> dict[str, FilePair]:
-        """Refuses: the class was not built."""
-        raise CorpusError(self.refusal)
-
-    def features(self, cache_dir: Path) -> dict[str, Path]:
-        """Refuses: the class was not built."""
-        raise CorpusError(self.refusal)
+    def _identity(self, **further: object) -> str:
+        """Returns everything that determines generated text, as JSON: most options, and ``further`` facts."""
+        other = ("reverse_source", "target_direction", "links")
+        options = {k: v for k, v in asdict(self).items() if k not in other}
+        return json.dumps({**options, **further}, sort_keys=True)
 
 
 def line_of_links(given: Path, read: Path, number: int) -> str:

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, WeightedSource, digest_of
+from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, digest_of
 from softsearch.data.corpora.held_out import Whole, divide
 from softsearch.data.corpora.parallel import Parallel
+from softsearch.data.corpora.weighted import WeightedSource
 from softsearch.data.preparation.cache_folder import made_folder
 from softsearch.errors import ConfigError
 from softsearch.text.filters import NO_FILTERS, read_parallel

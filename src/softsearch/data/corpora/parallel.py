@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from softsearch.data.corpora.base import FilePair, TextForm, WeightedSource, language_of, refuse_unread, require_file
+from softsearch.data.corpora.base import FilePair, TextForm, language_of, refuse_unread, require_file
 from softsearch.data.corpora.held_out import Division, HeldOut, Whole, divide
 from softsearch.data.corpora.rows import is_table
+from softsearch.data.corpora.weighted import WeightedSource
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.text.corpus import PACKED
 from softsearch.text.filters import NO_FILTERS, Filters
