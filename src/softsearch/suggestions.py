@@ -165,6 +165,7 @@ COMMANDS = _by_word(
         "sweep": "search hpo optuna hyperopt",
         "verify": "check-bundle validate-bundle",
         "count": "ngram lm",
+        "type softsearch train with the options of the run, hydra.run.dir=RUN and resume=auto": "resume restart",
     }
 )
 # Our choice of a group or a flag, or a sentence about it -> others' choices.

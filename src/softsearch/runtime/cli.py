@@ -99,7 +99,8 @@ def _help(words: Sequence[str]) -> None:
     typed = parser.parse_args(words[:1]).command
     stale = "" if any(command.run.startswith("softsearch.extras") for command in every) else _STALE
     advice = did_you_mean(typed, {command.name for command in every}, COMMANDS)
-    parser.error(f"there is no command {typed!r}; {f'{advice} ' * bool(advice)}softsearch --help lists all{stale}")
+    end = " " if advice.endswith("?") else "; "
+    parser.error(f"there is no command {typed!r}; {f'{advice}{end}' * bool(advice)}softsearch --help lists all{stale}")
 
 
 def _listed(title: str, every: Sequence[Command], *takes: str) -> str:

@@ -148,6 +148,8 @@ def newest_steps(folder: Path, count: int) -> list[Path]:
     Raises:
         CheckpointError: there are not enough.
     """
+    if not folder.is_dir():
+        raise CheckpointError(f"there is no folder {folder}; name a run, which has its checkpoints in it")
     paths = list(step_checkpoints(folder).values())
     if count > len(paths):
         names = ", ".join(path.name for path in paths) or "none"

@@ -77,8 +77,11 @@ def test_a_file_that_describes_models_is_checked_before_there_are_exports(
         "expected a whole number of at least 1900 and at most 2100 or null; change it\n"
     )
     with pytest.raises(SystemExit, match="2"):
-        main(["web", "bundle"])
-    assert "write softsearch web " in capsys.readouterr().err
+        main(["web"])
+    assert "write softsearch web BUNDLE" in capsys.readouterr().err
+    (tmp_path / "checkpoints").mkdir()
+    assert main(["web", str(tmp_path)]) == 1
+    assert "is a run, expected a bundle" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("built")

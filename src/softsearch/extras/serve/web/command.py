@@ -12,7 +12,13 @@ from softsearch.extras.serve.web.site import write_site
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of ``softsearch web``."""
     parser.add_argument("bundles", type=Path, nargs="*", metavar="BUNDLE", help="a bundle exported with format=single")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="folder of the site; an older site is replaced")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("site"),
+        metavar="FOLDER",
+        help="folder of the site, by default site; an older site is replaced",
+    )
     parser.add_argument("--examples", type=Path, metavar="FILE", help="sentences to try, one per line")
     parser.add_argument(
         "--about",
@@ -26,12 +32,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def web(arguments: argparse.Namespace) -> None:
     """Writes the site, and prints how to open it; or checks the file of ``--about``."""
     folder, about = arguments.out, arguments.about
-    if about is not None and folder is None and not arguments.bundles:
+    if about is not None and not arguments.bundles:
         print(f"{about}: OK, with {len(read_about(about).models)} models")
         return
-    if folder is None or not arguments.bundles:
-        bundles = shlex.join(map(str, arguments.bundles)) or "BUNDLE"
-        arguments.parser.error(f"write softsearch web {bundles} --out {folder or 'site'}")
+    if not arguments.bundles:
+        arguments.parser.error("write softsearch web BUNDLE")
     sizes = write_site(arguments.bundles, folder, arguments.examples, about)
     models = sum(size for file, size in sizes.items() if file.startswith("models/"))
     print(
