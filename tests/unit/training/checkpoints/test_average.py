@@ -96,7 +96,7 @@ def test_a_damaged_checkpoint_is_named(folder: Path) -> None:
 def test_nothing_has_no_mean(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=rf"the last 5 checkpoints of {tmp_path}: found none"):
         newest_steps(tmp_path, 5)
-    with pytest.raises(CheckpointError, match="there is no folder .*nothing; name a run"):
+    with pytest.raises(CheckpointError, match=r"there is no folder .*nothing; name a run"):
         newest_steps(tmp_path / "nothing", 5)
     with pytest.raises(CheckpointError, match="no checkpoints to average"):
         average([])
