@@ -11,10 +11,9 @@ from lightning.fabric.utilities import move_data_to_device
 from softsearch.data.dataset import Batch, find_real
 from softsearch.models.loss import CrossEntropy, SampledSoftmax
 from softsearch.training.faults.step_guard import StepGuard, StepRecord
-from softsearch.training.interface import TrainingMethod, TrainingStep
+from softsearch.training.interface import TrainingMethod, TrainingStep, teacher_forcing
 from softsearch.training.objectives.r_drop import r_drop
 from softsearch.training.objectives.scheduled_sampling import exponential, scheduled_sampling
-from softsearch.training.objectives.teacher_forcing import teacher_forcing
 from softsearch.training.optimizer.lazy_adam import clip_by_norm
 from tests.contract.test_other_device import SRC, TGT
 from tests.support.models import every_model

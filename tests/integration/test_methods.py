@@ -18,12 +18,11 @@ from softsearch.text.noise import Noise
 from softsearch.training.callbacks.exact_resume import ExactResume
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from softsearch.training.faults.preemption import Preemption
-from softsearch.training.interface import TrainingMethod
+from softsearch.training.interface import TrainingMethod, teacher_forcing
 from softsearch.training.objectives.guided_alignment import GuidedAlignment
 from softsearch.training.objectives.minimum_risk import minimum_risk
 from softsearch.training.objectives.r_drop import r_drop
 from softsearch.training.objectives.scheduled_sampling import inverse_sigmoid, scheduled_sampling
-from softsearch.training.objectives.teacher_forcing import teacher_forcing
 from softsearch.training.optimizer.schedules import Plateau
 from tests.support.commands import SMALL
 from tests.support.small_run import small_data, small_module, small_trainer

@@ -19,8 +19,7 @@ from softsearch.data.dataset import Batch
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import Loss
 from softsearch.training.callbacks.exact_resume import ExactResume
-from softsearch.training.interface import TrainingStep
-from softsearch.training.objectives.teacher_forcing import teacher_forcing
+from softsearch.training.interface import TrainingStep, teacher_forcing
 
 HUGE = 1 << 50  # bytes: a petabyte is more than any machine maps
 

@@ -20,7 +20,6 @@ from softsearch.data.dataset import pad
 from softsearch.evaluation.metrics import Metric, Scores, corpus_scores, for_text, with_languages
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.models.interface import Decoder, DecoderState, Seq2Seq, StepOutput, over_tokens
-from softsearch.models.multi_head import MultiHeadDecoder
 from softsearch.models.output_layers import check_shortlist
 from softsearch.search.batching import translate_ids
 from softsearch.search.forced_decoding import PairScore, score_pairs
@@ -111,6 +110,8 @@ class TorchStepFunction(StepFunction):
 
         Shape: ``[layers, heads, len(written), len(src) + 1]``.
         """
+        from softsearch.models.multi_head import MultiHeadDecoder  # only a report needs it
+
         if not isinstance(self.model.decoder, MultiHeadDecoder):
             return None
         state = self.start([src])

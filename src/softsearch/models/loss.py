@@ -49,7 +49,7 @@ class CrossEntropy(nn.Module):
     With ``bfloat16`` a linear output layer is multiplied in bfloat16 in training, even if the model is in float32; the
     gradients of its weights are summed in float32.
 
-    A loss of one's own overrides ``forward``; if it changes from step to step, or logs, also ``begin_step``.
+    A loss of your own overrides ``forward``; if it changes from step to step, or logs, also ``begin_step``.
     """
 
     def __init__(self, *, smoothing: Rate = 0.1, per: Per = "token", bfloat16: bool = False) -> None:

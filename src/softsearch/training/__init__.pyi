@@ -15,6 +15,7 @@ from .faults.preemption import Preemption as Preemption
 from .interface import TrainingMethod as TrainingMethod
 from .interface import TrainingPart as TrainingPart
 from .interface import TrainingStep as TrainingStep
+from .interface import teacher_forcing as teacher_forcing
 from .loggers.metrics_csv import MetricsFile as MetricsFile
 from .loggers.wandb_run import WandbRun as WandbRun
 from .lora import LoRA as LoRA
@@ -29,7 +30,6 @@ from .objectives.scheduled_sampling import exponential as exponential
 from .objectives.scheduled_sampling import inverse_sigmoid as inverse_sigmoid
 from .objectives.scheduled_sampling import linear as linear
 from .objectives.scheduled_sampling import scheduled_sampling as scheduled_sampling
-from .objectives.teacher_forcing import teacher_forcing as teacher_forcing
 from .optimizer.lazy_adam import LazyAdam as LazyAdam
 from .optimizer.lazy_adam import clip_by_norm as clip_by_norm
 from .optimizer.muon import Muon as Muon

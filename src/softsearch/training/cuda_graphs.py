@@ -15,8 +15,7 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy, Loss
 from softsearch.models.output_layers import OutputLayer
 from softsearch.text.vocabulary import BOS, EOS, PAD
-from softsearch.training.interface import TrainingStep
-from softsearch.training.objectives.teacher_forcing import teacher_forcing
+from softsearch.training.interface import TrainingStep, teacher_forcing
 
 log = logging.getLogger(__name__)
 Shape = tuple[int, int, int]  # sentences, src_len, tgt_len

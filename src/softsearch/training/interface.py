@@ -42,6 +42,11 @@ class TrainingStep(StepContext):
 TrainingMethod = Callable[[TrainingStep], tuple[Loss, Tensor]]
 
 
+def teacher_forcing(step: TrainingStep) -> tuple[Loss, Tensor]:
+    """The usual ``TrainingMethod``: the decoder reads the reference at every step (Williams & Zipser 1989)."""
+    return step.loss_of(step.features())
+
+
 class TrainingPart:
     """What a training asks a method or a callback; each answer has a default, so that a part gives those it has.
 

@@ -28,9 +28,8 @@ from softsearch.training.faults.step_guard import (
     out_of_memory,
     placeholder_batch,
 )
-from softsearch.training.interface import TrainingMethod, TrainingStep
+from softsearch.training.interface import TrainingMethod, TrainingStep, teacher_forcing
 from softsearch.training.lightning_internals import count_from_one
-from softsearch.training.objectives.teacher_forcing import teacher_forcing
 from softsearch.training.optimizer.lazy_adam import LazyAdam, clip_by_norm, clip_by_value
 from softsearch.training.optimizer.muon import Muon, parameter_groups
 from softsearch.training.optimizer.schedules import Plateau

@@ -19,9 +19,8 @@ from softsearch.search.greedy import Greedy
 from softsearch.testing.models import SRC_VOCAB, model_config
 from softsearch.text.tokenizer import train_tokenizer
 from softsearch.text.vocabulary import EOS, PAD
-from softsearch.training.interface import TrainingStep
+from softsearch.training.interface import TrainingStep, teacher_forcing
 from softsearch.training.objectives.r_drop import symmetric_divergence
-from softsearch.training.objectives.teacher_forcing import teacher_forcing
 
 DIM, VOCAB = 6, 17
 SRC = torch.tensor([[5, 9, 5, EOS], [9, EOS, PAD, PAD], [4, 5, 6, EOS]])

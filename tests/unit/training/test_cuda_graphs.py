@@ -23,8 +23,7 @@ from softsearch.models.layers import Dropout
 from softsearch.models.loss import CrossEntropy, SampledSoftmax, StepContext
 from softsearch.testing.models import SRC_VOCAB, small_model
 from softsearch.training.cuda_graphs import CudaGraphs, _Pass, obstacle
-from softsearch.training.interface import TrainingMethod, TrainingPart, TrainingStep
-from softsearch.training.objectives.teacher_forcing import teacher_forcing
+from softsearch.training.interface import TrainingMethod, TrainingPart, TrainingStep, teacher_forcing
 from tests.support.other_device import moved, other_device
 from tests.support.small_run import fit
 from tests.support.synchronisations import Synchronisations

@@ -20,9 +20,8 @@ from softsearch.testing.models import small_model
 from softsearch.text.vocabulary import BOS, EOS, PAD
 from softsearch.training.callbacks.dashboard import Dashboard
 from softsearch.training.faults.step_guard import Fault
-from softsearch.training.interface import TrainingMethod, TrainingStep
+from softsearch.training.interface import TrainingMethod, TrainingStep, teacher_forcing
 from softsearch.training.module import TranslationModule, make_optimizer
-from softsearch.training.objectives.teacher_forcing import teacher_forcing
 from softsearch.training.optimizer.lazy_adam import LazyAdam
 from softsearch.training.optimizer.schedules import constant
 

@@ -14,7 +14,6 @@ from softsearch.app.config.allowed_classes import UntrustedClassError, build_fro
 from softsearch.app.config.options import Train, Vectors
 from softsearch.app.config.validation import build, check, target_of
 from softsearch.data.corpora.base import DIVISION, ParallelSource
-from softsearch.data.corpora.unbuilt import UnbuiltSource
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.interface import CountedDecoder, Seq2Seq
@@ -240,6 +239,8 @@ def rebuild_source(contents: CheckpointContents) -> ParallelSource:
     Raises:
         CheckpointError: its config names something forbidden.
     """
+    from softsearch.data.corpora.unbuilt import UnbuiltSource  # only commands that read checkpoints need it
+
     try:
         source = build_from_file(contents.path, "data", contents.config["data"], ParallelSource)
     except UntrustedClassError as refusal:

@@ -175,7 +175,7 @@ class WordLinks(Corpora, FeatureVectors):
 class ParallelSource(Filtered, WordLinks):
     """Parallel text in files, by split.
 
-    A source of one's own defines ``files`` (``Corpora``) and its options; ``text_form`` and ``tags`` (``Languages``) if
+    A source of your own defines ``files`` (``Corpora``) and its options; ``text_form`` and ``tags`` (``Languages``) if
     its text is special, ``filters`` if it has some, and the members of ``FeatureVectors`` if its sources are vectors.
     All sources have the options of ``Languages`` and ``WordLinks``.
     """

@@ -10,8 +10,7 @@ from torch import Tensor
 from softsearch.models.interface import Decoder, DecoderState
 from softsearch.models.loss import Loss
 from softsearch.ranges import NotNegative, Positive, Range, Rate
-from softsearch.training.interface import TrainingStep
-from softsearch.training.objectives.teacher_forcing import teacher_forcing
+from softsearch.training.interface import TrainingStep, teacher_forcing
 
 Prediction = Literal["sample", "argmax"]
 

@@ -10,10 +10,9 @@ from softsearch.data.corpora.parallel import Parallel
 from softsearch.errors import ConfigError
 from softsearch.models.loss import CrossEntropy, Loss
 from softsearch.testing.models import small_model
-from softsearch.training.interface import TrainingPart, TrainingStep, training_parts
+from softsearch.training.interface import TrainingPart, TrainingStep, teacher_forcing, training_parts
 from softsearch.training.objectives.combined import Combined
 from softsearch.training.objectives.r_drop import r_drop
-from softsearch.training.objectives.teacher_forcing import teacher_forcing
 from tests.unit.training.objectives.batches import BATCH
 
 SOURCE = Parallel(train=["a", "b"], val=["a", "b"], src_lang="en", tgt_lang="de")

@@ -12,9 +12,8 @@ from softsearch.models.interface import Decoder, Seq2Seq
 from softsearch.models.loss import CrossEntropy
 from softsearch.testing.models import small_model
 from softsearch.training.faults.step_guard import placeholder_batch
-from softsearch.training.interface import TrainingStep
+from softsearch.training.interface import TrainingStep, teacher_forcing
 from softsearch.training.objectives.guided_alignment import GuidedAlignment
-from softsearch.training.objectives.teacher_forcing import teacher_forcing
 from tests.unit.training.objectives.batches import BATCH, TOKENS, gradients
 
 GUIDED = ("method=guided_alignment",)

@@ -10,9 +10,8 @@ from softsearch.errors import ConfigError
 from softsearch.models.loss import CrossEntropy
 from softsearch.testing.models import model_config, small_model
 from softsearch.text.vocabulary import BOS, EOS, PAD
-from softsearch.training.interface import TrainingStep
+from softsearch.training.interface import TrainingStep, teacher_forcing
 from softsearch.training.objectives.joint_likelihood import joint_likelihood
-from softsearch.training.objectives.teacher_forcing import teacher_forcing
 from tests.support.transcriptions import decoder_only
 from tests.support.transcriptions.equations import Weights, softmax
 from tests.support.transcriptions.whole import beside_each_other

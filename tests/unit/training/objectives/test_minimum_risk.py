@@ -16,10 +16,9 @@ from softsearch.models.loss import CrossEntropy
 from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB, model_config, small_model
 from softsearch.text.vocabulary import BOS, EOS, PAD
 from softsearch.training.faults.step_guard import placeholder_batch
-from softsearch.training.interface import TrainingStep
+from softsearch.training.interface import TrainingStep, teacher_forcing
 from softsearch.training.objectives import minimum_risk as module
 from softsearch.training.objectives.minimum_risk import Subset, Tokens, minimum_risk, parts
-from softsearch.training.objectives.teacher_forcing import teacher_forcing
 from tests.unit.training.objectives.batches import BATCH, TOKENS, gradients, set_dropout
 
 MODELS = ["rnnsearch", "transformer_tiny", "sutskever2014"]

@@ -9,9 +9,8 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
 from softsearch.testing.models import small_model
 from softsearch.text.vocabulary import PAD
-from softsearch.training.interface import TrainingStep
+from softsearch.training.interface import TrainingStep, teacher_forcing
 from softsearch.training.objectives.r_drop import r_drop, symmetric_divergence
-from softsearch.training.objectives.teacher_forcing import teacher_forcing
 from tests.unit.training.objectives.batches import BATCH, TOKENS, gradients, set_dropout
 
 DIM, VOCAB = 6, 13

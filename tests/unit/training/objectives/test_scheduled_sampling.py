@@ -13,7 +13,7 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
 from softsearch.testing.models import TGT_VOCAB, small_model
 from softsearch.text.vocabulary import BOS, EOS
-from softsearch.training.interface import TrainingMethod, TrainingStep
+from softsearch.training.interface import TrainingMethod, TrainingStep, teacher_forcing
 from softsearch.training.objectives.scheduled_sampling import (
     Decay,
     exponential,
@@ -21,7 +21,6 @@ from softsearch.training.objectives.scheduled_sampling import (
     linear,
     scheduled_sampling,
 )
-from softsearch.training.objectives.teacher_forcing import teacher_forcing
 from tests.unit.training.objectives.batches import BATCH, TOKENS, gradients, log_probs_of, set_dropout
 
 PLAIN = CrossEntropy(smoothing=0.0)

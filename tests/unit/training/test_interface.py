@@ -5,8 +5,7 @@ import torch
 
 from softsearch.models.loss import CrossEntropy
 from softsearch.testing.models import small_model
-from softsearch.training.interface import TrainingStep
-from softsearch.training.objectives.teacher_forcing import teacher_forcing
+from softsearch.training.interface import TrainingStep, teacher_forcing
 from tests.unit.training.objectives.batches import BATCH, TOKENS, gradients, log_probs_of
 
 
