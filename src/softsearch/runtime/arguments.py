@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from softsearch.errors import ConfigError
+from softsearch.option import option
 from softsearch.ranges import AtLeastOne, NotNegative
 from softsearch.runtime.flags import Flags, flag_of, make_flag, make_flags, number
 from softsearch.runtime.options import KINDS, LENGTHS, Length, installed_searches, read_length, strategy_class
 from softsearch.runtime.providers import PROVIDERS
 from softsearch.search.ensemble import AVERAGES
 from softsearch.search.exact import ExactSearch
-from softsearch.search.options import LengthPenalty, Lengths, OutputOptions, SearchOptions
+from softsearch.search.options import Lengths, NBest, OutputOptions, SearchOptions
+from softsearch.search.rerank import Scorers, WeightedPenalty, Weights
 from softsearch.search.sampling import Sampling
 from softsearch.suggestions import CHOICES, did_you_mean
 
@@ -47,6 +49,7 @@ _WEIGHT = number(NotNegative)
 _WEIGHTS: dict[str, Any] = {"type": lambda text: [_WEIGHT(weight) for weight in text.split(",")], "metavar": "W,W"}
 _CODE: dict[str, Any] = {"metavar": "CODE"}
 _REPEATABLE: dict[str, Any] = {"action": "append", "default": []}
+_CONSTRAINTS = _search_options_of(OutputOptions, "banned", "alignments")
 _OPTIONS: dict[str, Flags] = {  # group -> option -> settings and help
     "input and output": {
         "--input": (_FILE | _REPEATABLE, "read this file, or one for each bundle (default: standard input)"),
@@ -70,7 +73,7 @@ _OPTIONS: dict[str, Flags] = {  # group -> option -> settings and help
             {"action": "store_true"},
             "continue an interrupted --output, which is written as FILE.partial until complete",
         ),
-        "--n-best": (_COUNT, "write up to N translations of each line, as `line ||| text ||| score`"),
+        "--n-best": (make_flag(NBest)[0], f"{option(NBest).help}, as `line ||| text ||| score`"),
         "--alignments": (_FILE, "write the attention weights to this file as JSON lines"),
         "--attention": (_FILE, "draw the attention of the first 20 lines: .html, or .png (needs matplotlib)"),
         "--trace": (_FILE, "write a record of the beam search for each sentence to this file as JSON lines"),
@@ -91,15 +94,9 @@ _OPTIONS: dict[str, Flags] = {  # group -> option -> settings and help
         **_search_options_of(ExactSearch, "beam"),
     },
     "reranking (--search rerank)": {
-        "--rescore": (
-            _BUNDLE | _REPEATABLE,
-            "score beam search's results with this model (right-to-left, language model or any other); repeatable",
-        ),
-        "--rescore-weights": (_WEIGHTS, "weights of the search and of each --rescore (default: equal)"),
-        "--rescore-length-penalty": (
-            make_flag(LengthPenalty)[0],
-            "divide the weighted sum by length ** X (default: 1)",
-        ),
+        "--rescore": (_BUNDLE | _REPEATABLE, f"{option(Scorers).help}; repeatable"),
+        "--rescore-weights": (_WEIGHTS, f"{option(Weights).help} (default: equal)"),
+        "--rescore-length-penalty": make_flag(WeightedPenalty, "1"),
     },
     "sampling (--search sample)": _search_options_of(Sampling, "n_best"),
     "constraints on translations": {
@@ -107,10 +104,10 @@ _OPTIONS: dict[str, Flags] = {  # group -> option -> settings and help
             flag_of(n): (_LENGTH, f"{each.help}: N, or '10 + 1.5 * source' (default: the bundle's)")
             for n, each in LENGTHS.items()
         },
-        **_search_options_of(OutputOptions, "banned", "alignments"),
+        **_CONSTRAINTS,
         "--banned": (
             _REPEATABLE | {"metavar": "TOKEN"},
-            "never generate TOKEN; @FILE reads one token per line; repeatable",
+            f"{option(OutputOptions.hints['banned']).help}; @FILE reads one token per line; repeatable",
         ),
         "--prefix": (_FILE, "begin each translation with its line of this file"),
         "--glossary": (
@@ -156,7 +153,7 @@ PROMPT_OPTIONS = (  # options that users change between two sentences
     *_OPTIONS["search"],
     *_OPTIONS["sampling (--search sample)"],
     *map(flag_of, LENGTHS),
-    "--no-repeat-ngram",
+    *_CONSTRAINTS,
 )
 OPTION_NAMES = frozenset(flag for options in _OPTIONS.values() for flag in options)
 

@@ -40,7 +40,11 @@ class ExactSearch(Lengths):
 
     beam: Beam = 5  # of the beam search that gives the first bound
     max_nodes: Annotated[
-        int, Range(1), Option("exact search: maximum prefixes per sentence", 1000, recommended=1_000_000)
+        int,
+        Range(1),
+        Option(
+            "exact search: maximum prefixes per sentence; then the best so far is returned", 1000, recommended=1_000_000
+        ),
     ] = 20_000
 
     @property

@@ -78,7 +78,9 @@ class OutputOptions(Lengths):
         ConfigError: a value is of the wrong type or out of range.
     """
 
-    banned: Annotated[tuple[_Tokens, ...], Option("tokens that are never generated")] = ()
+    banned: Annotated[
+        tuple[_Tokens, ...], Option("tokens that are never generated: names, or ids in YAML (1 is <unk>)")
+    ] = ()
     no_repeat_ngram: Annotated[int, Range(0, 100), Option("never repeat a sequence of N tokens; 0: no limit", 3)] = 0
     alignments: Annotated[bool, Option("return the attention weights of each translation", True)] = False
 
@@ -103,9 +105,13 @@ class SearchOptions(OutputOptions):
     beam: Beam = 5
     n_best: NBest = 1
     length_penalty: LengthPenalty = 1.0
-    length_norm: Annotated[LengthNorm, Option("gnmt: divide by ((5 + length) / 6) ** X instead", "gnmt")] = "power"
+    length_norm: Annotated[
+        LengthNorm, Option("form of the length penalty: gnmt divides by ((5 + length) / 6) ** X instead", "gnmt")
+    ] = "power"
     coverage_penalty: Annotated[
-        float, Range(0, 100), Option("weight of GNMT's coverage penalty, for unattended source words", 0.2)
+        float,
+        Range(0, 100),
+        Option("weight of GNMT's coverage penalty, for unattended source words; needs attention", 0.2),
     ] = 0.0
     exact_stop: Annotated[
         bool, Option("stop only when nothing better is possible, not once `beam` have ended", False)
@@ -114,7 +120,7 @@ class SearchOptions(OutputOptions):
     diversity: Annotated[
         float,
         Range(0, 1000),
-        Option("penalty in nats on a token for each earlier group that took it", 0.5, recommended=100),
+        Option("penalty in nats on a token for each earlier group that took it at the same step", 0.5, recommended=100),
     ] = 0.5
 
     def __post_init__(self) -> None:

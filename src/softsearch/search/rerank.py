@@ -2,17 +2,24 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from softsearch.errors import ConfigError
-from softsearch.option import check_option
+from softsearch.option import Option, check_option
 from softsearch.search.forced_decoding import score_pairs
 from softsearch.search.interface import Hypothesis, SearchStrategy, Sentences, StepFunction
 from softsearch.search.options import LengthPenalty, NBest
 
 BATCH_TOKENS = 4096
+Scorers = Annotated[
+    list[str], Option("models that score the results of beam search: right-to-left, language models or others")
+]
+Weights = Annotated[
+    list[float] | None, Option("weights of the searching model, then of each other; softsearch tune finds them")
+]
+WeightedPenalty = Annotated[LengthPenalty, Option("divide the weighted sum by length ** X; 0: off", 1.0)]
 IdMapping = Callable[[Sequence[int]], list[int]]
 
 
@@ -67,7 +74,7 @@ class Rerank:
         scorers: Sequence[RescoringModel],
         weights: Sequence[float] | None = None,
         *,
-        length_penalty: LengthPenalty = 1.0,
+        length_penalty: WeightedPenalty = 1.0,
         n_best: NBest = 1,
         proposers: Sequence[RescoringModel] = (),
     ) -> None:
@@ -79,7 +86,7 @@ class Rerank:
                 "searching model and one for each of search.models"
             )
         self.n_best: int = check_option("n_best", n_best, NBest)
-        self.length_penalty: float = check_option("length_penalty", length_penalty, LengthPenalty)
+        self.length_penalty: float = check_option("length_penalty", length_penalty, WeightedPenalty)
         self.search, self.scorers, self.proposers = search, scorers, proposers
 
     def __call__(self, step_fn: StepFunction, src: Sentences) -> list[list[Hypothesis]]:

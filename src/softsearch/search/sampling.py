@@ -35,7 +35,7 @@ class Sampling(OutputOptions, PrefixStrategy):
 
     n_best: NBest = 1
     temperature: Annotated[  # log probabilities divided by the minimum are finite
-        float, Range(1e-9, 100), Option("below 1: more probable tokens", 0.8)
+        float, Range(1e-9, 100), Option("prefer more probable tokens below 1, and improbable ones above", 0.8)
     ] = 1.0
     top_k: Annotated[
         Annotated[int, Range(1, 2**20)] | None, Option("draw only from the N most probable tokens", 10)
@@ -43,7 +43,7 @@ class Sampling(OutputOptions, PrefixStrategy):
     top_p: Annotated[
         float,
         Range(0, 1, open_low=True),
-        Option("draw from the most probable tokens that together have this share", 0.9),
+        Option("draw from the most probable tokens that together have this share of the probability", 0.9),
     ] = 1.0
     seed: Annotated[Seed, Option("the same seed gives the same samples", 1)] = 1
 

@@ -1,16 +1,12 @@
 """Search options: searches by name, scores of translations in parts, and banned tokens."""
 
-import json
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from softsearch.errors import ConfigError, CorpusError
-from softsearch.option import option
-from softsearch.ranges import in_words
-from softsearch.runtime.options import STRATEGIES, banned_tokens, expand_names, kinds_with
+from softsearch.runtime.options import banned_tokens, expand_names, kinds_with
 from softsearch.runtime.translator import Translator
 from softsearch.text.vocabulary import UNK
 from tests.support.bundles import SRC_LINES, tokenizers
@@ -70,16 +66,6 @@ def test_which_searches_have_an_option() -> None:
     assert kinds_with("prefix") == ["greedy", "beam", "sample"]
     assert kinds_with("rescore_weights") == ["rerank"]
     assert kinds_with("search") == []
-
-
-def test_docs_have_the_table_of_options() -> None:
-    rows = ["| option | searches | values | default | |", "|---|---|---|---|---|"]
-    for name, hint in dict(pair for strategy in STRATEGIES.values() for pair in strategy.hints.items()).items():
-        searches = [kind for kind, strategy in STRATEGIES.items() if name in strategy.hints]
-        default = json.dumps(STRATEGIES[searches[0]].__dataclass_fields__[name].default)  # as YAML writes it
-        values = re.sub(r"a (?:whole )?number of at least (\S+) and at most (\S+)", r"\1 to \2", in_words(hint))
-        rows.append(f"| `{name}` | {', '.join(searches)} | {values} | {default} | {option(hint).help} |")
-    assert "\n".join(rows) in Path("docs/search.md").read_text(encoding="utf-8"), "\n".join(rows)
 
 
 def test_banned_tokens_by_name(tmp_path: Path) -> None:

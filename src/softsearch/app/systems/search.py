@@ -9,8 +9,8 @@ from softsearch.evaluation.sentence_scores import PairwiseCHRF
 from softsearch.runtime.ensembles import rescoring_model
 from softsearch.search.interface import SearchStrategy
 from softsearch.search.mbr import MinimumBayesRisk
-from softsearch.search.options import LengthPenalty, NBest
-from softsearch.search.rerank import Rerank
+from softsearch.search.options import NBest
+from softsearch.search.rerank import Rerank, Scorers, WeightedPenalty, Weights
 from softsearch.text.tokenizer import Tokenizers
 
 
@@ -44,9 +44,9 @@ mbr.needs_tokenizers = NeedsTokenizers(  # type: ignore[attr-defined]  # what se
 def rerank(
     *,
     search: SearchStrategy,
-    models: list[str],
-    weights: list[float] | None = None,
-    length_penalty: LengthPenalty = 1.0,
+    models: Scorers,
+    weights: Weights = None,
+    length_penalty: WeightedPenalty = 1.0,
     n_best: NBest = 1,
     proposers: list[str] | None = None,
     tokenizers: Tokenizers | None = None,

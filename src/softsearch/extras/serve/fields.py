@@ -1,5 +1,6 @@
 """Fields of requests made from options (``softsearch.option``); sentences and examples for other fields in /docs."""
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -125,9 +126,10 @@ def _validated(hint: Any) -> Any:
     kind, limits = kind_of(hint)
     kind = Text if kind is str else kind
     if limits is not None:
-        bounds: dict[str, Any] = {"gt" if limits.open_low else "ge": limits.low, "le": limits.high}
-        bounds |= {"allow_inf_nan": False} if kind is float else {}
-        kind = Annotated[kind, Field(**bounds)]
+        low, high = ("gt" if limits.open_low else "ge"), ("lt" if limits.open_high else "le")
+        bounds: dict[str, Any] = {low: limits.low, high: limits.high}
+        bounds = {name: limit for name, limit in bounds.items() if math.isfinite(limit)}
+        kind = Annotated[kind, Field(**bounds, **({"allow_inf_nan": False} if kind is float else {}))]
     return (list[kind] if is_list(hint) else kind) | None  # type: ignore[valid-type]  # made from the table of options
 
 

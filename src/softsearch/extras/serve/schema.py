@@ -75,7 +75,7 @@ class _Request(BaseModel):
         return fields
 
 
-def _options() -> dict[str, Any]:
+def search_options() -> dict[str, Any]:
     """Returns the annotations of options of searches with bounded time, except banned tokens; lengths are numbers."""
     hints = BeamSearch.hints | Sampling.hints
     limits = {name: Annotated[hints[f"{name}_offset"], each] for name, each in LENGTHS.items()}
@@ -93,7 +93,7 @@ def _stage_options(surface: Surface) -> dict[str, Any]:
     return {name: hint for name, hint in hints.items() if name not in (*_NAMES, *_CHECKED) and kind_of(hint)[0] != Path}
 
 
-_SearchFields = create_model("_SearchFields", __base__=_Request, **request_fields(_options()))
+_SearchFields = create_model("_SearchFields", __base__=_Request, **request_fields(search_options()))
 
 
 class Options(_SearchFields):  # type: ignore[valid-type,misc]  # created from the table of options

@@ -64,7 +64,7 @@ def site_json(
         most_tokens: of the translations of 0, 1, 2, ... source tokens, by model, for the search in the browser.
     """
     about = about or PageAbout()
-    more = {name: {"about": asdict(model)} for name, model in about.models.items()}
+    more: dict[str, dict[str, Any]] = {name: {"about": asdict(model)} for name, model in about.models.items()}
     for name, limits in (most_tokens or {}).items():
         more[name] = {**more.get(name, {}), "most_tokens": [*limits]}
     return {
