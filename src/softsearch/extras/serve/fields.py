@@ -129,7 +129,8 @@ def _validated(hint: Any) -> Any:
         low, high = ("gt" if limits.open_low else "ge"), ("lt" if limits.open_high else "le")
         bounds: dict[str, Any] = {low: limits.low, high: limits.high}
         bounds = {name: limit for name, limit in bounds.items() if math.isfinite(limit)}
-        kind = Annotated[kind, Field(**bounds, **({"allow_inf_nan": False} if kind is float else {}))]
+        bounds |= {"allow_inf_nan": False} if kind is float else {}
+        kind = Annotated[kind, Field(**bounds)]
     return (list[kind] if is_list(hint) else kind) | None  # type: ignore[valid-type]  # made from the table of options
 
 
