@@ -19,7 +19,7 @@ from html.parser import HTMLParser
 from itertools import starmap
 from pathlib import Path
 
-from softsearch.app.environment import describe_machine
+from softsearch.app import describe_machine
 
 ROOT = Path(__file__).resolve().parents[1]
 HELP = {"en": "en-us/usr/share/libreoffice/help/en-US", "de": "de/usr/share/libreoffice/help/de"}

@@ -29,8 +29,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from softsearch.app.environment import describe_machine
-from softsearch.app.results import read_metrics
+from softsearch.app import describe_machine, read_metrics
 from softsearch.data import Multi30k
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -18,7 +18,7 @@ import sacrebleu
 from numpy.typing import NDArray
 
 from softsearch import Translator
-from softsearch.app.environment import describe_machine
+from softsearch.app import describe_machine
 from softsearch.runtime import Translation
 
 Measure = Callable[[Translation], float]

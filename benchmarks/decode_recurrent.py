@@ -22,7 +22,7 @@ from typing import Any
 
 from peers.turns import STEPS
 
-from softsearch.app.environment import describe_machine
+from softsearch.app import describe_machine
 
 HERE = Path(__file__).resolve().parent
 JOEY, MARIAN = (HERE / f".{name}-venv" / "bin" / "python" for name in ("joeynmt", "pymarian"))

@@ -33,7 +33,7 @@ import onnxruntime
 import sentencepiece
 
 from softsearch import Translator
-from softsearch.app.environment import describe_machine
+from softsearch.app import describe_machine
 from softsearch.text import read_lines
 
 BATCH, SETTINGS = 32, ((1, 1), (2, 1), (1, 2))  # CTranslate2's workers and threads of a worker

@@ -18,8 +18,8 @@ import numpy as np
 import sacrebleu
 
 from softsearch import Translator
-from softsearch.app.environment import describe_machine
-from softsearch.data.lexicon import train_lexicon
+from softsearch.app import describe_machine
+from softsearch.data import train_lexicon
 from softsearch.runtime import Glossary
 
 Side = list[str]

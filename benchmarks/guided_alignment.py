@@ -19,7 +19,7 @@ from pathlib import Path
 
 from adapt import ROOT, lab
 
-from softsearch.app.environment import describe_machine
+from softsearch.app import describe_machine
 from softsearch.data import Spellout
 from softsearch.extras.claims.analyses.aligners import LINKS
 

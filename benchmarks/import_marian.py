@@ -15,13 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
-from softsearch.app.config.build import rebuild_model
+from softsearch import lab
 from softsearch.evaluation import TorchStepFunction
 from softsearch.extras.importing.command import read
 from softsearch.search import BeamSearch, StepFunction, score_pairs
 from softsearch.text import BOS, EOS, UNK
-from softsearch.training.checkpoints.checkpoint_contents import read_contents
-from softsearch.training.checkpoints.folder import checkpoint_file
 
 HERE = Path(__file__).resolve().parent
 FACTOR = 3  # most target tokens for each source token
@@ -54,16 +52,16 @@ def compare(folder: Path, test: Sequence[list[str]], beam: int) -> str:
     """What a model of Marian's and its import say of a test set."""
     shutil.rmtree(folder / "run", ignore_errors=True)
     read(folder / "model.npz").write(folder / "run")
-    contents = read_contents(checkpoint_file(folder / "run"))
-    step_fn = TorchStepFunction(rebuild_model(contents))
-    src, tgt = ([t.encode(line) for line in lines] for t, lines in zip(contents.tokenizers, test, strict=True))
+    run = lab.Run(folder / "run")
+    step_fn = TorchStepFunction(run.model)
+    src, tgt = ([t.encode(line) for line in lines] for t, lines in zip(run.tokenizers, test, strict=True))
     scores = [float(line) for line in (folder / "scores.txt").read_text().split()]
     ours = [pair.log_prob for pair in score_pairs(step_fn, src, tgt, batch_tokens=2000)]
     theirs: dict[int, tuple[str, float]] = {}
     for line in (folder / "n_best.txt").read_text(encoding="utf-8").splitlines():
         number, text, _, score = line.split(" ||| ")
         theirs.setdefault(int(number), (text, float(score)))
-    decode = contents.tokenizers[1].decode
+    decode = run.tokenizers[1].decode
     search = BeamSearch(beam=beam, banned=(UNK,), max_length_factor=FACTOR, max_length_offset=FACTOR)
     own = [decode(best.tokens) == theirs[index][0] for index, (best, *_) in enumerate(search(step_fn, src))]
     repeated = [shrinking_beam(step_fn, ids, beam) for ids in src]

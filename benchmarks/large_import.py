@@ -22,7 +22,7 @@ from pathlib import Path
 
 import torch
 
-from softsearch.data.sentencepiece_file import Piece, read_pieces, with_pieces
+from softsearch.data import Piece, read_pieces, with_pieces
 from softsearch.text import train_tokenizer
 
 LETTERS, SENTENCES = "abcdefghijklmnopqrstuvwxyz", 8

@@ -18,9 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from softsearch.app.config.composition import composed
-from softsearch.app.config.resolvers import register_resolvers
-from softsearch.app.config.validation import build
+from softsearch.app import build, composed
 from softsearch.text import SPECIALS
 from softsearch.training import clip_by_norm
 
@@ -38,7 +36,6 @@ def measure(row: int, *, vocab: int, tokens: int, steps: int, tau: int) -> dict[
     """Train a few steps in this process; sizes in MB, time in CPU seconds, which other processes do not change."""
     _, large, choices, sparse = ROWS[row]
     overrides = ["model=rnnsearch", "model.embeddings.tie=output", *choices, f"+model.embeddings.sparse={sparse}"]
-    register_resolvers()
     config = composed("train", *overrides, *([f"loss.tau={tau}"] if "loss=sampled_softmax" in choices else []))
     before = _peak()
     torch.manual_seed(0)

@@ -17,8 +17,7 @@ from functools import partial
 import torch
 from torch.optim import Adam
 
-from softsearch.app.config.composition import composed
-from softsearch.app.config.validation import build
+from softsearch.app import build, composed
 from softsearch.models import CrossEntropy, Seq2Seq
 from softsearch.models.layers import recompute_activations
 from softsearch.text import SPECIALS

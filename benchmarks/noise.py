@@ -12,7 +12,7 @@ from pathlib import Path
 
 from adapt import bleu, lab, pair
 
-from softsearch.app.environment import describe_machine
+from softsearch.app import describe_machine
 from softsearch.text import Noise
 
 COPIES = {  # by name: what is done to every pair; of merged ones the next is taken away

@@ -28,13 +28,16 @@ tune_cpu()  # before PyTorch is imported
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from softsearch.app.config.build import build_data, build_model
-from softsearch.app.config.composition import composed
-from softsearch.app.config.options import Train
-from softsearch.app.config.resolvers import register_resolvers
-from softsearch.app.config.validation import read_options
-from softsearch.app.environment import describe_machine
-from softsearch.app.train.parts import build_training, describe_model
+from softsearch.app import (
+    Train,
+    build_data,
+    build_model,
+    build_training,
+    composed,
+    describe_machine,
+    describe_model,
+    read_options,
+)
 from softsearch.data import Batch, ParallelDataModule
 from softsearch.machine import peak_memory
 from softsearch.training import clip_by_norm, make_optimizer
@@ -88,7 +91,6 @@ class Steps(NamedTuple):
 
 def prepare(overrides: list[str], out: Path) -> Steps:
     """Builds what src/train.py would train."""
-    register_resolvers()
     config = composed("train", *overrides, f"run_dir={out}", "name=profile")
     options = read_options(config, Train)
     torch.manual_seed(options.seed)

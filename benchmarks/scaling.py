@@ -24,14 +24,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
 from torch.nn.parallel import DistributedDataParallel
 
-from softsearch.app.config.composition import composed
-from softsearch.app.config.resolvers import register_resolvers
-from softsearch.app.config.validation import build
-from softsearch.app.environment import describe_machine
+from softsearch.app import build, composed, describe_machine
 from softsearch.data import Batch
-from softsearch.data.dataset import find_real
 from softsearch.process import tune_cpu
-from softsearch.report.drawing import COLOURS, style
+from softsearch.report.parts import COLOURS, style
 from softsearch.text import SPECIALS
 from softsearch.training import TrainingStep, clip_by_norm, make_optimizer, teacher_forcing
 
@@ -53,7 +49,6 @@ AXES: dict[str, list[tuple[str, str, Sequence[str | int], Point]]] = {  # title:
 def measure(point: Point, rank: int, tokens: int, steps: int, meeting: str) -> Figures:
     """Trains in this process; with two of them each has half of the tokens."""
     tune_cpu()
-    register_resolvers()
     name, vocab, length, processes = (point[key] for key in ("model", "vocab", "length", "processes"))
     config = composed("train", f"model={name}", f"loss={point['loss']}")
     if "threads" in point:
@@ -72,7 +67,8 @@ def measure(point: Point, rank: int, tokens: int, steps: int, meeting: str) -> F
     times = []
     for _ in range(2 + steps):
         src, tgt = (torch.randint(len(SPECIALS), int(vocab), (sentences, int(length) + more)) for more in (0, 1))
-        batch = Batch(src, tgt, None, find_real(tgt[:, 1:]))
+        batch = Batch(src, tgt)
+        batch = batch._replace(places=batch.target_places())
         start = perf_counter()
         with torch.autocast("cpu", torch.bfloat16, enabled=config.trainer.precision == "bf16-mixed"):
             value = averaging(batch)

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from softsearch.app.systems.open import open_any
+from softsearch.app import open_any
 from softsearch.search import ExactSearch, Hypothesis
 from softsearch.text import read_lines
 

@@ -31,7 +31,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from softsearch import Translator
-from softsearch.app.environment import describe_machine
+from softsearch.app import describe_machine
 from softsearch.machine import cores
 from softsearch.text import read_lines
 

@@ -33,8 +33,8 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from softsearch.app.environment import describe_machine
-from softsearch.report.drawing import COLOURS, SOFT, style
+from softsearch.app import describe_machine
+from softsearch.report.parts import COLOURS, SOFT, style
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDS = ROOT / "benchmarks" / "records"

@@ -18,7 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from softsearch import __version__
-from softsearch.app.environment import describe_machine
+from softsearch.app import describe_machine
 
 ROOT = Path(__file__).resolve().parents[1]
 JOEY = ROOT / "benchmarks" / "joeynmt"

@@ -8,18 +8,15 @@ cluster clean and encode the chunks, which takes most of the time. These are pla
 take each file by itself, but lines of two files belong together here.
 """
 
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import ray
 from ray.exceptions import RayTaskError
 
-from softsearch.app.config.command import run
-from softsearch.app.config.options import Prepare
-from softsearch.app.prepare import prepare
-from softsearch.commands import CORE
+from softsearch import SoftsearchError, lab
 
 AHEAD = 4  # chunks of text in memory for each CPU of the cluster
 
@@ -44,12 +41,11 @@ def on_cluster(task: Callable[[Any], Any], items: Iterable[Any], processes: int)
         raise error.cause from None  # a line that cannot be read, say
 
 
-def prepare_on_cluster(options: Prepare) -> None:
-    """``softsearch prepare``, by default on all CPUs of the cluster."""
-    ray.init(ignore_reinit_error=True)
-    cpus = options.processes or int(ray.cluster_resources()["CPU"])
-    prepare(replace(options, processes=cpus), on_cluster)
-
-
 if __name__ == "__main__":
-    run(replace(CORE["prepare"], run="__main__:prepare_on_cluster"))
+    ray.init(ignore_reinit_error=True)
+    cpus = int(ray.cluster_resources()["CPU"])
+    try:
+        lab.prepare(f"processes={cpus}", *sys.argv[1:], mapping=on_cluster)  # processes=N typed afterwards wins
+    except SoftsearchError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)

@@ -17,7 +17,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 from benchmarks import scaling, speedrun
 from softsearch.app.demo import LINES, RUN, SINGLE
 from softsearch.extras.serve.web.site import write_site
-from softsearch.report.curves import CURVES
+from softsearch.files import CURVES
 from tests.support.browser import element, serve, start, texts, value, view
 
 FOLDER, HISTORY = Path("docs"), Path("history")

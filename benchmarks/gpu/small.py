@@ -11,12 +11,11 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # for the tests
 
 from softsearch.data import Batch, pad  # noqa: E402
-from softsearch.data.dataset import find_real  # noqa: E402
 from softsearch.models import CountedDecoder, Seq2Seq  # noqa: E402
 from softsearch.testing import small_model  # noqa: E402
-from softsearch.testing.models import SRC_VOCAB  # noqa: E402
 from tests.support.models import every_model  # noqa: E402
 
+VOCAB = 17  # of softsearch.testing.small_model
 Case = tuple[str, ...]  # the name of a model and overrides
 
 
@@ -39,14 +38,15 @@ def model_of(case: Case) -> Seq2Seq:
     return model
 
 
-def batch_of(sentences: int, longest: int, *, vocab: int = SRC_VOCAB, seed: int = 0) -> Batch:
+def batch_of(sentences: int, longest: int, *, vocab: int = VOCAB, seed: int = 0) -> Batch:
     """Random pairs of 1 to ``longest`` tokens, EOS included; one is the longest."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(0, longest, (2, sentences))
     lengths[:, 0] = longest - 1
     src, tgt = ([rng.integers(4, vocab, length) for length in side] for side in lengths)
     tgt_tokens = pad(tgt, bos=True)
-    return Batch(pad(src), tgt_tokens, None, find_real(tgt_tokens[:, 1:]))
+    batch = Batch(pad(src), tgt_tokens)
+    return batch._replace(places=batch.target_places())
 
 
 def to_device(batch: Batch, device: torch.device) -> Batch:

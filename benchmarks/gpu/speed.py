@@ -18,10 +18,8 @@ from small import to_device
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from softsearch.app.config.composition import composed
-from softsearch.app.config.validation import build
+from softsearch.app import build, composed
 from softsearch.data import Batch
-from softsearch.data.dataset import find_real
 from softsearch.models import CrossEntropy
 from softsearch.text import BOS, EOS, PAD
 from softsearch.training import TrainingStep, clip_by_norm, teacher_forcing
@@ -146,7 +144,8 @@ def main() -> None:
     torch.set_float32_matmul_precision("high")  # as src/train.py does
     torch.manual_seed(0)
     src, tgt = (torch.randint(EOS + 5, vocab, (sentences, length + extra)) for extra in (0, 1))
-    batch = to_device(Batch(src, tgt, None, find_real(tgt[:, 1:])), device)
+    batch = Batch(src, tgt)
+    batch = to_device(batch._replace(places=batch.target_places()), device)
     name = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
     peak = options.peak or next((flops for known, flops in PEAKS.items() if known in name), float("nan"))
     print("| system | target tokens/s | FLOPs of a step | utilisation |\n|---|---|---|---|")

@@ -7,8 +7,7 @@ from pathlib import Path
 import torch
 from turns import EMBEDDING, HIDDEN, NO_EOS, SRC_TOKENS, STEPS, VOCAB, serve
 
-from softsearch.app.config.composition import composed
-from softsearch.app.config.validation import build
+from softsearch.app import build, composed
 from softsearch.evaluation import TorchStepFunction
 from softsearch.export import export_bundle
 from softsearch.export.precision import lower_precision

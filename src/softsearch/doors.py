@@ -17,6 +17,13 @@ PACKAGES = (
     "testing",
     "lab",
 )
+MODULES = ("commands", "errors", "files", "machine", "option", "ranges")  # modules that are public as a whole
+ROOMS = (  # what our own extras and benchmarks also use, without a promise
+    "app",  # what commands are made of
+    "process",  # how a command ends, what to install
+    "suggestions",  # what a word may mean
+    *(f"{package}.parts" for package in ("data", "evaluation", "report", "runtime", "search", "text", "training")),
+)
 _INNER_NAME = re.compile(rf"softsearch\.({'|'.join(PACKAGES)})\.\w+(?:\.\w+)*\.(\w+)")
 
 

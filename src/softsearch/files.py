@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import IO
 
 MANIFEST = "manifest.json"  # the file that makes a folder a bundle
+METRICS = "metrics.json"  # of a run that has ended
+REPORT = "report.json"  # of an evaluation
+CURVES = "curves.png"  # of a run, and of several that are compared
 _SYSTEM = ("/proc", "/sys")  # files with the environment and other secrets of this machine
 
 

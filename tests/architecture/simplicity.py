@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from softsearch.doors import PACKAGES
+from tests.architecture.outside import outside_doors, public_names, room_names
 
 NOT_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 ADR = Path("docs/adr/0034-what-is-measured.md")  # the one place of the limits
 LAYOUT = Path("docs/layout.md")  # has the files to read first
-EXTRAS = "softsearch.extras"
 TRAIN = ("softsearch.__main__", "softsearch.app.start", "softsearch.app.config.command", "softsearch.app.train.train")
 MANY = 12  # imports of a file
-PUBLIC = {"softsearch", *(f"softsearch.{name}" for name in (*PACKAGES, "commands", "errors", "option", "ranges"))}
 
 
 class Graph(NamedTuple):
@@ -91,21 +90,10 @@ class Tree:
         yield "own imports of a file: mean", round(sum(counts) / len(counts), 2)
         yield f"files with more than {MANY} own imports", sum(count > MANY for count in counts)
         yield "circles of files", len(graph.circles())
-        yield "private names of the core that extras use", len(self.names_used_by_extras())
-
-    def names_used_by_extras(self) -> set[tuple[str, str]]:
-        """The private names of the core that modules of extras import, with their modules."""
-        found = set()
-        for module, text in self.graph.texts.items():
-            if module.startswith(EXTRAS):
-                for node in ast.walk(ast.parse(text)):
-                    if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("softsearch"):
-                        found |= {(str(node.module), alias.name) for alias in node.names}
-        return {
-            (module, name)
-            for module, name in found
-            if not module.startswith(EXTRAS) and (module not in PUBLIC or f"{module}.{name}" in self.graph.texts)
-        }
+        public = public_names(self.root)
+        yield "names outside doors and rooms", len(outside_doors(self.root))
+        yield "public names", len(set().union(*public.values()) - {*PACKAGES})
+        yield "names in rooms", sum(map(len, room_names(self.root).values()))
 
     def _code(self, modules: Iterable[str]) -> int:
         return sum(code_lines(self.graph.texts[module]) for module in modules)

@@ -1,6 +1,5 @@
 """Public names: each package exports what it promises, and configs, docs and examples use nothing else."""
 
-import ast
 import importlib
 import inspect
 import re
@@ -12,6 +11,7 @@ import pytest
 from softsearch.app.config.validation import imported
 from softsearch.doors import PACKAGES, public_name, with_public_names
 from tests.api_pages import homes
+from tests.architecture.outside import Import, imports, is_allowed, outside_doors, public_names, room_names
 
 TARGETS = re.compile(r"_target_[:=] *(softsearch\.[\w.]+)")
 PRIVATE = {  # targets of configs that are no public names: parts of commands
@@ -44,16 +44,36 @@ def test_configs_docs_and_examples_name_public_classes_alone(repo_root: Path) ->
     assert named - extras - PRIVATE <= public
 
 
-def test_examples_import_public_names_alone(repo_root: Path) -> None:
-    """What packages of others are modelled on; ranges, errors and commands are public modules."""
-    files = (repo_root / "examples" / "my_attention").rglob("*.py")
-    nodes = [(file.name, node) for file in files for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))]
-    imports = [(name, node.module or "") for name, node in nodes if isinstance(node, ast.ImportFrom)]
-    private = [f"{name}: {module}" for name, module in imports if module.count(".") > 1]
-    assert sorted(private) == [
-        "test_model.py: softsearch.testing.contract",  # modules of tests, all of which are imported
-        "test_model.py: softsearch.testing.export",
-    ]
+def test_only_doors_and_rooms_are_imported(repo_root: Path) -> None:
+    """By extras, benchmarks, docs, notebooks, examples, and the packages that ``softsearch new`` writes."""
+    assert len({found.file for found in imports(repo_root)}) > 120
+    assert not outside_doors(repo_root)
+
+
+@pytest.mark.parametrize(
+    ("file", "module", "name"),
+    [
+        ("docs/a.md", "softsearch.models.cells", "GRUCell"),
+        ("docs/a.md", "softsearch.models", "Norm"),
+        ("docs/a.md", "softsearch.app", "build"),  # a room is not for packages of others
+        ("docs/a.md", "softsearch.extras.sweep.study", "Plan"),
+        ("docs/a.md", "softsearch.files", "_sync"),
+        ("docs/a.md", "softsearch.runtime.cli", ""),
+        ("benchmarks/a.py", "softsearch.search.blocks", "MOST"),
+        ("src/softsearch/extras/serve/a.py", "softsearch.extras.claims.claim", "Claim"),
+        ("src/softsearch/extras/serve/a.py", "softsearch.runtime.system", "System"),
+    ],
+)
+def test_other_names_are_refused(file: str, module: str, name: str, repo_root: Path) -> None:
+    assert not is_allowed(Import(file, module, name), public_names(repo_root), room_names(repo_root))
+
+
+def test_each_name_of_a_room_is_there_and_used(repo_root: Path) -> None:
+    used = {(found.module, found.name) for found in imports(repo_root)}
+    for room, names in room_names(repo_root).items():
+        if room not in ("softsearch.process", "softsearch.suggestions"):  # modules of the core
+            assert {name for name in names if (room, name) not in used} == set()
+            assert all(hasattr(importlib.import_module(room), name) for name in names)
 
 
 def test_names_in_old_files_become_public() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture import rules
-from tests.architecture.simplicity import Graph, Tree, code_lines
+from tests.architecture.simplicity import Graph, code_lines
 from tests.reliability_page import page
 
 Rule = Callable[[str], list[str]]
@@ -156,4 +156,3 @@ def test_imports_and_circles_are_found(tmp_path: Path) -> None:
     assert graph.every["softsearch.a"] == {"softsearch.b", "softsearch.c"}
     assert graph.loaded_by("softsearch.b") == {"softsearch.a", "softsearch.b"}
     assert graph.circles() == [{"softsearch.a", "softsearch.b"}]
-    assert Tree(tmp_path).names_used_by_extras() == {("softsearch.c", "X")}

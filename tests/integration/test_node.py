@@ -9,8 +9,8 @@ import pytest
 from sentencepiece import SentencePieceTrainer
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
-from softsearch.data.sentencepiece_file import with_normalizer
 from softsearch.export.tokenizer_json import tokenizer_files
+from softsearch.extras.importing.pieces import with_normalizer
 from softsearch.text.tokenizer import SentencePieceTokenizer
 from tests.support.commands import ROOT, awkward_lines
 

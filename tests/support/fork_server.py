@@ -153,7 +153,7 @@ def fork_trainings(timeout: float) -> None:
     """Lets this command fork the trainings that it starts in processes of their own."""
     from hydra.core.global_hydra import GlobalHydra
 
-    from softsearch.app import train_process
+    from softsearch.extras.shared import train_process
 
     def start(command: list[str], stdout: IO[bytes], env: dict[str, str], **options: Any) -> subprocess.Popen[bytes]:
         assert env == {**os.environ, "PYTHONSAFEPATH": "1"}

@@ -52,7 +52,7 @@ def install(monkeypatch: Any, folder: Path) -> None:
     """Makes trials run the script."""
     script = folder / "train.py"
     script.write_text(SCRIPT)
-    monkeypatch.setattr("softsearch.app.train_process.TRAIN", (str(script),))
+    monkeypatch.setattr("softsearch.extras.shared.train_process.TRAIN", (str(script),))
     monkeypatch.setattr("softsearch.extras.sweep.trial._POLL", 0.02)
     monkeypatch.setenv("WANDB_RUN_GROUP", "")  # which the command sets
 

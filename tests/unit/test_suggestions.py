@@ -16,7 +16,7 @@ from softsearch.runtime.options import KINDS, option_names
 from softsearch.runtime.providers import PROVIDERS
 from softsearch.search.ensemble import AVERAGES
 from softsearch.suggestions import CHOICES, COMMANDS, OPTIONS, did_you_mean
-from softsearch.text.languages import suggestion
+from softsearch.text.languages import nearest_language
 
 register_resolvers()
 COMMAND_NAMES = {command.name for command in every_command()}
@@ -129,7 +129,7 @@ def test_a_choice(group: str, word: str, suggested: str) -> None:
     ],
 )
 def test_a_language(word: str, codes: list[str], suggested: str) -> None:
-    assert suggestion(word, codes) == suggested
+    assert nearest_language(word, codes) == suggested
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from softsearch.app.config.composition import CONFIGS
 from softsearch.machine import cores
 
 log = logging.getLogger(__name__)
@@ -26,6 +27,11 @@ def describe_machine() -> str:
     gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.device_count() else ""
     versions = f"Python {platform.python_version()}, torch {torch.__version__}"
     return f"{processor}, {cores()} {'core' if cores() == 1 else 'cores'}{gpu}, {versions}"
+
+
+def code_state() -> dict[str, Any]:
+    """Returns the ``git_state`` of this code."""
+    return git_state(CONFIGS.parent)
 
 
 def git_state(folder: Path) -> dict[str, Any]:

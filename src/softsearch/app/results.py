@@ -2,7 +2,9 @@
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,13 +16,13 @@ from softsearch.app.config.validation import build
 from softsearch.app.console import echo, plain_console, print_rows
 from softsearch.errors import ConfigError, printable
 from softsearch.evaluation.metrics import Metric, Scores
-from softsearch.evaluation.schema import REPORT, MetricFacts, Report, SystemReport, three_digits
+from softsearch.evaluation.schema import MetricFacts, Report, SystemReport, three_digits
 from softsearch.evaluation.test_set import HeldOutText
+from softsearch.files import METRICS, REPORT, new_contents
 from softsearch.report.tables import Table, best_cells, write_tables
 from softsearch.text.corpus import write_lines
 from softsearch.text.plain_values import read_json
 
-METRICS = "metrics.json"
 SIGNIFICANT = 0.05  # p of a difference that is marked
 _PERCENT = ("padding_efficiency", "outside_share")
 _TAKEN = ("loss", "perplexity", "aer")  # names of values that are not scores of translations
@@ -89,6 +91,28 @@ def write_hypotheses(folder: Path, split: str, hypotheses: Sequence[str]) -> Pat
     path = folder / translations_of(split)
     write_lines(path, (line.replace("\n", " ").replace("\r", " ") for line in hypotheses))
     return path
+
+
+@contextmanager
+def all_or_nothing(folder: Path) -> Iterator[Path]:
+    """Context in which the folder of a report is replaced as a whole (``softsearch.files.new_contents``).
+
+    Raises:
+        ConfigError: the disk is full or the folder is not writable; nothing was changed.
+    """
+    try:
+        with new_contents(folder, "report") as new:
+            yield new
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write the report to {folder} ({error.strerror}); free some space there, or set "
+            "hydra.run.dir=FOLDER"
+        ) from error
+
+
+def file_name(system: str) -> str:
+    """Returns a system's name as part of a file name."""
+    return re.sub(r"[^\w.+-]+", "-", system).strip("-.") or "system"
 
 
 def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:

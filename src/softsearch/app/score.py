@@ -2,10 +2,10 @@
 
 from softsearch.app.config.options import Score
 from softsearch.app.console import echo, progress
+from softsearch.app.results import all_or_nothing, file_name
 from softsearch.app.systems.open import open_systems
 from softsearch.app.systems.texts import read_test_set
 from softsearch.errors import ConfigError
-from softsearch.evaluation.schema import all_or_nothing, file_name
 from softsearch.evaluation.text_checks import text_problems
 from softsearch.runtime.ensembles import combine
 from softsearch.runtime.scoring import ScoreWriter

@@ -16,5 +16,9 @@ from .corpora.unbuilt import UnbuiltSource as UnbuiltSource
 from .datamodule import ParallelDataModule as ParallelDataModule
 from .dataset import Batch as Batch
 from .dataset import pad as pad
+from .lexicon import train_lexicon as train_lexicon
 from .preparation.cache_folder import make_folder as make_folder
 from .sampler import Batching as Batching
+from .sentencepiece_file import Piece as Piece
+from .sentencepiece_file import read_pieces as read_pieces
+from .sentencepiece_file import with_pieces as with_pieces

@@ -1,7 +1,7 @@
 """LightningDataModule for any parallel source: prepares it, serves token-budget batches and resumes anywhere."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -105,6 +105,13 @@ class ParallelDataModule(LightningDataModule):
         chosen = self._chosen(train)
         ids = np.concatenate([train.tgt[index] for index in chosen.tolist()])
         return torch.from_numpy(ids.astype(np.int64)), torch.from_numpy(train.tgt.lengths(chosen).astype(np.int64) - 1)
+
+    def batches(self, epoch: int) -> Iterator[Batch]:
+        """Yields the training batches of an epoch, numbered from 0, in the order of one process without Lightning."""
+        dataset = self.prepared.dataset("train")
+        lengths = dataset.src.lengths(), dataset.tgt.lengths()
+        for indices in Shard(self.batching.cut(*lengths), *lengths, seed=(self.seed,)).plan(epoch):
+            yield dataset.__getitems__(indices.tolist())
 
     def train_dataloader(self) -> DataLoader[Batch]:
         """Returns this rank's share of the remaining training batches.

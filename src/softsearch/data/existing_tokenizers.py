@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from softsearch.data.sentencepiece_file import Piece, kind_of, read_pieces, spelling, with_pieces, without_folding
 from softsearch.errors import ConfigError
 from softsearch.ranges import Share
-from softsearch.text.languages import languages_of, suggestion
+from softsearch.text.languages import languages_of, nearest_language
 from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, Tokenizers, TokenizerTrainer
 from softsearch.text.vocabulary import SOURCE_TAG, SPECIALS, UNK
 
@@ -86,7 +86,9 @@ class ExistingTokenizers:
                 advice = "set init.vocabulary=grow, or use a model of these languages"
                 if languages.starts:
                     code = tag.strip("<>").removeprefix("from:").removeprefix("2")
-                    advice = f"set src_lang and tgt_lang of each pair to codes of the model: {suggestion(code, codes)}"
+                    advice = (
+                        f"set src_lang and tgt_lang of each pair to codes of the model: {nearest_language(code, codes)}"
+                    )
                 raise ConfigError(
                     f"{self.origin} has no piece for the tag {tag} that begins source lines of this data; {advice}"
                 )

@@ -17,9 +17,6 @@ from softsearch.text.vocabulary import BOS, EOS, PAD, UNK
 
 _schema: Any = sentencepiece_model_pb2  # protobuf creates its names on import
 _Type = _schema.ModelProto.SentencePiece.Type
-USER_DEFINED: int = _Type.Value("USER_DEFINED")  # one piece wherever it occurs in a text
-UNUSED: int = _Type.Value("UNUSED")  # decoded as text, never the result of a segmentation
-CONTROL: int = _Type.Value("CONTROL")  # decoded as nothing, never in a text
 _KINDS: dict[int, Kind] = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}  # SentencePiece's numbers
 _CACHED_MODELS, _SPACE = 8, "\u2581"
 _SPECIAL = {"pad": "CONTROL", "unk": "UNKNOWN", "bos": "CONTROL", "eos": "CONTROL"}  # by id
@@ -66,7 +63,7 @@ def with_pieces(model: bytes, pieces: Sequence[Piece], name: str) -> bytes:
     del proto.pieces[:]
     for special, kind in _SPECIAL.items():
         proto.pieces.add(piece="\n" + special, score=0.0, type=_Type.Value(kind))  # text that no line can hold
-    has_tags = any(piece.type == USER_DEFINED and piece.text.startswith(_SPACE) for piece in pieces)
+    has_tags = any(piece.type == _Type.Value("USER_DEFINED") and piece.text.startswith(_SPACE) for piece in pieces)
     if has_tags and not (proto.normalizer_spec.add_dummy_prefix and not proto.trainer_spec.treat_whitespace_as_suffix):
         raise ConfigError(
             f"{name} puts no space before the first word of a line (add_dummy_prefix, treat_whitespace_as_suffix), so "
@@ -135,13 +132,6 @@ def _charsmap(rules: Mapping[str, str]) -> bytes:
             minloglevel=2,
         )
     return bytes(_parse(model.getvalue(), "the rules").normalizer_spec.precompiled_charsmap)
-
-
-def with_normalizer(model: bytes, charsmap: bytes) -> bytes:
-    """Returns a model that replaces characters by SentencePiece's compiled map; an empty map replaces nothing."""
-    proto = _parse(model, "the model")
-    proto.normalizer_spec.name, proto.normalizer_spec.precompiled_charsmap = "user_defined", charsmap
-    return bytes(proto.SerializeToString(deterministic=True))
 
 
 def kind_of(model: bytes, name: str) -> Kind:

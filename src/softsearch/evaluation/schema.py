@@ -1,18 +1,13 @@
-"""The folder of a report, and the plain values in ``report.json``, from which the page is drawn."""
+"""The plain values in ``report.json``, from which the page is drawn."""
 
 import json
 import math
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from softsearch.errors import ConfigError
-from softsearch.files import new_contents
+from softsearch.files import REPORT
 from softsearch.text.plain_values import parse, read_json
-
-REPORT = "report.json"
 
 
 @dataclass(frozen=True)
@@ -139,28 +134,6 @@ def three_digits(value: float) -> str:
     if rounded == 0 or not math.isfinite(rounded):
         return f"{rounded:g}"
     return f"{rounded:,.{max(0, 2 - math.floor(math.log10(abs(rounded))))}f}"
-
-
-@contextmanager
-def all_or_nothing(folder: Path) -> Iterator[Path]:
-    """Context in which the folder of a report is replaced as a whole (``softsearch.files.new_contents``).
-
-    Raises:
-        ConfigError: the disk is full or the folder is not writable; nothing was changed.
-    """
-    try:
-        with new_contents(folder, "report") as new:
-            yield new
-    except OSError as error:
-        raise ConfigError(
-            f"cannot write the report to {folder} ({error.strerror}); free some space there, or set "
-            "hydra.run.dir=FOLDER"
-        ) from error
-
-
-def file_name(system: str) -> str:
-    """Returns a system's name as part of a file name."""
-    return re.sub(r"[^\w.+-]+", "-", system).strip("-.") or "system"
 
 
 def write_report(report: Report, folder: Path) -> Path:

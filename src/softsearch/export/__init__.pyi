@@ -5,4 +5,6 @@ from .format import ExportInputs as ExportInputs
 from .format import ExportSummary as ExportSummary
 from .parity import Parity as Parity
 from .parity import compare as compare
+from .parity import random_sentences as random_sentences
+from .quantization import quantize_weight as quantize_weight
 from .single import SingleFormat as SingleFormat

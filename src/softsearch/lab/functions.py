@@ -1,19 +1,28 @@
-"""``train``, ``evaluate`` and ``export`` as functions."""
+"""Commands as functions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from omegaconf import OmegaConf
+from torch import Tensor
+
+from softsearch.app.config.build import described_model
 from softsearch.app.config.composition import quoted
 from softsearch.app.config.in_process import run_here
 from softsearch.app.results import report_tables
-from softsearch.evaluation.schema import REPORT, Comparison, Report, SystemReport, read_report
-from softsearch.files import MANIFEST
+from softsearch.data.preparation.processes import OrderedMap, ordered_map
+from softsearch.errors import CheckpointError, ConfigError
+from softsearch.evaluation.schema import Comparison, Report, SystemReport, read_report
+from softsearch.files import MANIFEST, REPORT, new_folder
 from softsearch.lab.run import Run
 from softsearch.models.interface import Seq2Seq
 from softsearch.report.tables import markdown
 from softsearch.runtime.bundle import Bundle
+from softsearch.text.tokenizer import Tokenizers
+from softsearch.training.checkpoints.checkpoint_contents import read_contents
+from softsearch.training.checkpoints.folder import BEST, save_weights
 
 
 @dataclass(frozen=True)
@@ -75,6 +84,21 @@ def evaluate(*systems: Run | Bundle | Path | str, **options: Any) -> Evaluation:
     return Evaluation(folder, read_report(folder / REPORT))
 
 
+def prepare(*words: str, mapping: OrderedMap = ordered_map, **options: Any) -> None:
+    """Prepares the data of a training, as ``softsearch prepare`` does; trainings then find them in the cache.
+
+    Args:
+        words: options as they are typed, such as ``"data.train=[a.en,a.de]"``.
+        mapping: a function of a task, its items and a number of processes that yields the results in order; by default
+            it starts processes on this host.
+        options: the same as keywords.
+
+    Raises:
+        SoftsearchError: an option is wrong, or the data cannot be read or written.
+    """
+    _run("prepare", words, options, mapping=mapping)
+
+
 def export(run: Run | Path | str, out: Path | str, **options: Any) -> Bundle | Path:
     """Exports a run, as ``softsearch export`` does.
 
@@ -102,8 +126,40 @@ def load(run: Run | Path | str) -> Seq2Seq:
     return (run if isinstance(run, Run) else Run(Path(run))).model
 
 
-def _run(command: str, words: Sequence[str], options: Mapping[str, Any]) -> Path:
-    return run_here(command, [*words, *(f"{key}={_as_typed(value)}" for key, value in options.items())])
+def save(folder: Path | str, weights: Mapping[str, Tensor], config: dict[str, Any], tokenizers: Tokenizers) -> int:
+    """Writes a run whose weights come from elsewhere, such as another program; returns the number of parameters.
+
+    Args:
+        folder: the new run's folder.
+        weights: by name, as in the ``state_dict`` of the model of ``config``.
+        config: as in the ``config.yaml`` of a run: ``name``, ``model``, ``data`` and ``tokenizer``.
+        tokenizers: those of source and target.
+
+    Raises:
+        ConfigError: the folder exists.
+        CheckpointError: the weights do not fit the model, or cannot be written; nothing was written.
+    """
+    if (run := Path(folder)).exists():
+        raise ConfigError(f"{run} exists; choose a new folder, or remove it")
+    try:
+        with new_folder(run) as new:
+            path = new / "checkpoints" / BEST
+            save_weights(path, weights, config, tokenizers)
+            OmegaConf.save(OmegaConf.create(config), new / "config.yaml")
+            return sum(weight.numel() for weight in described_model(read_contents(path)).weights())
+    except (OSError, CheckpointError) as error:
+        failed = error if isinstance(error, OSError) else error.__cause__
+        if not isinstance(failed, OSError):
+            raise
+        raise CheckpointError(
+            f"{run} could not be written ({failed.strerror or failed}), so nothing was written; free some space or "
+            "choose another folder"
+        ) from error
+
+
+def _run(command: str, words: Sequence[str], options: Mapping[str, Any], **arguments: Any) -> Path:
+    typed = (f"{key}={_as_typed(value)}" for key, value in options.items())
+    return run_here(command, [*words, *typed], **arguments)
 
 
 def _as_typed(value: object) -> str:

@@ -7,15 +7,18 @@ from pathlib import Path
 
 import torch
 
-from softsearch.app.config.build import rebuild_model
-from softsearch.app.results import read_metrics
+from softsearch.app.config.build import rebuild_model, rebuild_source, untrained_model
+from softsearch.app.results import read_metrics, translations_of
+from softsearch.data.corpora.base import ParallelSource
 from softsearch.errors import CorpusError
 from softsearch.evaluation.inference import translate_sources
+from softsearch.evaluation.test_set import HeldOutText, read_split
 from softsearch.models.interface import Seq2Seq
 from softsearch.report.curves import Points, read_points
 from softsearch.runtime.translation import text_lines
 from softsearch.search.beam import BeamSearch
 from softsearch.search.interface import SearchStrategy
+from softsearch.text.corpus import read_lines
 from softsearch.text.tokenizer import Tokenizers
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents
 from softsearch.training.checkpoints.folder import checkpoint_file
@@ -60,6 +63,37 @@ class Run:
             CheckpointError: there is no checkpoint, or it is damaged.
         """
         return rebuild_model(self._contents).to("cuda" if torch.cuda.is_available() else "cpu")
+
+    def new_model(self) -> Seq2Seq:
+        """Returns a new model of the run's config, with random weights; PyTorch's seed decides them."""
+        return untrained_model(self._contents).eval()
+
+    @cached_property
+    def source(self) -> ParallelSource:
+        """The data that the run was trained on; nothing is read yet."""
+        return rebuild_source(self._contents)
+
+    @property
+    def cache_dir(self) -> Path:
+        """The folder where its data are prepared and downloaded."""
+        return Path(self._contents.config["cache_dir"])
+
+    def held_out(self, split: str = "test") -> HeldOutText:
+        """Reads a split of the run's data.
+
+        Raises:
+            CorpusError: a file cannot be read, or there is no such split.
+        """
+        text = read_split(self.source, split, self.cache_dir, "train on data with one")
+        return text.joined(self.tokenizers[1])
+
+    def translations(self, split: str = "test") -> list[str]:
+        """Returns the translations that were written when the run was tested.
+
+        Raises:
+            CorpusError: there are none.
+        """
+        return [*read_lines(self.folder / translations_of(split))]
 
     @property
     def tokenizers(self) -> Tokenizers:

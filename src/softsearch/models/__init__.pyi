@@ -35,6 +35,7 @@ from .interface import EncoderOutput as EncoderOutput
 from .interface import Memory as Memory
 from .interface import Seq2Seq as Seq2Seq
 from .interface import StepOutput as StepOutput
+from .layers import maxout as maxout
 from .loss import CrossEntropy as CrossEntropy
 from .loss import Loss as Loss
 from .loss import NoiseContrastive as NoiseContrastive
@@ -44,6 +45,8 @@ from .luong import LuongDecoder as LuongDecoder
 from .luong_attention import LuongAttention as LuongAttention
 from .many_languages import ManyLanguagesDecoder as ManyLanguagesDecoder
 from .many_languages import ManyLanguagesEncoder as ManyLanguagesEncoder
+from .multi_head import MultiHeadAttention as MultiHeadAttention
+from .multi_head import SelfAttention as SelfAttention
 from .multi_source import MultiSourceDecoder as MultiSourceDecoder
 from .multi_source import MultiSourceEncoder as MultiSourceEncoder
 from .ngram import NGramDecoder as NGramDecoder
@@ -51,6 +54,7 @@ from .output_layers import ClassFactored as ClassFactored
 from .output_layers import HierarchicalSoftmax as HierarchicalSoftmax
 from .output_layers import OutputLayer as OutputLayer
 from .pointer_generator import PointerGeneratorDecoder as PointerGeneratorDecoder
+from .positions import sinusoids as sinusoids
 from .rctm import RCTM2Decoder as RCTM2Decoder
 from .rctm import RCTMDecoder as RCTMDecoder
 from .readout import EmbeddingSum as EmbeddingSum

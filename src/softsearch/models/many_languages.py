@@ -9,7 +9,7 @@ begin with, the tags ``<2...>`` and the tags ``<from:...>``.
 """
 
 from collections.abc import Collection
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -18,8 +18,6 @@ from softsearch.models.interface import DecoderState, EncoderOutput, StepOutput
 from softsearch.models.transformer import TransformerDecoder, TransformerEncoder
 from softsearch.ranges import Size
 from softsearch.text.vocabulary import EOS, PAD
-
-FIRST_POSITION = 2  # of sinusoids, as fairseq counts them
 
 
 class ManyLanguagesEncoder(TransformerEncoder):
@@ -31,6 +29,8 @@ class ManyLanguagesEncoder(TransformerEncoder):
             of NLLB-200 (arXiv:2207.04672).
         options: those of ``TransformerEncoder``.
     """
+
+    first_position: ClassVar[int] = 2  # of sinusoids, as fairseq counts them
 
     def __init__(
         self, *, num_languages: Size, source_language: Literal["first", "last"] = "first", **options: Any
@@ -51,7 +51,7 @@ class ManyLanguagesEncoder(TransformerEncoder):
             last = mask.sum(1, keepdim=True) - 1
             behind = is_language.long().cumsum(1)  # 1 from the language on
             position = torch.where(is_language, last, position - behind)
-        return self.encode(src_tokens, mask, position.clamp(min=0) + FIRST_POSITION)
+        return self.encode(src_tokens, mask, position.clamp(min=0) + self.first_position)
 
 
 class ManyLanguagesDecoder(TransformerDecoder):
@@ -62,6 +62,7 @@ class ManyLanguagesDecoder(TransformerDecoder):
     """
 
     takes_shortlist = False
+    first_position: ClassVar[int] = ManyLanguagesEncoder.first_position
 
     def __init__(self, *, num_languages: Size, **options: Any) -> None:
         super().__init__(**options)
@@ -78,7 +79,7 @@ class ManyLanguagesDecoder(TransformerDecoder):
 
     def embed(self, tokens: Tensor, position: Tensor) -> Tensor:
         x = self.embedding(tokens) * self.positions.scale
-        encodings = self.positions.encodings(position + FIRST_POSITION, x.shape[-1]).to(x.dtype)
+        encodings = self.positions.encodings(position + self.first_position, x.shape[-1]).to(x.dtype)
         return x + encodings * (tokens != PAD)[..., None].to(x.dtype)  # fairseq adds none to PAD
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:

@@ -17,7 +17,6 @@ from softsearch.evaluation.schema import MetricFacts
 from softsearch.files import new_file, open_file
 from softsearch.report.drawing import COLOURS, LINE, SOFT, colour, drawable, style
 
-CURVES = "curves.png"
 _MAX_BYTES = 64 << 20  # of metrics.csv; in memory they are several times as many
 _MAX_STEP = 2**53  # larger steps cannot be drawn
 _NO_SCORES = ("val/loss", "val/perplexity")

@@ -1,4 +1,5 @@
 from .bundle import Bundle as Bundle
+from .cli import run_command as run_command
 from .glossary import Glossary as Glossary
 from .session import OnnxStepFunction as OnnxStepFunction
 from .translation import Translation as Translation

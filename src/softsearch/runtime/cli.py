@@ -26,14 +26,14 @@ _STALE = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command with ``run``, prints errors in one line and returns the exit code."""
+    """Runs a command with ``run_command``, prints errors in one line and returns the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     if sys.stderr is None:  # closed; print would write to standard output
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - open as long as the process
     end_on_signals()
     try:
         try:
-            return run(words)
+            return run_command(words)
         finally:
             _flush_output()  # before Python does, which would print a traceback on error
     except SoftsearchError as error:
@@ -58,7 +58,7 @@ def parser_of(command: Command) -> Parser:
     return parser
 
 
-def run(words: Sequence[str]) -> int:
+def run_command(words: Sequence[str]) -> int:
     """Runs a command that takes flags or no arguments, or lists all commands; returns the exit code.
 
     Raises:

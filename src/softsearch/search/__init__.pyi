@@ -1,3 +1,4 @@
+from .batching import plan_batches as plan_batches
 from .batching import translate_ids as translate_ids
 from .beam import BeamSearch as BeamSearch
 from .confidence import Confidence as Confidence
@@ -8,11 +9,13 @@ from .greedy import Greedy as Greedy
 from .interface import Candidates as Candidates
 from .interface import Hypothesis as Hypothesis
 from .interface import SearchStrategy as SearchStrategy
+from .interface import Sentences as Sentences
 from .interface import StepFunction as StepFunction
 from .interface import full_log_probs as full_log_probs
 from .mbr import MinimumBayesRisk as MinimumBayesRisk
 from .options import Lengths as Lengths
 from .options import OutputOptions as OutputOptions
 from .options import SearchOptions as SearchOptions
+from .options import length_norm as length_norm
 from .rerank import Rerank as Rerank
 from .sampling import Sampling as Sampling

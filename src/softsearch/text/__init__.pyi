@@ -2,10 +2,14 @@ from .corpus import decode_line as decode_line
 from .corpus import read_lines as read_lines
 from .corpus import write_lines as write_lines
 from .filters import Filters as Filters
+from .filters import ParallelCorpus as ParallelCorpus
+from .filters import read_parallel as read_parallel
 from .keep import Keep as Keep
+from .moses import detokenize as detokenize
 from .noise import Noise as Noise
 from .subword_sampling import SubwordSampler as SubwordSampler
 from .tokenizer import SentencePieceTokenizer as SentencePieceTokenizer
+from .tokenizer import Tokenizers as Tokenizers
 from .tokenizer import TokenizerTrainer as TokenizerTrainer
 from .tokenizer import train_tokenizer as train_tokenizer
 from .vocabulary import BOS as BOS
@@ -13,3 +17,5 @@ from .vocabulary import EOS as EOS
 from .vocabulary import PAD as PAD
 from .vocabulary import SPECIALS as SPECIALS
 from .vocabulary import UNK as UNK
+from .vocabulary import language_tag as language_tag
+from .vocabulary import source_tag as source_tag

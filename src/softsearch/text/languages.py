@@ -75,7 +75,7 @@ class Languages:
         if code is None or code in names or not any(names):
             return trained if code is None else code
         raise ConfigError(
-            f"{key} (--{key}) is {code!r:.60}, which is not a language of the model; {suggestion(code, names)}"
+            f"{key} (--{key}) is {code!r:.60}, which is not a language of the model; {nearest_language(code, names)}"
         )
 
 
@@ -93,7 +93,7 @@ def languages_of(tokenizer: SentencePieceTokenizer) -> Languages:
     return Languages(targets, by_code(SOURCE_TAG), starts)
 
 
-def suggestion(code: str, codes: Collection[str]) -> str:
+def nearest_language(code: str, codes: Collection[str]) -> str:
     """The end of a message about a code that is not among ``codes``: similar ones, or the first ones."""
     from softsearch.suggestions import LANGUAGES, similar  # only a mistake needs it
 

@@ -97,7 +97,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "train.py").write_text(SCRIPT)
     write_own(tmp_path, CLAIM)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("softsearch.app.train_process.TRAIN", (str(tmp_path / "train.py"),))
+    monkeypatch.setattr("softsearch.extras.shared.train_process.TRAIN", (str(tmp_path / "train.py"),))
     monkeypatch.setattr("softsearch.extras.claims.trainings._POLL", 0.02)
     monkeypatch.setattr(Lengths, "measured", 0)
     return tmp_path

@@ -11,9 +11,9 @@ import pytest
 
 from softsearch.errors import ConfigError
 from softsearch.evaluation.schema import MetricFacts, write_report
+from softsearch.extras.shared.pareto import pareto_front
 from softsearch.extras.sweep.compare import compare_runs, print_comparison, write_comparison
 from softsearch.extras.sweep.runs import Run, find_folders, read_runs
-from softsearch.report.charts import pareto_front
 from tests.support.pages import trained_run, whole_report
 
 SIGNATURE = "nrefs:1|tok:none"

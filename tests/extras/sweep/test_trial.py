@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from softsearch.app import die_with_parent
-from softsearch.app.train_process import last_lines, logged_values, train_command, training
+from softsearch.extras.shared import die_with_parent
+from softsearch.extras.shared.train_process import last_lines, logged_values, train_command, training
 from softsearch.extras.sweep.trial import TrialFailed, objective_value, override
 from tests.support.serving import alive
 
@@ -76,7 +76,7 @@ def test_a_run_keeps_the_last_lines_of_its_output_and_its_metrics_if_it_is_resum
 ) -> None:
     script = tmp_path / "train.py"
     script.write_text("import sys\nfor i in range(99): print('line', i, flush=True)\nsys.exit('error: no such data')\n")
-    monkeypatch.setattr("softsearch.app.train_process.TRAIN", (str(script),))
+    monkeypatch.setattr("softsearch.extras.shared.train_process.TRAIN", (str(script),))
     for resume, logged in ((True, [(1, 2.0)]), (False, [])):
         (tmp_path / "metrics.csv").write_text("step,val/bleu\n1,2.0\n")
         with training(tmp_path, [], resume=resume) as process:
@@ -90,7 +90,9 @@ def test_a_run_keeps_the_last_lines_of_its_output_and_its_metrics_if_it_is_resum
 def test_trainings_import_nothing_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "csv.py").write_text("print('imported')\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("softsearch.app.train_process.TRAIN", ("-c", "import csv, sys; print(sys.flags.safe_path)"))
+    monkeypatch.setattr(
+        "softsearch.extras.shared.train_process.TRAIN", ("-c", "import csv, sys; print(sys.flags.safe_path)")
+    )
     with training(tmp_path / "run", [], resume=False) as process:
         assert process.wait(60) == 0
     assert last_lines(tmp_path / "run") == "True"
@@ -101,8 +103,8 @@ def polite(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     """Trainings are a script that has a child, and ends on SIGTERM if it is polite."""
     script = tmp_path / "train.py"
     script.write_text(WITH_A_CHILD)
-    monkeypatch.setattr("softsearch.app.train_process.TRAIN", (str(script),))
-    monkeypatch.setattr("softsearch.app.train_process._GRACE", 60.0 if request.param == "yes" else 0.3)
+    monkeypatch.setattr("softsearch.extras.shared.train_process.TRAIN", (str(script),))
+    monkeypatch.setattr("softsearch.extras.shared.train_process._GRACE", 60.0 if request.param == "yes" else 0.3)
     monkeypatch.setenv("POLITE", request.param)
     return str(request.param)
 

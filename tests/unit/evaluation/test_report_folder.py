@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from softsearch.app.results import all_or_nothing, file_name
 from softsearch.errors import ConfigError
-from softsearch.evaluation.schema import Report, all_or_nothing, file_name, write_report
+from softsearch.evaluation.schema import Report, write_report
 from tests.support.programs import run_python
 
 REPORT = Report("test", "en", "de", "2026-01-01T00:00:00+00:00", "0", "none", ["ä"], ["ö"], [], {}, "")

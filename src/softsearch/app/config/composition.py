@@ -107,6 +107,12 @@ def composed(command: str, *overrides: str, with_hydra: bool = False) -> DictCon
         return compose(command, with_model_of_init(expand_shorthands(overrides)), return_hydra_config=with_hydra)
 
 
+def choices(group: str) -> list[str]:
+    """Returns the names of the choices in a config group, in all folders that Hydra searches by itself."""
+    with config_loader() as loader:
+        return sorted(loader.get_group_options(group))
+
+
 def expand_shorthands(words: Iterable[str]) -> list[str]:
     """Returns the words of a command line with ``init=RUN`` as ``init.ckpt=RUN``, so that options can be added.
 

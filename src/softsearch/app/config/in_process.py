@@ -15,12 +15,13 @@ from softsearch.app.config.job import Job, as_options, explained, prepare_proces
 from softsearch.commands import CORE
 
 
-def run_here(name: str, words: Sequence[str]) -> Path:
+def run_here(name: str, words: Sequence[str], **arguments: Any) -> Path:
     """Runs a command in this process; returns the folder that it wrote to.
 
     Args:
         name: the command, one with ``key=value`` options.
         words: its options as typed.
+        arguments: further arguments of the command's function.
 
     Raises:
         SoftsearchError: what the command would print as its error.
@@ -35,7 +36,7 @@ def run_here(name: str, words: Sequence[str]) -> Path:
             line.check()
             with _hydra_state(composed(name, *line.words, with_hydra=True)) as (config, folder):
                 job = Job.of(command, config, line)
-                job.run()
+                job.run(**arguments)
                 return Path(getattr(job.options, "run_dir", folder))
     except SystemExit as end:
         if end.code == 130:  # the training was interrupted and has saved a checkpoint

@@ -48,7 +48,7 @@ class Job:
         options: the options; None if the command takes the config.
     """
 
-    function: Callable[[Any], None]
+    function: Callable[..., None]
     config: DictConfig
     options: Any
 
@@ -64,11 +64,11 @@ class Job:
         refuse_overwriting(_given_values(options), command.writes)
         return cls(resolve_name(command.run), config, options)
 
-    def run(self) -> None:
-        """Calls the function."""
+    def run(self, **arguments: Any) -> None:
+        """Calls the function, with further arguments if there are any."""
         takes_config = DictConfig in get_type_hints(self.function).values()
         with trusting(read_trust(getattr(self.options, "trust", ()))):
-            self.function(self.config if takes_config else self.options)
+            self.function(self.config if takes_config else self.options, **arguments)
 
 
 def prepare_process() -> None:

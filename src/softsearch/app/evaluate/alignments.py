@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.app.config.options import Evaluate
+from softsearch.app.results import file_name
 from softsearch.errors import ConfigError
 from softsearch.evaluation.alignment_error import Gold, alignment_error_rate, read_gold
 from softsearch.evaluation.inference import TorchStepFunction, torch_model
-from softsearch.evaluation.schema import SystemReport, file_name
+from softsearch.evaluation.schema import SystemReport
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.word_alignment import Alignment, Sentence, Units, align, align_by_head, links, pharaoh
 from softsearch.models.multi_head import MultiHeadDecoder

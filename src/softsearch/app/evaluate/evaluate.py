@@ -17,11 +17,11 @@ from softsearch.app.evaluate.alignments import choose_sentences, measure_alignme
 from softsearch.app.evaluate.guard import ABOVE, WITHIN, guard
 from softsearch.app.evaluate.plan import Plan, make_plan
 from softsearch.app.evaluate.searches import curve_options
-from softsearch.app.results import show_report, write_hypotheses, write_metrics
+from softsearch.app.results import all_or_nothing, file_name, show_report, write_hypotheses, write_metrics
 from softsearch.errors import SoftsearchError
 from softsearch.evaluation.bootstrap import Resamples, paired_bootstrap
 from softsearch.evaluation.metrics import report_metrics
-from softsearch.evaluation.schema import Report, SystemReport, all_or_nothing, file_name, write_report
+from softsearch.evaluation.schema import Report, SystemReport, write_report
 from softsearch.evaluation.search_curve import search_curve
 from softsearch.evaluation.train_test_overlap import find_overlap
 from softsearch.evaluation.word_alignment import Alignment

@@ -30,7 +30,7 @@ from softsearch.training.interface import TrainingPart, for_data, training_parts
 from softsearch.training.module import TranslationModule, make_optimizer
 
 log = logging.getLogger(__name__)
-RUNTIME_ARGUMENTS = {"model": ("src_vocab_size", "tgt_vocab_size")}  # arguments that come from the data, not from YAML
+_OF_DATA = {"model": ("src_vocab_size", "tgt_vocab_size")}  # arguments that come from the data, not from YAML
 _TRAINING = ("loss", "method", "optimizer", "scheduler")
 _METRICS = ("val/loss", "val/perplexity")  # available at every validation
 
@@ -158,6 +158,16 @@ def build_training(options: Train, model: Seq2Seq) -> dict[str, Any]:
         ConfigError: an option is out of range, or the parts do not fit together.
     """
     return fit_together(options, {name: build(getattr(options, name)) for name in _TRAINING}, model)
+
+
+def check_sections(values: Mapping[str, Any]) -> None:
+    """Checks all sections of a training's config, as plain values, without building them.
+
+    Raises:
+        ConfigError: an option is wrong.
+    """
+    for name, node in values.items():
+        check(node, name, given=_OF_DATA.get(name, ()))
 
 
 def is_counted(model: DictConfig) -> bool:

@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 from softsearch.app.config.build import build_model, load_vectors
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import build
-from softsearch.app.results import METRICS
 from softsearch.app.train.parts import TrainParts, freeze
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.existing_tokenizers import TokenizerMaker
@@ -20,6 +19,7 @@ from softsearch.data.preparation.prepare import text_problems
 from softsearch.data.tokenizer_files import from_files
 from softsearch.errors import ConfigError
 from softsearch.evaluation.text_checks import unsegmented
+from softsearch.files import METRICS
 from softsearch.models.interface import Seq2Seq
 from softsearch.text.tokenizer import Tokenizers
 from softsearch.training.module import TranslationModule

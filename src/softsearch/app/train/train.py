@@ -13,11 +13,10 @@ from lightning.pytorch.loggers import Logger
 from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.config.build import build_model, check_attention, with_weights
-from softsearch.app.config.composition import CONFIGS
 from softsearch.app.config.options import Train
 from softsearch.app.config.processes import launched_rank
 from softsearch.app.config.validation import build
-from softsearch.app.environment import git_state
+from softsearch.app.environment import code_state
 from softsearch.app.train.devices import naming_lost_processes
 from softsearch.app.train.parts import TrainParts, adapt, build_parts
 from softsearch.app.train.start import Fresh, Start, check_folder, only_run, prepare_data
@@ -110,7 +109,7 @@ def _run(parts: TrainParts, start: Start, data: ParallelDataModule) -> Iterator[
 def _describe(parts: TrainParts, loggers: list[Logger]) -> None:
     """Writes the config and the state of the code to the run's folder, to loggers and to the log."""
     OmegaConf.save(OmegaConf.create(parts.record), parts.options.run_dir / "config.yaml")
-    git = git_state(CONFIGS.parent)
+    git = code_state()
     if git["commit"]:
         log.info("commit %s%s", git["commit"], ", with changes" * git["dirty"])
     for logger in loggers:

@@ -26,14 +26,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from hydra import compose
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from softsearch.app.config.composition import config_loader
-from softsearch.app.config.options import Parts, Section
-from softsearch.app.config.validation import nearest, read_options
+from softsearch.app import Parts, Section, choices, composed, nearest, read_options
 from softsearch.errors import ConfigError
 from softsearch.ranges import Count, NotNegative, Seed
 
@@ -121,8 +118,7 @@ class Claim(Plan):
 
 def claim_names() -> list[str]:
     """Returns the names of all claims in Hydra's config folders."""
-    with config_loader() as loader:
-        return sorted(loader.get_group_options(FOLDER))
+    return choices(FOLDER)
 
 
 def read_claim(name: str, scale: str) -> Claim:
@@ -134,8 +130,7 @@ def read_claim(name: str, scale: str) -> Claim:
     if name not in (names := claim_names()):
         raise ConfigError(f"there is no claim={name}; {nearest(name, names)}")
     try:
-        with config_loader():
-            config = compose(f"{FOLDER}/{name}")[FOLDER]  # Hydra puts it under the name of its folder
+        config = composed(f"{FOLDER}/{name}")[FOLDER]  # Hydra puts it under the name of its folder
         OmegaConf.set_struct(config, False)  # a scale may have more runs
         scales = config.pop("scales", {})
         if scale == "gpu" and scales.get(scale) is None:

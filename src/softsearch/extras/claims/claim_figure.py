@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from softsearch.extras.claims.claim_page import Results, words
 from softsearch.extras.claims.table_chart import chart
 from softsearch.extras.claims.verdict import CELL, Row, rows_of
-from softsearch.report.drawing import style
+from softsearch.report.parts import style
 
 _DPI = 160
 

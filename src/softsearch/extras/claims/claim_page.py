@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from statistics import mean, stdev
 from typing import Any
 
-from softsearch.report.model_card import render_markdown
+from softsearch.report.parts import render_markdown
 
 Results = dict[str, Any]  # the content of results.json
 _PACKAGE = "softsearch.extras.claims"

@@ -10,10 +10,8 @@ from statistics import mean
 from typing import Any
 
 import softsearch
-from softsearch.app.console import echo, print_rows
-from softsearch.app.environment import describe_machine
+from softsearch.app import all_or_nothing, describe_machine, echo, print_rows
 from softsearch.errors import ConfigError
-from softsearch.evaluation.schema import all_or_nothing
 from softsearch.extras.claims.claim import Claim, Published, claim_names, read_claim
 from softsearch.extras.claims.claim_figure import draw_claim
 from softsearch.extras.claims.claim_page import Results, claim_page, claims_index, number
@@ -23,7 +21,7 @@ from softsearch.extras.claims.options import Reproduce
 from softsearch.extras.claims.trainings import Training, described, train_all, trainings
 from softsearch.extras.claims.verdict import Tables, judge, overall, values
 from softsearch.files import new_contents, new_folder
-from softsearch.text.plain_values import read_json
+from softsearch.text.parts import read_json
 
 log = logging.getLogger(__name__)
 RESULTS, FIGURE, PAGE = "results.json", "figure.png", "index.md"

@@ -11,21 +11,15 @@ from typing import Any
 
 from sacrebleu import CHRF
 
-from softsearch.app.config.composition import composed, quoted
-from softsearch.app.config.options import Export
-from softsearch.app.config.validation import build, nearest, read_options
-from softsearch.app.console import echo
-from softsearch.app.export import export
-from softsearch.app.results import read_metrics, translations_of
+from softsearch import lab
+from softsearch.app import build, composed, echo, nearest
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.extras.claims.claim import Plan
 from softsearch.extras.claims.options import History
 from softsearch.extras.claims.trainings import Training, train_all, trainings
 from softsearch.files import MANIFEST
-from softsearch.runtime import Bundle, cli
-from softsearch.text import read_lines
-from softsearch.text.filters import ParallelCorpus, read_parallel
-from softsearch.text.moses import detokenize
+from softsearch.runtime import Bundle, run_command
+from softsearch.text import ParallelCorpus, detokenize, read_parallel
 
 log = logging.getLogger(__name__)
 ABOUT = "about.json"
@@ -55,7 +49,7 @@ def history(options: History) -> None:
     options.run_dir.mkdir(parents=True, exist_ok=True)
     path = options.run_dir / ABOUT
     path.write_text(json.dumps({**page, "models": {name: facts[name] for name in names}}), encoding="utf-8")
-    cli.run(["web", "--about", str(path)])  # to check the file before training for hours
+    run_command(["web", "--about", str(path)])  # to check the file before training for hours
     data = {each.run: composed("train", *each.overrides, "name=NAME", "run_dir=RUN").data for each in needed}
     if backwards := [run for run in data if data[run].reverse_source or data[run].target_direction != "l2r"]:
         wanted = "[data.reverse_source=false,data.target_direction=l2r]"
@@ -80,12 +74,12 @@ def history(options: History) -> None:
         "models": {each.run: _measured_facts(each, facts[each.run], bundles[each.run], hard, chrf) for each in needed},
     }
     path.write_text(json.dumps(about, ensure_ascii=False, indent=1), encoding="utf-8")
-    cli.run(["web", *map(str, bundles.values()), "--out", str(options.out), "--about", str(path)])
+    run_command(["web", *map(str, bundles.values()), "--out", str(options.out), "--about", str(path)])
     return None
 
 
 def _chrf(folder: Path, references: Sequence[str]) -> list[float]:
-    lines = read_lines(folder / translations_of("test"))
+    lines = lab.Run(folder).translations()
     return [CHRF().sentence_score(line, [reference]).score for line, reference in zip(lines, references, strict=True)]
 
 
@@ -149,10 +143,8 @@ def _exported(each: Training, cache_dir: Path) -> Path:
     for precision in ("int8", "float32"):
         if (out / MANIFEST).is_file():
             break
-        places = {"ckpt": each.folder, "out": out, "cache_dir": cache_dir}
-        paths = (f"{key}={quoted(str(place))}" for key, place in places.items())
         try:
-            export(read_options(composed("export", *paths, "format=single", f"precision={precision}"), Export))
+            lab.export(each.folder, out, format="single", precision=precision, cache_dir=cache_dir)
         except SoftsearchError as error:
             if precision == "float32":
                 raise
@@ -164,7 +156,7 @@ def _measured_facts(
     each: Training, about: Mapping[str, Any], bundle: Path, hard: Values, chrf: Values
 ) -> Mapping[str, Any]:
     """Adds measurements to the facts about a model."""
-    bleu = next(value for name, value in read_metrics(each.folder).items() if name.startswith("test/bleu"))
+    bleu = next(value for name, value in lab.Run(each.folder).metrics.items() if name.startswith("test/bleu"))
     facts = {**about, "bleu": bleu, "errors": first_errors(hard, chrf[each.run])}
     if not Bundle.open(bundle).manifest.trained("precision.name"):
         facts["note"] = f"{about.get('note', '')} In float32, because int8 was refused.".strip()

@@ -8,19 +8,15 @@ from pathlib import Path
 from typing import Literal
 
 import torch
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 
-from softsearch.app.config.build import untrained_model
-from softsearch.app.results import read_metrics
-from softsearch.app.systems.open import open_systems
-from softsearch.app.train_process import logged_values
-from softsearch.evaluation import TorchStepFunction
-from softsearch.evaluation.test_set import HeldOutText, read_split
+from softsearch import lab
+from softsearch.app import read_metrics
+from softsearch.evaluation import HeldOutText
+from softsearch.extras.claims.inspected import Inspected
 from softsearch.extras.claims.measures import Runs, chosen, evaluated
 from softsearch.extras.claims.verdict import Row
-from softsearch.runtime.system import System
-from softsearch.training.checkpoints.checkpoint_contents import read_contents
-from softsearch.training.checkpoints.folder import checkpoint_file
+from softsearch.extras.shared.train_process import logged_values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +24,7 @@ class ModelMeasure:
     """Rows computed by a function of models.
 
     Args:
-        rows: a function of a run as a system with that name, its test set and the cache folder.
+        rows: a function of a run's model, its test set and the cache folder.
         runs: names of the runs; null for all.
         seeds: seeds of these runs; null for all.
         weights: ``trained``, or ``initial`` for a new model with the run's config and seed.
@@ -48,19 +44,18 @@ class ModelMeasure:
         for run, seed, folder in _each(runs, self.runs):
             if self.seeds is not None and seed not in self.seeds:
                 continue
-            system, text, config = _opened(run, folder)
+            opened = lab.Run(folder)
+            inspected, text = _inspected(run, opened)
             rows = self.rows
             if self.translator is not None:
                 (translated,) = evaluated([runs[self.translator][seed]], ()).systems
                 rows = partial(rows, translations=translated.hypotheses)
             for weights in self.weights:
-                inspected = system
                 if weights == "initial":
                     torch.manual_seed(seed)
-                    model = untrained_model(read_contents(checkpoint_file(folder))).eval()
-                    inspected = replace(system, step_fn=TorchStepFunction(model))
                 labels: Row = {"run": run, "seed": seed, "weights": weights}
-                found += [labels | row for row in rows(inspected, text, Path(config.cache_dir))]
+                measured = replace(inspected, model=opened.new_model()) if weights == "initial" else inspected
+                found += [labels | row for row in rows(measured, text, opened.cache_dir)]
         return found
 
 
@@ -69,34 +64,28 @@ class SeedMeasure:
     """Rows computed by a function of the models of a run, one for each seed.
 
     Args:
-        rows: a function of the systems, their test set and the cache folder.
+        rows: a function of the models, their test set and the cache folder.
         runs: names of the runs; null for all.
     """
 
-    rows: Callable[[Sequence[System], HeldOutText, Path], Iterable[Row]]
+    rows: Callable[[Sequence[Inspected], HeldOutText, Path], Iterable[Row]]
     runs: Sequence[str] | None = None
 
     def __call__(self, runs: Runs) -> list[Row]:
         """Opens the models of each run."""
         found: list[Row] = []
         for run, seeds in chosen(runs, self.runs).items():
-            opened = [_opened(run, folder) for folder in seeds.values()]
-            _, text, config = opened[0]
-            systems = [system for system, _, _ in opened]
-            found += [{"run": run} | row for row in self.rows(systems, text, Path(config.cache_dir))]
+            opened = [lab.Run(folder) for folder in seeds.values()]
+            inspected = [_inspected(run, each) for each in opened]
+            models, text = [each for each, _ in inspected], inspected[0][1]
+            found += [{"run": run} | row for row in self.rows(models, text, opened[0].cache_dir)]
         return found
 
 
-def _opened(run: str, folder: Path) -> tuple[System, HeldOutText, DictConfig]:
-    """Opens a run as a system with that name, its test set and its config."""
-    config = OmegaConf.load(folder / "config.yaml")
-    assert isinstance(config, DictConfig)
-    (opened,) = open_systems(str(folder), None, None)
-    assert isinstance(opened.step_fn, TorchStepFunction)
-    model = opened.step_fn.model.cpu()  # where the functions create tensors
-    system = replace(opened, name=run, step_fn=TorchStepFunction(model))
-    text = read_split(system.source, "test", Path(config.cache_dir), "train on data with one")
-    return system, text.joined(system.tokenizers[1]), config
+def _inspected(name: str, run: lab.Run) -> tuple[Inspected, HeldOutText]:
+    """Returns the model of a run, on the CPU, and its test set."""
+    found = Inspected(name=name, model=run.model.cpu(), tokenizers=run.tokenizers, source=run.source)
+    return found, run.held_out()
 
 
 @dataclass(frozen=True, kw_only=True)

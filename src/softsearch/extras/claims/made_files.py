@@ -7,15 +7,14 @@ from typing import Any, Literal
 
 from omegaconf import OmegaConf
 
-from softsearch.app.config.options import Parts
-from softsearch.app.config.validation import build, flatten, plain
+from softsearch.app import Parts, build, flatten, plain
 from softsearch.data import ParallelSource
 from softsearch.errors import ConfigError
 from softsearch.extras.claims.measures import digest
 from softsearch.extras.claims.options import Trainings
 from softsearch.files import new_file
 from softsearch.ranges import AtLeastOne, Count
-from softsearch.text.filters import read_parallel
+from softsearch.text import read_parallel
 
 log = logging.getLogger(__name__)
 _MULTI30K = "softsearch.data.Multi30k"

@@ -16,23 +16,17 @@ from numpy.typing import NDArray
 from omegaconf import OmegaConf
 
 import softsearch
-from softsearch.app.config.build import rebuild_source
-from softsearch.app.config.composition import CONFIGS, composed, quoted
-from softsearch.app.config.validation import build, plain
-from softsearch.app.environment import git_state
-from softsearch.app.evaluate.evaluate import evaluate
-from softsearch.app.results import METRICS
+from softsearch import lab
+from softsearch.app import build, code_state, quoted, run_here
 from softsearch.data import ParallelSource
-from softsearch.data.corpora.base import digest_of
 from softsearch.errors import ConfigError
-from softsearch.evaluation.metrics import bleu_for
-from softsearch.evaluation.schema import REPORT, Report, SystemReport, read_report
+from softsearch.evaluation import Report, SystemReport, read_report
+from softsearch.evaluation.parts import bleu_for
 from softsearch.extras.claims.verdict import Row
-from softsearch.files import new_file
+from softsearch.files import METRICS, REPORT, new_file
 from softsearch.ranges import AtLeastOne
-from softsearch.text.filters import ParallelCorpus, read_parallel
-from softsearch.text.plain_values import read_json
-from softsearch.training.checkpoints.checkpoint_contents import read_contents
+from softsearch.text import ParallelCorpus, read_parallel
+from softsearch.text.parts import read_json
 
 Runs = Mapping[str, Mapping[int, Path]]  # folders of finished runs by name and seed
 Measure = Callable[[Runs], list[Row]]
@@ -73,7 +67,7 @@ def measured(measure: Measure, node: Any, runs: Runs, folder: Path) -> list[Row]
     """
     described = OmegaConf.to_container(node, resolve=True)
     found = {name: {seed: _identity(path) for seed, path in seeds.items()} for name, seeds in runs.items()}
-    code = [softsearch.__version__, git_state(CONFIGS.parent)["commit"]]
+    code = [softsearch.__version__, code_state()["commit"]]
     path = folder / f"{digest([described, found, code])}.json"
     if not path.is_file():
         rows = [{key: _rounded(value) for key, value in row.items()} for row in measure(runs)]
@@ -87,7 +81,12 @@ def measured(measure: Measure, node: Any, runs: Runs, folder: Path) -> list[Row]
 def _identity(run: Path) -> list[str]:
     """Returns the name of a run's folder, and digests of the files that measures read there."""
     files = [*sorted(run.glob("checkpoints/*.ckpt")), run / METRICS]
-    return [run.name, *(digest_of(file) for file in files if file.is_file())]
+    return [run.name, *(_digest_of(file) for file in files if file.is_file())]
+
+
+def _digest_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _rounded(value: Any) -> Any:
@@ -203,9 +202,8 @@ def _searches(system: SystemReport, report: Report) -> Iterator[Row]:
 
 def _training_text(system: SystemReport) -> tuple[ParallelSource, list[ParallelCorpus]]:
     """Returns the data that a system was trained on, and its text."""
-    contents = read_contents(Path(system.origin))  # may name only classes that config.yaml may name
-    config, source = contents.config, rebuild_source(contents)
-    return source, [read_parallel(*pair) for pair in source.train_files(Path(config["cache_dir"]))]
+    run = lab.Run(Path(system.origin))
+    return run.source, [read_parallel(*pair) for pair in run.source.train_files(run.cache_dir)]
 
 
 def _frequencies(system: SystemReport, report: Report) -> Iterator[Row]:
@@ -259,13 +257,11 @@ def evaluated(folders: Sequence[Path], options: Sequence[str]) -> Report:
     """Returns the report of runs in the folder of the first one, and writes it if missing, with the printed output."""
     folder = folders[0] / f"evaluate-{digest([[path.name for path in folders], list(options)])}"
     if not (folder / REPORT).is_file():
-        config = composed("evaluate", "overlap=false", *options, f"run_dir={digest(str(folder))}")
-        config.ckpt = [str(path) for path in folders]
-        config.run_dir = str(folder)
-        config.cache_dir = OmegaConf.load(folders[0] / "config.yaml").cache_dir
-        plain(config, unresolved=("search", "metric", "data"))
+        ckpt = f"ckpt=[{','.join(quoted(str(path)) for path in folders)}]"
+        places = {"run_dir": folder, "cache_dir": lab.Run(folders[0]).cache_dir}
+        words = [ckpt, *(f"{key}={quoted(str(path))}" for key, path in places.items())]
         with redirect_stdout(io.StringIO()):
-            evaluate(config)
+            run_here("evaluate", ["overlap=false", *options, *words])
     return read_report(folder)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from softsearch.app.config.options import Section
+from softsearch.app import Section
 from softsearch.ranges import AtLeastOne
 
 

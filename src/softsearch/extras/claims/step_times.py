@@ -11,10 +11,7 @@ from time import perf_counter
 
 import torch
 
-from softsearch.app.config.composition import composed
-from softsearch.app.config.options import Train
-from softsearch.app.config.validation import build, read_options
-from softsearch.app.train.parts import build_training
+from softsearch.app import Train, build, build_training, composed, read_options
 from softsearch.data import Batch
 from softsearch.extras.claims.measures import Runs
 from softsearch.extras.claims.verdict import Row

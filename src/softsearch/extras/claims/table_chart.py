@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from softsearch.report import draw_heatmap
-from softsearch.report.drawing import LINE, SOFT, colour, drawable
+from softsearch.report.parts import LINE, SOFT, colour, drawable
 
 Rows = Sequence[Mapping[str, Any]]
 Columns = str | Sequence[str]

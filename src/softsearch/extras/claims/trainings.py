@@ -16,19 +16,24 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from softsearch.app.cache import cache_folder
-from softsearch.app.config.command_line import CommandLine
-from softsearch.app.config.composition import composed, quoted
-from softsearch.app.config.validation import check, plain
-from softsearch.app.console import progress
-from softsearch.app.results import METRICS, read_metrics
-from softsearch.app.train.parts import RUNTIME_ARGUMENTS, is_counted
-from softsearch.app.train_process import COUNT, OUTPUT, last_lines, logged_values, training
+from softsearch.app import (
+    CommandLine,
+    cache_folder,
+    check_sections,
+    composed,
+    is_counted,
+    plain,
+    progress,
+    quoted,
+    read_metrics,
+)
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.extras.claims.claim import Plan
 from softsearch.extras.claims.made_files import made_file, without_root
 from softsearch.extras.claims.measures import digest
 from softsearch.extras.claims.options import Trainings
+from softsearch.extras.shared.train_process import COUNT, OUTPUT, last_lines, logged_values, training
+from softsearch.files import METRICS
 from softsearch.machine import cores
 
 log = logging.getLogger(__name__)
@@ -96,8 +101,7 @@ def _trainings(
             if start is not None:
                 config.init.ckpt = start.name  # has the hash of its config: its folder does not change the result
             values = plain(config)
-            for name, node in values.items():
-                check(node, name, given=RUNTIME_ARGUMENTS.get(name, ()))
+            check_sections(values)
             roots = [f"{each}.root='{options.multi30k}'" for each in without_root(values, options.multi30k)]
             key = digest({name: node for name, node in values.items() if name not in _PLACES})
             begin = [] if start is None else [f"init.ckpt='{start}'"]

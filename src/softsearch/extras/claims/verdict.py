@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from softsearch.app.config.validation import nearest
+from softsearch.app import nearest
 from softsearch.errors import ConfigError
 from softsearch.extras.claims.claim import Comparison
 

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.extras.course.exercise import Arguments, Exercise, rng
-from softsearch.search.interface import log_sum_exp
 from softsearch.text import PAD
 
 Array = NDArray[np.float64]
@@ -20,10 +19,14 @@ def gru_step(x: Array, h: Array, U_z: Array, U_r: Array, U: Array) -> Array:
     """
     import torch
 
-    from softsearch.models.cells import gru
+    from softsearch.models import GRUCell
 
-    gates, candidate = torch.from_numpy(np.concatenate((U_z.T, U_r.T), axis=1)), torch.from_numpy(U.T.copy())
-    return _numpy(gru(torch.from_numpy(x)[None], torch.from_numpy(h)[None], gates, candidate)[0])
+    cell = GRUCell(None, len(h)).double()
+    _set(
+        cell,
+        {"recurrent_gate_weight": np.concatenate((U_z.T, U_r.T), axis=1), "recurrent_candidate_weight": U.T.copy()},
+    )
+    return _numpy(cell(torch.from_numpy(x)[None], (torch.from_numpy(h)[None],))[0][0])
 
 
 def gradient_bound(U: Array, gamma: float, steps: int) -> float:
@@ -43,17 +46,17 @@ def last_states(states: Array, lengths: NDArray[np.int64]) -> Array:
 
 
 def maxout(x: Array) -> Array:
-    """Returns the maximum of each pair of neighbours (``softsearch.models.layers.maxout``)."""
+    """Returns the maximum of each pair of neighbours (``softsearch.models.maxout``)."""
     import torch
 
-    from softsearch.models.layers import maxout
+    from softsearch.models import maxout
 
     return _numpy(maxout(torch.from_numpy(x)))
 
 
 def sentence_log_prob(logits: Array, targets: NDArray[np.int64]) -> Array:
     """Returns log p(y | x) ``[batch]`` from ``[batch, len, vocab]`` and ids ``[batch, len]``, 0 for padding."""
-    log_probs = logits - log_sum_exp(logits, axis=-1)
+    log_probs = logits - np.logaddexp.reduce(logits, axis=-1, keepdims=True)
     target_log_probs = np.take_along_axis(log_probs, targets[..., None], axis=-1)[..., 0]
     return np.asarray((target_log_probs * (targets != PAD)).sum(axis=1))
 
@@ -108,7 +111,7 @@ def scaled_dot_product(Q: Array, K: Array, V: Array, mask: NDArray[np.bool_]) ->
     """Returns softmax(Q K' / sqrt(d_k)) V where ``mask`` ``[queries, keys]`` is True, by a head of our attention."""
     import torch
 
-    from softsearch.models.multi_head import MultiHeadAttention
+    from softsearch.models import MultiHeadAttention
 
     head = MultiHeadAttention(Q.shape[1], 1).double()
     _set(head.output_projection, {"weight": np.eye(Q.shape[1])})
@@ -117,10 +120,10 @@ def scaled_dot_product(Q: Array, K: Array, V: Array, mask: NDArray[np.bool_]) ->
 
 
 def position_encoding(position: int, d_model: int) -> Array:
-    """Returns PE(pos) of Vaswani et al. 2017, section 3.5 (``softsearch.models.positions.sinusoids``)."""
+    """Returns PE(pos) of Vaswani et al. 2017, section 3.5 (``softsearch.models.sinusoids``)."""
     import torch
 
-    from softsearch.models.positions import sinusoids
+    from softsearch.models import sinusoids
 
     return _numpy(sinusoids(torch.tensor(position), d_model))
 

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.extras.course.exercise import Arguments, Exercise, rng
-from softsearch.search import Sampling, batching, options
-from softsearch.search.interface import best_candidates
+from softsearch.search import Sampling
 
 Array = NDArray[np.float64]
 Links = set[tuple[int, int]]
@@ -27,14 +26,16 @@ def beam_step(totals: Array, log_probs: Array, beam: int) -> tuple[list[int], li
     ``totals`` are the log probabilities of the hypotheses, ``log_probs`` ``[hypotheses, vocab]`` those of next tokens.
     """
     every = (totals[:, None] + log_probs).reshape(1, -1)
-    best = best_candidates(every.astype(np.float32), np.arange(every.size), None, beam).tokens[0]
+    best = np.argsort(-every[0], kind="stable")[:beam]
     vocab = log_probs.shape[1]
     return (best // vocab).tolist(), (best % vocab).tolist(), every[0, best].tolist()
 
 
 def length_norm(length: int, alpha: float) -> float:
-    """Returns lp(Y) of Wu et al. 2016, equation 14 (``softsearch.search.options.length_norm``)."""
-    return float(options.length_norm(length, alpha, "gnmt"))
+    """Returns lp(Y) of Wu et al. 2016, equation 14 (``softsearch.search.length_norm``)."""
+    from softsearch.search import length_norm
+
+    return float(length_norm(length, alpha, "gnmt"))
 
 
 def nucleus(probs: Array, top_p: float) -> Array:
@@ -62,21 +63,22 @@ def brevity_penalty(hypothesis_length: int, reference_length: int) -> float:
 
 def p_value(system: float, baseline: float, system_resamples: Array, baseline_resamples: Array) -> float:
     """Returns the p-value of a paired bootstrap (``softsearch.evaluation.paired_bootstrap``)."""
-    from softsearch.evaluation import paired_bootstrap
-    from softsearch.evaluation.bootstrap import Resamples
+    from softsearch.evaluation import Resamples, paired_bootstrap
 
     pairs = {"baseline": (baseline, baseline_resamples), "system": (system, system_resamples)}
     return paired_bootstrap({name: {"bleu": Resamples(*own)} for name, own in pairs.items()})[0].p_value
 
 
 def plan_batches(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
-    """Divides sentences into batches like ``softsearch.search.batching.plan_batches``."""
-    return batching.plan_batches(lengths, batch_tokens)
+    """Divides sentences into batches like ``softsearch.search.plan_batches``."""
+    from softsearch.search import plan_batches
+
+    return plan_batches(lengths, batch_tokens)
 
 
 def quantize_rows(matrix: Array) -> tuple[NDArray[np.int8], Array]:
     """Returns int8 weights and the scale of each row, as in the export."""
-    from softsearch.export.quantization import quantize_weight
+    from softsearch.export import quantize_weight
 
     integers, scales = quantize_weight(matrix, 0)
     return integers, scales.astype(np.float64)
@@ -85,9 +87,9 @@ def quantize_rows(matrix: Array) -> tuple[NDArray[np.int8], Array]:
 def pareto_front(quality: Sequence[float], seconds: Sequence[float]) -> list[int]:
     """Returns the systems, in order, that no other one dominates: is at least as good and fast, and better in one.
 
-    Like ``softsearch.report.charts.pareto_front``.
+    As ``softsearch compare`` finds them.
     """
-    from softsearch.report.charts import pareto_front
+    from softsearch.extras.shared.pareto import pareto_front
 
     systems = zip(quality, seconds, strict=True)
     return sorted(pareto_front({index: (good, -slow) for index, (good, slow) in enumerate(systems)}))

@@ -1,22 +1,17 @@
 """Small models on the generated corpus, trained step by step, so that a notebook can inspect them between steps."""
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 
 import numpy as np
 import torch
 
-from softsearch.app.config.build import build_data, build_model
-from softsearch.app.config.composition import composed
-from softsearch.app.config.options import Train
-from softsearch.app.config.resolvers import register_resolvers
-from softsearch.app.config.validation import build, read_options
+from softsearch.app import Train, build, build_data, build_model, composed, read_options
 from softsearch.data import Batch, pad
-from softsearch.data.sampler import Shard
-from softsearch.evaluation import TorchStepFunction
-from softsearch.evaluation.inference import translate_sources
+from softsearch.evaluation import TorchStepFunction, translate_sources
 from softsearch.models import CountedDecoder, CrossEntropy, Seq2Seq
 from softsearch.search import BeamSearch, SearchStrategy
-from softsearch.text.tokenizer import Tokenizers
+from softsearch.text import Tokenizers
 from softsearch.training import TrainingMethod, TrainingStep, clip_by_norm, make_optimizer
 
 _OPTIONS = (
@@ -46,7 +41,6 @@ class SmallRun:
     """
 
     def __init__(self, *options: str) -> None:
-        register_resolvers()
         generated = () if any(option.startswith("data=") for option in options) else _GENERATED
         config = composed("train", *_OPTIONS, *generated, *options)
         self.options = read_options(config, Train)
@@ -84,13 +78,8 @@ class SmallRun:
 
     def batches(self) -> Iterator[Batch]:
         """Yields training batches, epoch after epoch, in the order of a run with this seed."""
-        dataset = self.data.prepared.dataset("train")
-        lengths = dataset.src.lengths(), dataset.tgt.lengths()
-        epoch = 0
-        while True:
-            for indices in Shard(self.data.batching.cut(*lengths), *lengths, seed=(self.options.seed,)).plan(epoch):
-                yield dataset.__getitems__(indices.tolist())
-            epoch += 1
+        for epoch in count():
+            yield from self.data.batches(epoch)
 
     def batch(self, sources: Sequence[str], targets: Sequence[str]) -> Batch:
         """Returns pairs of text as one padded batch."""

@@ -19,7 +19,7 @@ from softsearch.extras.formats.splitter import sentence_splitter
 from softsearch.files import new_file
 from softsearch.models import ManyLanguagesDecoder, Seq2Seq
 from softsearch.search import StepFunction
-from softsearch.text.tokenizer import Tokenizers
+from softsearch.text import Tokenizers
 
 _VERSION = "1.11"  # the oldest Argos Translate that supports such splitters
 

@@ -10,27 +10,24 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from softsearch.errors import ConfigError
-from softsearch.export import ExportFormat, ExportInputs, ExportSummary, Parity, compare
-from softsearch.export.parity import LOG_PROBS, Numbers, random_sentences
+from softsearch.export import ExportFormat, ExportInputs, ExportSummary, Parity, compare, random_sentences
 from softsearch.files import new_folder
 from softsearch.models import (
     ManyLanguagesDecoder,
     ManyLanguagesEncoder,
+    OutputLayer,
+    SelfAttention,
     Seq2Seq,
     TransformerDecoder,
     TransformerEncoder,
 )
-from softsearch.models.many_languages import FIRST_POSITION
-from softsearch.models.multi_head import SelfAttention
-from softsearch.models.output_layers import linear_layer
 from softsearch.process import how_to_install
-from softsearch.search import StepFunction, score_pairs
-from softsearch.search.interface import Sentences
-from softsearch.text import EOS, SPECIALS
-from softsearch.text.tokenizer import Tokenizers
+from softsearch.search import Sentences, StepFunction, score_pairs
+from softsearch.text import EOS, SPECIALS, Tokenizers
 
 _ACTIVATIONS: dict[type, str] = {nn.ReLU: "RELU", nn.GELU: "GELU", nn.SiLU: "SWISH"}
 _POSITIONS = 2048  # longest sentence, as in models from CTranslate2's own converters
+_LOG_PROBS = "log-probabilities"
 _LENGTHS = (1, 5, 60)  # in tokens, of the sentences for the comparison with the model
 
 
@@ -85,9 +82,12 @@ def _spec(model: Seq2Seq) -> Any:
     """Returns the weights in the form of CTranslate2's converters."""
     encoder, decoder = cast(Any, model.encoder), cast(Any, model.decoder)
     _check_kinds(encoder, decoder)
-    first_position = FIRST_POSITION if isinstance(encoder, ManyLanguagesEncoder) else 0
+    first_position = encoder.first_position if isinstance(encoder, ManyLanguagesEncoder) else 0
     encoder_layers, decoder_layers = list[Any](encoder.layers), list[Any](decoder.layers)
-    output_layer = linear_layer(decoder.output_projection, "CTranslate2", "use format=bundle")
+    output_layer = decoder.output_projection
+    if isinstance(output_layer, OutputLayer):
+        kind = type(output_layer).__name__
+        raise ConfigError(f"CTranslate2 needs a linear output layer, but the model has {kind}; use format=bundle")
     heads = {layer.self_attention.num_heads for layer in (*encoder_layers, *decoder_layers)}
     residuals = [layer.self_attention_residual for layer in (*encoder_layers, *decoder_layers)]
     norms = {(residual.pre_norm, residual.norm.eps) for residual in residuals}
@@ -203,13 +203,13 @@ def _compare(folder: Path, reference: StepFunction, tokenizers: Tokenizers, most
     skipped = 1 if many else 0
     translator = ctranslate2.Translator(str(folder), device="cpu", compute_type="float32")
 
-    def own(src: Sentences) -> Iterator[Numbers]:
+    def own(src: Sentences) -> Iterator[dict[str, NDArray[Any]]]:
         read = [ids[skipped:] for ids in src]
         texts = [[t.pieces(ids) for ids in side] for t, side in zip(tokenizers, (read, tgt), strict=True)]
-        yield from ({LOG_PROBS: np.array(score.log_probs[skipped:])} for score in translator.score_batch(*texts))
+        yield from ({_LOG_PROBS: np.array(score.log_probs[skipped:])} for score in translator.score_batch(*texts))
 
-    def expected(src: Sentences) -> Iterator[Numbers]:
+    def expected(src: Sentences) -> Iterator[dict[str, NDArray[Any]]]:
         scores = score_pairs(reference, src, tgt, batch_tokens=4096)
-        yield from ({LOG_PROBS: np.array(score.token_log_probs[skipped:])} for score in scores)
+        yield from ({_LOG_PROBS: np.array(score.token_log_probs[skipped:])} for score in scores)
 
     return compare(own, expected, src, names=("CTranslate2's log probabilities", "the model's"))

@@ -1,6 +1,6 @@
 """Weights of MarianMT and M2M-100 in the layout of ``transformers``."""
 
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import Tensor
@@ -8,7 +8,7 @@ from torch import Tensor
 from softsearch.errors import CheckpointError
 from softsearch.extras.importing.config_json import Config
 from softsearch.extras.importing.weights import Weights
-from softsearch.models.positions import Kind, sinusoids
+from softsearch.models import sinusoids
 
 ALIASES = {
     "hidden_size": "d_model",
@@ -22,7 +22,7 @@ _SRC, _TGT, _BOTH, _OUTPUT = (
     "model.shared.weight",
     "lm_head.weight",
 )
-_POSITIONS: Kind = "sinusoidal_halves"
+_POSITIONS: Final = "sinusoidal_halves"
 _ROUNDING = 0.01  # tolerance for sinusoids in half precision
 _SUBLAYERS = {  # (attention, norm) in the file -> ours
     "encoder": {"self_attn": "self_attention"},

@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from softsearch.app.config.composition import quoted
-from softsearch.app.config.shorthands import shell_command
-from softsearch.app.console import echo
+from softsearch.app import echo, quoted, shell_command
 from softsearch.errors import CheckpointError, ConfigError, parsing
 from softsearch.extras.importing import m2m, marian, marian_mt
 from softsearch.extras.importing.config_json import CONFIG, Config, refuse_other_kind
 from softsearch.extras.importing.imported import Imported
 from softsearch.extras.importing.options import FAMILIES
 from softsearch.extras.importing.other_programs import refuse_checkpoint
-from softsearch.text.languages import suggestion
+from softsearch.text.parts import nearest_language
 
 _HUGGING_FACE = ("marian", "m2m_100")  # values of model_type
 
@@ -35,7 +33,7 @@ def import_model(options: argparse.Namespace) -> None:
     for key in ("src_lang", "tgt_lang"):
         if known and (code := getattr(options, key)) is not None and code not in known:
             raise ConfigError(
-                f"--{key.replace('_', '-')} is {code!r}, not a language of the model; {suggestion(code, known)}"
+                f"--{key.replace('_', '-')} is {code!r}, not a language of the model; {nearest_language(code, known)}"
             )
     given = {key: value for key in ("src_lang", "tgt_lang") if (value := getattr(options, key)) is not None}
     parameters = replace(imported, **given).write(options.out)

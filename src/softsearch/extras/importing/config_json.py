@@ -8,8 +8,7 @@ from typing import Annotated, Any
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.files import open_file
 from softsearch.ranges import Range, Rate, fits, in_words
-from softsearch.text.file_kinds import other_kind
-from softsearch.text.plain_values import read_json
+from softsearch.text.parts import other_kind, read_json
 
 CONFIG = "config.json"
 

@@ -10,17 +10,17 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 from tokenizers import Tokenizer
 
-from softsearch.data.sentencepiece_file import Piece, with_normalizer, with_pieces
+from softsearch.data import Piece, with_pieces
 from softsearch.errors import ConfigError, summarize
+from softsearch.extras.importing.pieces import with_normalizer
 from softsearch.text import UNK, SentencePieceTokenizer, train_tokenizer
-from softsearch.text.plain_values import read_json
-from softsearch.text.tokenizer import Kind
+from softsearch.text.parts import read_json
 
-_KINDS: dict[str, Kind] = {"BPE": "bpe", "Unigram": "unigram"}
+_KINDS: dict[str, Literal["bpe", "unigram"]] = {"BPE": "bpe", "Unigram": "unigram"}
 _OPTIONS = ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback", "ignore_merges")
 _CHECKED, _MAX_PIECES = 1000, 30
 _SPACE = "\u2581"

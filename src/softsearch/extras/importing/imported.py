@@ -4,21 +4,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
 from torch import Tensor
 
-from softsearch.app.config.allowed_classes import name_of
-from softsearch.app.config.build import described_model
-from softsearch.data import UnbuiltSource
-from softsearch.data.sentencepiece_file import kind_of
+from softsearch import lab
+from softsearch.data.parts import kind_of
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.extras.importing.config_json import refuse_other_kind
-from softsearch.files import new_folder, open_file
-from softsearch.models import Embeddings, Seq2Seq, TransformerDecoder, TransformerEncoder
-from softsearch.models.embeddings import Tie
-from softsearch.text import SentencePieceTokenizer, TokenizerTrainer
-from softsearch.training.checkpoints.checkpoint_contents import read_contents
-from softsearch.training.checkpoints.folder import BEST, save_weights
+from softsearch.files import open_file
+from softsearch.text import SentencePieceTokenizer
 
 NEVER = -100.0  # bias of words that are never generated; e^-100 changes no sum, and smoothed losses stay readable
 _MAX_BYTES = 2**26  # of a vocabulary; the largest published ones have 10 MB
@@ -63,41 +56,28 @@ class Imported:
             "name": self.name,
             "model": self.model,
             "data": {
-                "_target_": name_of(UnbuiltSource),
+                "_target_": "softsearch.data.UnbuiltSource",
                 "src_lang": self.src_lang,
                 "tgt_lang": self.tgt_lang,
                 "refusal": _REFUSAL,
             },
             "tokenizer": {
-                "_target_": name_of(TokenizerTrainer),
+                "_target_": "softsearch.text.TokenizerTrainer",
                 "kind": kind_of(tgt.model, self.name),
                 "vocab_size": tgt.vocab_size,
                 "joint": src.model == tgt.model,
             },
         }
-        try:
-            with new_folder(run) as new:
-                path = new / "checkpoints" / BEST
-                save_weights(path, self.weights, config, (src, tgt))
-                OmegaConf.save(OmegaConf.create(config), new / "config.yaml")
-                return sum(weight.numel() for weight in described_model(read_contents(path)).weights())
-        except (OSError, CheckpointError) as error:
-            failed = error if isinstance(error, OSError) else error.__cause__
-            if not isinstance(failed, OSError):
-                raise
-            raise CheckpointError(
-                f"{run} could not be written ({failed.strerror or failed}), so nothing was written; free some space or "
-                "choose another folder"
-            ) from error
+        return lab.save(run, self.weights, config, (src, tgt))
 
 
-def transformer(tie: Tie, dim: int, encoder: dict[str, Any], decoder: dict[str, Any]) -> dict[str, Any]:
+def transformer(tie: str, dim: int, encoder: dict[str, Any], decoder: dict[str, Any]) -> dict[str, Any]:
     """Returns the node ``model`` of a Transformer with these options."""
     return {
-        "_target_": name_of(Seq2Seq),
-        "embeddings": {"_target_": name_of(Embeddings), "_partial_": True, "dim": dim, "tie": tie},
-        "encoder": {"_target_": name_of(TransformerEncoder), "_partial_": True, **encoder},
-        "decoder": {"_target_": name_of(TransformerDecoder), "_partial_": True, **decoder},
+        "_target_": "softsearch.models.Seq2Seq",
+        "embeddings": {"_target_": "softsearch.models.Embeddings", "_partial_": True, "dim": dim, "tie": tie},
+        "encoder": {"_target_": "softsearch.models.TransformerEncoder", "_partial_": True, **encoder},
+        "decoder": {"_target_": "softsearch.models.TransformerDecoder", "_partial_": True, **decoder},
     }
 
 

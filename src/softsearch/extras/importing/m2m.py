@@ -10,14 +10,11 @@ from typing import Any
 
 import torch
 
-from softsearch.app.config.allowed_classes import name_of
 from softsearch.extras.importing.bart_layout import ALIASES, take_embeddings, take_stack
 from softsearch.extras.importing.config_json import Config, read_object
 from softsearch.extras.importing.imported import NEVER, Imported, transformer
 from softsearch.extras.importing.m2m_vocabulary import LanguageVocabulary, read_languages
 from softsearch.extras.importing.weights import read_weights
-from softsearch.models import ManyLanguagesDecoder, ManyLanguagesEncoder
-from softsearch.models.embeddings import Tie
 
 _DEFAULTS: dict[str, Any] = {  # of options that a config may omit
     "scale_embedding": True,
@@ -73,11 +70,10 @@ def read(folder: Path, config: Config, languages: Sequence[str] = (), text: Sequ
     for options in (encoder, decoder):
         options |= {"positions": "sinusoidal_tensor2tensor", "num_languages": len(vocabulary.codes)}
     encoder["source_language"] = "last" if texts.get("legacy_behaviour") is True else "first"
-    tie: Tie = "all" if tied else "none"
+    tie = "all" if tied else "none"
     model = transformer(tie, dim, encoder, decoder)
-    model["encoder"]["_target_"], model["decoder"]["_target_"] = map(
-        name_of, (ManyLanguagesEncoder, ManyLanguagesDecoder)
-    )
+    for part in ("encoder", "decoder"):
+        model[part]["_target_"] = f"softsearch.models.ManyLanguages{part.capitalize()}"
     src_lang, tgt_lang = (vocabulary.default(texts.get(f"{side}_lang"), side) for side in ("src", "tgt"))
     return Imported(
         name="m2m_100",

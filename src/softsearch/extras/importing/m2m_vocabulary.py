@@ -8,24 +8,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from softsearch.data.scripts import letters_of
-from softsearch.data.sentencepiece_file import (
-    CONTROL,
-    UNUSED,
-    USER_DEFINED,
-    Piece,
-    kind_of,
-    processor_of,
-    read_pieces,
-    with_pieces,
-)
+from softsearch.data import Piece, read_pieces, with_pieces
+from softsearch.data.parts import kind_of, letters_of, processor_of
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.extras.importing.config_json import Config, read_object
 from softsearch.extras.importing.hugging_face_tokenizer import from_tokenizer_json
 from softsearch.extras.importing.imported import read_bytes
-from softsearch.text import read_lines
-from softsearch.text.languages import suggestion
-from softsearch.text.vocabulary import language_tag, source_tag
+from softsearch.extras.importing.pieces import CONTROL, UNUSED, USER_DEFINED
+from softsearch.text import language_tag, read_lines, source_tag
+from softsearch.text.parts import nearest_language
 
 _PIECES, _TOKENIZER = "sentencepiece.bpe.model", "tokenizer.json"
 _SPECIAL = {"<pad>": 1, "<unk>": 3, "<s>": 0, "</s>": 2}  # fairseq's ids, in our order
@@ -118,7 +109,7 @@ class LanguageVocabulary:
         for code in languages:
             if code not in self.languages:
                 raise ConfigError(
-                    f"--languages has {code!r}, which the model does not have; {suggestion(code, self.languages)}"
+                    f"--languages has {code!r}, which the model does not have; {nearest_language(code, self.languages)}"
                 )
         spelled = self._of_scripts(languages)
         kept = spelled if not text else self._of_text(text) | {piece for piece in spelled if len(piece) == 1}

@@ -20,7 +20,6 @@ from softsearch.extras.importing.config_json import Config
 from softsearch.extras.importing.imported import NEVER, Imported, transformer
 from softsearch.extras.importing.marian_vocabulary import read_vocabularies
 from softsearch.extras.importing.weights import Weights, read_npz
-from softsearch.models.embeddings import Tie
 
 _OPTIONS = "special:model.yml"
 _MAX_BYTES = 2**16  # of the options, usually 2,000
@@ -81,7 +80,7 @@ def read(source: Path) -> Imported | None:
     }
     encoder, decoder = (_take_stack(weights, config, side, dim, new) for side in ("encoder", "decoder"))
     weights.finish()
-    tie: Tie = "none" if not is_tied else "all" if is_shared and src.model == tgt.model else "output"
+    tie = "none" if not is_tied else "all" if is_shared and src.model == tgt.model else "output"
     return Imported(
         name="marian", model=transformer(tie, dim, encoder, decoder), tokenizers=(src.model, tgt.model), weights=new
     )

@@ -9,14 +9,15 @@ from typing import Any
 
 import torch
 
-from softsearch.data.sentencepiece_file import UNUSED, USER_DEFINED, Piece, kind_of, read_pieces, with_pieces
+from softsearch.data import Piece, read_pieces, with_pieces
+from softsearch.data.parts import kind_of
 from softsearch.errors import CheckpointError
 from softsearch.extras.importing.bart_layout import ALIASES, take_embeddings, take_stack
 from softsearch.extras.importing.config_json import Config, read_object, read_vocabulary
 from softsearch.extras.importing.imported import NEVER, Imported, read_bytes, transformer
+from softsearch.extras.importing.pieces import UNUSED, USER_DEFINED
 from softsearch.extras.importing.weights import read_weights
-from softsearch.text import BOS
-from softsearch.text.vocabulary import language_tag
+from softsearch.text import BOS, language_tag
 
 _TAG = re.compile(r">>([^\s<>]+)<<")  # at the start of source lines of multilingual models
 _CODE = re.compile(r"[\w+-]{1,100}")  # of one or several languages

@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from softsearch.data.sentencepiece_file import processor_of, read_pieces, with_pieces
-from softsearch.data.tokenizer_files import list_model
+from softsearch.data import read_pieces, with_pieces
+from softsearch.data.parts import list_model, processor_of
 from softsearch.errors import ConfigError, summarize
 from softsearch.extras.importing.imported import read_bytes
 from softsearch.extras.importing.marian_mt import source_pieces, target_pieces
-from softsearch.text.plain_values import MAX_NESTING
 
 _WORDS, _PIECES = (".yml", ".yaml", ".json"), (".spm",)
+_MAX_NESTING = 64
 _EOS, _UNK = "</s>", "<unk>"
 _Split = Callable[[Path, dict[str, int]], tuple[bytes, list[int]]]
 
@@ -118,8 +118,8 @@ def _read_mapping(path: Path) -> dict[str, Any]:
     try:
         for event in yaml.parse(content, yaml.CSafeLoader):  # compose is recursive in C and could overflow the stack
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > MAX_NESTING:
-                raise ValueError(f"it is nested deeper than {MAX_NESTING} levels")
+            if depth > _MAX_NESTING:
+                raise ValueError(f"it is nested deeper than {_MAX_NESTING} levels")
         node = yaml.compose(content, yaml.CSafeLoader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is not YAML of plain values ({summarize(error)}); use another file") from error

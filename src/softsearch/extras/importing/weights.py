@@ -14,8 +14,7 @@ from torch import Tensor
 from softsearch.errors import CheckpointError, summarize
 from softsearch.extras.importing.config_json import read_object, refuse_other_kind
 from softsearch.files import open_file
-from softsearch.training.checkpoints.checkpoint_contents import is_weight
-from softsearch.training.checkpoints.checkpoint_io import check_archive, load_plain
+from softsearch.training.parts import check_archive, is_weight, load_plain
 
 Array = NDArray[np.generic]
 _SUFFIX = ".npy"

@@ -19,9 +19,7 @@ from softsearch.extras.serve.models import ModelFacts, ServedGlossary, default_s
 from softsearch.extras.serve.monitoring import Metrics
 from softsearch.extras.serve.schema import Options
 from softsearch.extras.serve.settings import Settings
-from softsearch.runtime.glossary import open_glossary
-from softsearch.runtime.stages.chosen import Stages
-from softsearch.runtime.stages.markup import MarkupStage
+from softsearch.runtime.parts import MarkupStage, Stages, open_glossary
 
 _MATRICES = 64_000_000  # attention weights of a request, if each character were a token
 _KEY = re.compile(r"[!-~]{16,200}")

@@ -32,9 +32,9 @@ from softsearch.extras.serve.pool import Pool
 from softsearch.extras.serve.settings import Settings
 from softsearch.extras.serve.workers import Failure, Job, Worker, WorkerDiedError
 from softsearch.runtime import Translation
-from softsearch.runtime.stages.chosen import NO_STAGES, Stages
+from softsearch.runtime.parts import NO_STAGES, Stages
 from softsearch.search import PairScore
-from softsearch.text.sentence_tags import Tags
+from softsearch.text.parts import Tags
 
 _RETRY_AFTER = {"Retry-After": "5"}  # seconds, if the queue gives no estimate
 INLINE = 2000  # largest request, in characters, that this process splits and encodes itself, in a few milliseconds

@@ -14,7 +14,7 @@ import regex
 from babel.core import Locale, UnknownLocaleError, get_global
 
 from softsearch.extras.serve.models import ENCODERS
-from softsearch.runtime.line_encoder import LineEncoder
+from softsearch.runtime.parts import LineEncoder
 from softsearch.text import UNK, SentencePieceTokenizer
 
 AUTO = "auto"  # LibreTranslate's code for a source language to detect

@@ -23,8 +23,7 @@ from softsearch.extras.serve.line_queue import RequestError
 from softsearch.extras.serve.models import ModelFacts
 from softsearch.extras.serve.texts import after, before
 from softsearch.runtime import Translation
-from softsearch.runtime.stages.markup import MarkupStage
-from softsearch.runtime.stages.paragraphs import ParagraphStage
+from softsearch.runtime.parts import MarkupStage, ParagraphStage
 
 _MAX_NAMED = 8  # languages or pairs that a message names
 

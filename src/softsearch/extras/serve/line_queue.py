@@ -13,7 +13,7 @@ from softsearch.errors import SoftsearchError, printable
 from softsearch.extras.serve.models import EncodedLine, Group, Model
 from softsearch.extras.serve.settings import Settings
 from softsearch.extras.serve.workers import Failure
-from softsearch.text.sentence_tags import SentenceTags, Tags
+from softsearch.text.parts import SentenceTags, Tags
 
 _MAX_TRIES = 2  # for lines whose worker dies
 _log = logging.getLogger(__name__)

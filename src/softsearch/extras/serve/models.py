@@ -9,16 +9,25 @@ from typing import Any, NamedTuple, cast
 from softsearch.errors import BundleError, ConfigError, InputError
 from softsearch.extras.serve.settings import Settings
 from softsearch.runtime import Bundle, Glossary
-from softsearch.runtime.glossary import Wanted
-from softsearch.runtime.heads import check_head, heads_of
-from softsearch.runtime.line_encoder import LineEncoder, open_tokenizers
-from softsearch.runtime.manifest import SINGLE
-from softsearch.runtime.options import Strategy, check_options, default_batch_tokens, make_search, needs_alignments
-from softsearch.runtime.stages.chosen import NO_STAGES, Stages
-from softsearch.runtime.stages.heads import HeadStage
-from softsearch.runtime.stages.terms import TermStage
-from softsearch.runtime.translation import Part
-from softsearch.text.languages import languages_of
+from softsearch.runtime.parts import (
+    NO_STAGES,
+    SINGLE,
+    HeadStage,
+    LineEncoder,
+    Part,
+    Stages,
+    Strategy,
+    TermStage,
+    Wanted,
+    check_head,
+    check_options,
+    default_batch_tokens,
+    heads_of,
+    make_search,
+    needs_alignments,
+    open_tokenizers,
+)
+from softsearch.text.parts import languages_of
 
 GLOSSARIES: dict[str, Glossary] = {}  # in worker processes: the server's glossaries by name
 ENCODERS: dict[str, LineEncoder] = {}  # in worker processes: those of the models by name

@@ -11,7 +11,7 @@ from softsearch.extras.serve.models import Model, hashes, open_models
 from softsearch.extras.serve.settings import Settings
 from softsearch.extras.serve.workers import Worker, WorkerDiedError
 from softsearch.machine import cores
-from softsearch.runtime.glossary import open_glossary
+from softsearch.runtime.parts import open_glossary
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0  # seconds between attempts to replace a worker
 _log = logging.getLogger(__name__)

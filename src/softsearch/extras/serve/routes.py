@@ -19,7 +19,7 @@ from softsearch.extras.serve.models import ModelFacts
 from softsearch.extras.serve.texts import after, before
 from softsearch.extras.serve.web.site import site_json
 from softsearch.runtime import Translation
-from softsearch.runtime.stages.chosen import NO_STAGES, Stages
+from softsearch.runtime.parts import NO_STAGES, Stages
 
 CLIENT_GONE = 499  # nginx's number; only for the log
 FIRST_LENGTH = 4  # target tokens in a stream's first result; each further result has twice as many

@@ -23,11 +23,9 @@ from pydantic import (
 from softsearch.extras.serve.fields import Text, request_fields, whole_characters
 from softsearch.option import kind_of
 from softsearch.runtime import Translation
-from softsearch.runtime.options import LENGTHS, option_of
-from softsearch.runtime.stages.chosen import every_stage
-from softsearch.runtime.stages.stage import Surface
+from softsearch.runtime.parts import LENGTHS, Surface, every_stage, option_of
 from softsearch.search import BeamSearch, Sampling
-from softsearch.search.options import MAX_BEAM
+from softsearch.search.parts import MAX_BEAM
 
 ALIGNMENT_DIGITS = 4  # after the decimal point
 MAX_TERMS, MAX_TERM = 1000, 200  # terms per request; characters per term and in its translations

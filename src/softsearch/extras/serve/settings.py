@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
 from softsearch.ranges import Range
-from softsearch.runtime.flags import make_flags, number
-from softsearch.runtime.stages.chosen import every_stage
+from softsearch.runtime.parts import every_stage, make_flags, number
 
 _ADDRESS, _WORK, _REQUEST = "address", "work", "limits of a request"
 _ACCESS = "access (off by default)"

@@ -5,9 +5,7 @@ from typing import Any
 
 from softsearch.extras.serve.dispatcher import INLINE, Dispatcher
 from softsearch.runtime import Translation
-from softsearch.runtime.line_encoder import LineEncoder
-from softsearch.runtime.stages.chosen import Before, Stages
-from softsearch.runtime.translation import Lines
+from softsearch.runtime.parts import Before, LineEncoder, Lines, Stages
 
 
 async def before(dispatcher: Dispatcher, model: str, stages: Stages, texts: Sequence[str]) -> Before:

@@ -20,10 +20,8 @@ from softsearch.errors import BundleError, SoftsearchError, traceback_of
 from softsearch.extras.serve.models import ENCODERS, GLOSSARIES
 from softsearch.extras.serve.settings import is_shortage
 from softsearch.runtime import Bundle, Glossary
-from softsearch.runtime.options import Strategy
-from softsearch.runtime.stages.chosen import NO_STAGES, Stages
-from softsearch.runtime.tag_places import with_places
-from softsearch.text.sentence_tags import SentenceTags
+from softsearch.runtime.parts import NO_STAGES, Stages, Strategy, with_places
+from softsearch.text.parts import SentenceTags
 
 if TYPE_CHECKING:  # only worker processes import ONNX Runtime
     from softsearch.runtime import Translator

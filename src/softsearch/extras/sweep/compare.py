@@ -10,19 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from softsearch.app.config.validation import nearest
-from softsearch.app.console import echo
-from softsearch.app.results import show_tables, write_rows
-from softsearch.app.seeds import ScoredRun, seed_table
+from softsearch.app import ScoredRun, all_or_nothing, echo, nearest, seed_table, show_tables, write_rows
 from softsearch.errors import ConfigError
-from softsearch.evaluation.schema import MetricFacts, all_or_nothing
-from softsearch.evaluation.text_checks import language_problems
+from softsearch.evaluation import MetricFacts
+from softsearch.evaluation.parts import language_problems
+from softsearch.extras.shared.pareto import draw_pareto, pareto_front
 from softsearch.extras.sweep.options import Compare
 from softsearch.extras.sweep.runs import UNREADABLE, Run, find_folders, read_runs
-from softsearch.report.charts import draw_pareto, pareto_front
-from softsearch.report.curves import CURVES, Points, draw_curves, read_points
-from softsearch.report.drawing import COLOURS
-from softsearch.report.tables import Table, best_cells, check_table_name
+from softsearch.files import CURVES
+from softsearch.report.parts import COLOURS, Points, Table, best_cells, check_table_name, draw_curves, read_points
 
 _NOT_IN_ROWS = ("scores", "facts", "signatures", "languages", "trained", "search")
 _COLUMNS = {  # field of a run -> column after the scores

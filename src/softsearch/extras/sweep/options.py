@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from softsearch.app.config.options import Part, Systems
+from softsearch.app import Part, Systems
 from softsearch.ranges import AtLeastOne
-from softsearch.search.options import Average
+from softsearch.search.parts import Average
 
 Values = list[str | bool | float]  # values to choose from
 

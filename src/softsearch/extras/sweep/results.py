@@ -14,11 +14,9 @@ from matplotlib import pyplot as plt
 from optuna.trial import FrozenTrial, TrialState
 from optuna.visualization import matplotlib as plots
 
-from softsearch.app.console import echo, print_rows
-from softsearch.app.results import write_rows
-from softsearch.evaluation.schema import all_or_nothing, file_name
+from softsearch.app import all_or_nothing, echo, file_name, print_rows, write_rows
+from softsearch.extras.shared.pareto import draw_pareto
 from softsearch.extras.sweep.study import Plan
-from softsearch.report.charts import draw_pareto
 
 log = logging.getLogger(__name__)
 _SHOWN = 30  # number of trials in the printed table

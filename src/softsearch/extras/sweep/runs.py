@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from softsearch.app.results import METRICS
 from softsearch.errors import ConfigError
-from softsearch.evaluation.schema import REPORT, MetricFacts
-from softsearch.evaluation.text_checks import Languages
-from softsearch.text.plain_values import parse, read_json
+from softsearch.evaluation import MetricFacts
+from softsearch.files import METRICS, REPORT
+from softsearch.text.parts import parse, read_json
 
 _MAX_NUMBER = 1e18
 _SWEEP = "results.json"
@@ -38,7 +37,7 @@ class Run:
     parameters: int | None = None
     size_bytes: int | None = None
     test_set: str = ""
-    languages: Languages = ("", "")
+    languages: tuple[str, str] = ("", "")
     missing: str = ""  # why there are no scores
 
 

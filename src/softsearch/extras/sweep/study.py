@@ -18,7 +18,7 @@ from optuna.storages import RDBStorage, RetryHeartbeatStaleTrialCallback
 from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import SQLAlchemyError
 
-from softsearch.app.config.composition import CONFIGS
+from softsearch.app import choices
 from softsearch.errors import ConfigError
 from softsearch.ranges import AtLeastOne, NotNegative, Positive, Seed
 
@@ -53,7 +53,7 @@ class Plan:
     def __post_init__(self) -> None:
         """Checks what types cannot express."""
         if not self.study or not self.space or not self.objectives:
-            names = ", ".join(sorted(path.stem for path in (CONFIGS / "sweep").glob("*.yaml")))
+            names = ", ".join(choices("sweep"))
             raise ConfigError(f"there is no search space or no objective; set sweep=NAME, one of {names}")
         if self.pruner is not None and len(self.objectives) > 1:
             raise ConfigError(

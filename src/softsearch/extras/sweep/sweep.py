@@ -17,8 +17,7 @@ from optuna.exceptions import UpdateFinishedTrialError
 from optuna.storages import fail_stale_trials
 from optuna.trial import FrozenTrial, TrialState
 
-from softsearch.app.config.command_line import CommandLine
-from softsearch.app.config.validation import build, plain
+from softsearch.app import CommandLine, build, plain
 from softsearch.errors import ConfigError
 from softsearch.extras.sweep.results import report
 from softsearch.extras.sweep.study import MISSED_HEARTBEATS, Plan, failed, finished, open_study, requeue

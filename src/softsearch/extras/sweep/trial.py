@@ -12,8 +12,8 @@ from typing import Any
 import optuna
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 
-from softsearch.app.results import read_metrics
-from softsearch.app.train_process import last_lines, logged_values, training
+from softsearch.app import read_metrics
+from softsearch.extras.shared.train_process import last_lines, logged_values, training
 from softsearch.extras.sweep.study import Plan
 
 log = logging.getLogger(__name__)

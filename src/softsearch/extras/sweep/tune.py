@@ -14,30 +14,39 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution
 from optuna.samplers import BruteForceSampler
 from optuna.trial import TrialState
 
-from softsearch.app.config.build import search_maker
-from softsearch.app.config.composition import option_key, quoted, typed_options
-from softsearch.app.config.shorthands import shell_command
-from softsearch.app.config.validation import build, check, flatten, nearest, plain, target_of
-from softsearch.app.console import echo, progress
-from softsearch.app.systems.open import open_any, open_systems, path_list
-from softsearch.app.systems.search import rerank
-from softsearch.app.systems.texts import read_test_set
-from softsearch.app.systems.weights_file import TunedWeights
+from softsearch.app import (
+    TunedWeights,
+    build,
+    check,
+    echo,
+    flatten,
+    nearest,
+    open_any,
+    open_systems,
+    option_key,
+    path_list,
+    plain,
+    progress,
+    quoted,
+    read_test_set,
+    rerank,
+    search_maker,
+    shell_command,
+    target_of,
+    typed_options,
+)
 from softsearch.errors import ConfigError
-from softsearch.evaluation.inference import BATCH_TOKENS
-from softsearch.evaluation.measure import Evaluator
-from softsearch.evaluation.metrics import bleu_for
-from softsearch.evaluation.test_set import HeldOutText
-from softsearch.evaluation.text_checks import text_problems
+from softsearch.evaluation import HeldOutText
+from softsearch.evaluation.parts import Evaluator, bleu_for, text_problems
 from softsearch.extras.sweep.options import Tune
 from softsearch.extras.sweep.study import Plan
 from softsearch.extras.sweep.sweep import run_study
 from softsearch.extras.sweep.trial import TrialFailed, override, suggest
-from softsearch.runtime.ensembles import combine
-from softsearch.runtime.system import System
+from softsearch.runtime.parts import System, combine
 from softsearch.search import Rerank, SearchStrategy, translate_ids
-from softsearch.search.rerank import ScoredHypothesis, ranked
+from softsearch.search.parts import ScoredHypothesis, ranked
 
+_BATCH_TOKENS = 1024
 _RERANKINGS = 200  # largest number of trials of a reranker
 _NOT_ALWAYS = ("weights", "ensemble", "language_model_weight", "search.weights", "search.length_penalty")
 
@@ -103,7 +112,7 @@ class Models:
             reranked = search_maker(node.search)(system.tokenizers, system.max_length_factor)
             search = cast(SearchStrategy, cast(Rerank, reranked).candidates)
             ids, _ = self.text.encode(system.tokenizers)
-            self.lists[same] = translate_ids(system.step_fn, search, ids, batch_tokens=BATCH_TOKENS)
+            self.lists[same] = translate_ids(system.step_fn, search, ids, batch_tokens=_BATCH_TOKENS)
         return best_texts(self.lists[same], weights, length_penalty, system.tokenizers[1].decode)
 
 

@@ -29,7 +29,8 @@ class Curves(Callback):
         if not trainer.is_global_zero or trainer.sanity_checking or not metrics.is_file():
             return
         try:
-            from softsearch.report.curves import CURVES, draw_curves, read_points  # Matplotlib takes a second to import
+            from softsearch.files import CURVES
+            from softsearch.report.curves import draw_curves, read_points
 
             callbacks = trainer.callbacks  # type: ignore[attr-defined]  # set by a connector
             translating = [callback.metrics for callback in callbacks if isinstance(callback, TranslateValidation)]

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.extras.claims.analyses.gradient_flow import gradient_flow, product_norms, state_jacobians
+from softsearch.extras.claims.inspected import Inspected
 from softsearch.models.cells import Cell, ElmanCell, GRUCell, InputForgetCell, LSTMCell
 from softsearch.models.recurrence import Recurrence
 from softsearch.models.recurrent import RecurrentEncoder
-from softsearch.runtime.system import System
 from softsearch.testing.models import small_model
 from softsearch.text.vocabulary import EOS
 
@@ -81,12 +80,11 @@ class Numbers:
 @torch.no_grad()
 def test_rows_are_norms_at_the_end_of_the_longest_source_and_the_bound_of_the_paper() -> None:
     model, lags, ids = small_model("rnn", seed=2), [1, 3, 4], [5, 9, 6, 16, 7, 12, 4, 8, 11]
-    names: Any = dict.fromkeys(("origin", "backend", "architecture", "text_form", "src_lang", "tgt_lang"), "")
     tokenizers: Any = (Numbers(), Numbers())
-    step_fn = TorchStepFunction(model)
-    system = System(name="rnn", step_fn=step_fn, tokenizers=tokenizers, parameters=0, size_bytes=0, **names)
+    source: Any = None
+    inspected = Inspected(name="rnn", model=model, tokenizers=tokenizers, source=source)
     text = HeldOutText("test", [" ".join(map(str, ids)), "5 6"], ["", ""], "plain", "en", "de")
-    rows = list(gradient_flow(system, text, Path(), lags=lags, sentences=1))
+    rows = list(gradient_flow(inspected, text, Path(), lags=lags, sentences=1))
 
     encoder = cast(RecurrentEncoder, model.encoder)
     cell = cast(Recurrence, encoder.layers[0]).forward_cell

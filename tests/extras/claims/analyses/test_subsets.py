@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softsearch.evaluation.inference import TorchStepFunction, mean_nll
+from softsearch.evaluation.inference import mean_nll
 from softsearch.extras.claims.analyses.subsets import by_size, mantel, square, subset_rows
-from softsearch.runtime.system import System
+from softsearch.extras.claims.inspected import Inspected
 from softsearch.search.ensemble import Ensemble
 from softsearch.search.forced_decoding import score_pairs
 from softsearch.testing.models import small_model
@@ -21,10 +21,9 @@ class Text:
         return SRC, TGT
 
 
-def members() -> list[System]:
-    names: Any = dict.fromkeys(("name", "origin", "backend", "architecture", "text_form", "src_lang", "tgt_lang"), "")
-    facts: Any = {**names, "tokenizers": None, "parameters": 0, "size_bytes": 0}
-    return [System(step_fn=TorchStepFunction(small_model("nematus", seed=seed)), **facts) for seed in range(4)]
+def members() -> list[Inspected]:
+    others: Any = {"name": "", "tokenizers": None, "source": None}
+    return [Inspected(model=small_model("nematus", seed=seed), **others) for seed in range(4)]
 
 
 def test_each_subset_has_the_loss_of_the_ensemble_of_its_members() -> None:

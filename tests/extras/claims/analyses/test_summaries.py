@@ -1,7 +1,7 @@
 """Vectors of whole sentences."""
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +9,6 @@ import torch
 
 from softsearch.data.corpora.spellout import Spellout
 from softsearch.data.dataset import pad
-from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.extras.claims.analyses.summaries import (
     forms_apart,
@@ -19,7 +18,7 @@ from softsearch.extras.claims.analyses.summaries import (
     sentence_forms,
     summarise,
 )
-from softsearch.runtime.system import System
+from softsearch.extras.claims.inspected import Inspected
 from softsearch.testing.models import small_model
 
 TEXT = HeldOutText("test", [], [], "plain", "en", "de")
@@ -32,11 +31,9 @@ class Words:
         return [4 + sum(map(ord, word)) % 13 for word in line.split() if not word.startswith("<")]
 
 
-def system(name: str) -> System:
-    names: Any = dict.fromkeys(("origin", "backend", "architecture", "text_form", "src_lang", "tgt_lang"), "")
-    tokenizers: Any = (Words(), Words())
-    step_fn = TorchStepFunction(small_model(name, seed=3))
-    return System(name=name, step_fn=step_fn, tokenizers=tokenizers, parameters=0, size_bytes=0, **names)
+def inspected(name: str) -> Inspected:
+    others: Any = {"tokenizers": (Words(), Words()), "source": None}
+    return Inspected(name=name, model=small_model(name, seed=3), **others)
 
 
 def test_a_form_has_the_same_words_or_the_other_voice() -> None:
@@ -51,8 +48,8 @@ def test_a_form_has_the_same_words_or_the_other_voice() -> None:
 
 
 def test_a_summary_is_what_the_decoder_starts_from_and_the_mean_of_words_knows_no_order() -> None:
-    lstm = system("sutskever2014")
-    model = cast(TorchStepFunction, lstm.step_fn).model
+    lstm = inspected("sutskever2014")
+    model = lstm.model
     line = sentence_forms()["active"][0]
     start = model.encode(pad([np.array(Words().encode(line))])).cache
     torch.testing.assert_close(summarise(lstm, [line, "a"])[0], torch.cat(start, dim=-1)[0])
@@ -64,7 +61,7 @@ def test_a_summary_is_what_the_decoder_starts_from_and_the_mean_of_words_knows_n
 
 
 def test_points_in_the_plane_are_the_two_principal_components() -> None:
-    lstm, forms = system("sutskever2014"), sentence_forms()
+    lstm, forms = inspected("sutskever2014"), sentence_forms()
     points = list(forms_in_plane(lstm, TEXT, Path()))
     assert [sum(row["group"] == f"a {who} does it" for row in points) for who in ("man", "woman")] == [45, 45]
     chosen = [i for i, line in enumerate(forms["active"]) if {"man", "woman"} <= {*line.split()}]
@@ -78,7 +75,7 @@ def test_points_in_the_plane_are_the_two_principal_components() -> None:
 
 
 def test_paraphrases_that_differ_from_the_source_are_compared_with_it() -> None:
-    lstm = system("sutskever2014")
+    lstm = inspected("sutskever2014")
     sources = ["a man runs", "two dogs", "a girl sings a song", "b", "a cat"]
     translations = ["one man is running", "two dogs", "girl singing", "c d", "one cat"]
     text = HeldOutText("test", sources, sources, "plain", "en", "de")
@@ -95,9 +92,9 @@ def test_paraphrases_that_differ_from_the_source_are_compared_with_it() -> None:
 
 def test_a_translation_is_found_where_its_vector_is_the_nearest(tmp_path: Path) -> None:
     corpus = Spellout(src_lang="en", tgt_lang="de", train_size=10, val_size=10, test_size=10, seed=6)
-    (row,) = languages_together(system("nematus"), TEXT, tmp_path, corpora=[corpus], tags={"en": "de", "de": "en"})
+    (row,) = languages_together(inspected("nematus"), TEXT, tmp_path, corpora=[corpus], tags={"en": "de", "de": "en"})
     sides = [path.read_text(encoding="utf-8").splitlines() for path in corpus.files(tmp_path)["test"]]
-    one, other = (summarise(system("nematus"), lines).numpy() for lines in sides)
+    one, other = (summarise(inspected("nematus"), lines).numpy() for lines in sides)
     found, nearest = 0, 0
     for here, there in ((one, other), (other, one)):
         for index, vector in enumerate(here):

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from softsearch.data import Joined, ParallelSource
-from softsearch.data.lexicon import train_lexicon
+from softsearch.data import Joined, ParallelSource, train_lexicon
 from softsearch.errors import CorpusError
 from softsearch.evaluation import (
     Gold,
+    HeldOutText,
     TorchStepFunction,
     align,
     alignment_error_rate,
@@ -26,15 +26,11 @@ from softsearch.evaluation import (
     links,
     read_gold,
 )
-from softsearch.evaluation.alignment_error import Link
-from softsearch.evaluation.inference import TorchState, torch_model
-from softsearch.evaluation.test_set import HeldOutText, read_split
-from softsearch.models import Seq2Seq
-from softsearch.models.multi_head import MultiHeadAttention
-from softsearch.runtime.system import System
+from softsearch.evaluation.parts import TorchState, read_split
+from softsearch.extras.claims.inspected import Inspected
+from softsearch.models import MultiHeadAttention, Seq2Seq
 from softsearch.search import Candidates, StepFunction
-from softsearch.text import read_lines
-from softsearch.text.filters import read_parallel
+from softsearch.text import read_lines, read_parallel
 
 LINKS = Path(__file__).with_name("multi30k_val.links")  # Pharaoh: sure 0-0, possible 0?0; English before German
 PAIRS = Path(__file__).with_name("multi30k_val.pairs")  # for each line of LINKS: number of the pair, from 1, and hash
@@ -42,7 +38,7 @@ Lines = tuple[list[str], list[str]]  # sources and targets
 _FIRST = 3  # words
 
 
-def alignment_errors(system: System, text: HeldOutText, cache_dir: Path) -> Iterator[dict[str, Any]]:
+def alignment_errors(inspected: Inspected, text: HeldOutText, cache_dir: Path) -> Iterator[dict[str, Any]]:
     """Rows of alignment error rates on the references, by ``aligner``.
 
     Aligners are attention, single heads of a Transformer, and IBM Model 1 trained on the training text.
@@ -50,21 +46,21 @@ def alignment_errors(system: System, text: HeldOutText, cache_dir: Path) -> Iter
     Raises:
         CorpusError: there are no gold alignments.
     """
-    text, gold = read_aligned(system, text, cache_dir)
-    model = torch_model(system.step_fn)
-    step_fns: dict[str, StepFunction] = {"attention": system.step_fn}
+    text, gold = read_aligned(inspected, text, cache_dir)
+    model = inspected.model
+    step_fns: dict[str, StepFunction] = {"attention": inspected.step_fn}
     for number, layer in enumerate(model.decoder.source_attention(), 1):
         heads = range(layer.num_heads if isinstance(layer, MultiHeadAttention) else 0)
         step_fns |= {f"layer {number} head {head + 1}": HeadStepFunction(model, number - 1, head) for head in heads}
-    src, tgt = (encode_sentences(t, side) for t, side in zip(system.tokenizers, text.lines, strict=True))
+    src, tgt = (encode_sentences(t, side) for t, side in zip(inspected.tokenizers, text.lines, strict=True))
     for name, step_fn in step_fns.items():
-        forced = align(step_fn, system.tokenizers, src, tgt, units="words") or []
+        forced = align(step_fn, inspected.tokenizers, src, tgt, units="words") or []
         yield {"aligner": name, "aer": alignment_error_rate([links(each) for each in forced], gold)}
-    train = tuple([*read_lines(path)] for path in system.source.files(cache_dir)["train"])
+    train = tuple([*read_lines(path)] for path in inspected.source.files(cache_dir)["train"])
     yield {"aligner": "IBM 1", "aer": alignment_error_rate(model_1_links(cast(Lines, train), text.lines), gold)}
 
 
-def read_aligned(system: System, text: HeldOutText, cache_dir: Path) -> tuple[HeldOutText, list[Gold]]:
+def read_aligned(inspected: Inspected, text: HeldOutText, cache_dir: Path) -> tuple[HeldOutText, list[Gold]]:
     """Reads sentence pairs and their gold links.
 
     They are the test set of a generated corpus, also if its sentences are joined, or ``aligned_captions``.
@@ -72,7 +68,7 @@ def read_aligned(system: System, text: HeldOutText, cache_dir: Path) -> tuple[He
     Raises:
         CorpusError: there are none.
     """
-    source: ParallelSource = system.source
+    source: ParallelSource = inspected.source
     sizes: Sequence[int] = [1]
     if isinstance(source, Joined):
         sizes, source = source.held_out, source.source
@@ -152,7 +148,7 @@ class HeadStepFunction(TorchStepFunction):
         return candidates._replace(alignments=seen[0][:, self.head].flatten(0, 1).cpu().numpy()), after
 
 
-def model_1_links(train: Lines, test: Lines) -> list[list[Link]]:
+def model_1_links(train: Lines, test: Lines) -> list[list[tuple[int, int]]]:
     """Returns the links of IBM Model 1: from each seen target word to the source word with the largest t(y | x)."""
     ids: tuple[dict[str, int], dict[str, int]] = ({}, {})
     src, tgt = (
@@ -169,15 +165,15 @@ def model_1_links(train: Lines, test: Lines) -> list[list[Link]]:
     return found
 
 
-def word_distances(system: System, text: HeldOutText, cache_dir: Path) -> Iterator[dict[str, Any]]:
+def word_distances(inspected: Inspected, text: HeldOutText, cache_dir: Path) -> Iterator[dict[str, Any]]:
     """Yields a row of mean distances of gold links, in words that are read or generated in between.
 
     The means are over all links (``mean``), the shortest link of each sentence (``minimal``, the minimal time lag of
     Sutskever et al. 2014, section 3.3), and the links of the ``first`` three target words.
     """
-    backwards = system.tokenizers[0].reverse
+    backwards = inspected.tokenizers[0].reverse
     everything, minimal, first = list[int](), list[int](), list[int]()
-    text, alignments = read_aligned(system, text, cache_dir)
+    text, alignments = read_aligned(inspected, text, cache_dir)
     for gold, source in zip(alignments, text.sources, strict=True):
         length = len(source.split())
         found = {(i, j): (i if backwards else length - 1 - i) + 1 + j for i, j in gold.possible}

@@ -13,23 +13,24 @@ import torch
 from torch import Tensor
 
 from softsearch.data import pad
-from softsearch.evaluation.inference import torch_model
-from softsearch.evaluation.test_set import HeldOutText
+from softsearch.evaluation import HeldOutText
+from softsearch.extras.claims.inspected import Inspected
 from softsearch.models import Seq2Seq
-from softsearch.runtime.system import System
 from softsearch.text import BOS, EOS, PAD
 
 _BATCH = 64  # sentences
 _WINDOWS = 512  # windows in a batch
 
 
-def losses_by_history(system: System, text: HeldOutText, _: Path, *, ends: Sequence[int]) -> Iterator[dict[str, Any]]:
+def losses_by_history(
+    inspected: Inspected, text: HeldOutText, _: Path, *, ends: Sequence[int]
+) -> Iterator[dict[str, Any]]:
     """Yields rows of the loss (nats per token) by ``history``, gold or own, and ``position`` in the reference.
 
     Positions are grouped: from 1 to ``ends[0]``, and so on; ``all`` is all of them.
     """
-    model = torch_model(system.step_fn)
-    src, tgt = ([np.asarray(ids) for ids in side] for side in text.encode(system.tokenizers))
+    model = inspected.model
+    src, tgt = ([np.asarray(ids) for ids in side] for side in text.encode(inspected.tokenizers))
     parts = []
     for start in range(0, len(src), _BATCH):
         part = slice(start, start + _BATCH)
@@ -67,14 +68,14 @@ def read_losses(model: Seq2Seq, src: Tensor, tgt: Tensor, *, own: bool) -> Tenso
 
 
 def losses_by_context(
-    system: System, text: HeldOutText, _: Path, *, contexts: Sequence[int], sentences: int
+    inspected: Inspected, text: HeldOutText, _: Path, *, contexts: Sequence[int], sentences: int
 ) -> Iterator[dict[str, Any]]:
     """Yields rows of the loss (nats per token) and perplexity by ``context``, the number of tokens read, or ``all``.
 
     The predicted tokens are always the same: those of the first ``sentences``, EOS included.
     """
-    model = torch_model(system.step_fn)
-    src, tgt = ([np.asarray(ids) for ids in side[:sentences]] for side in text.encode(system.tokenizers))
+    model = inspected.model
+    src, tgt = ([np.asarray(ids) for ids in side[:sentences]] for side in text.encode(inspected.tokenizers))
     sources, targets = pad(src), pad(tgt, bos=True)
     named: list[tuple[int | str, int]] = [*((context, context) for context in contexts), ("all", targets.shape[1])]
     for name, context in named:

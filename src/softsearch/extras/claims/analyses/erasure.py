@@ -10,31 +10,29 @@ import torch
 from torch import Tensor
 
 from softsearch.data import pad
-from softsearch.evaluation.inference import torch_model
-from softsearch.evaluation.test_set import HeldOutText
+from softsearch.evaluation import HeldOutText
 from softsearch.extras.claims.analyses.aligners import read_aligned
+from softsearch.extras.claims.inspected import Inspected
 from softsearch.models import Seq2Seq
-from softsearch.runtime.system import System
-from softsearch.text import UNK
-from softsearch.text.vocabulary import with_eos
-from softsearch.text.word_links import word_starts
+from softsearch.text import EOS, UNK
+from softsearch.text.parts import word_starts
 
 
-def erasures(system: System, text: HeldOutText, cache_dir: Path, *, sentences: int) -> Iterator[dict[str, Any]]:
+def erasures(inspected: Inspected, text: HeldOutText, cache_dir: Path, *, sentences: int) -> Iterator[dict[str, Any]]:
     """Yields rows of the loss of log p, in nats per target word, when one source word is erased.
 
     If its ``annotation`` is erased, the decoder cannot attend to it, but other annotations are unchanged; if the
     ``word`` is erased, the encoder reads an unknown word, so no annotation contains it. ``target`` distinguishes words
     ``linked`` to it by the gold alignments from all others.
     """
-    model, found = torch_model(system.step_fn), dict[tuple[str, str], list[float]]()
-    text, gold = read_aligned(system, text, cache_dir)
-    pairs = zip(*text.encode(system.tokenizers), strict=True)
+    model, found = inspected.model, dict[tuple[str, str], list[float]]()
+    text, gold = read_aligned(inspected, text, cache_dir)
+    pairs = zip(*text.encode(inspected.tokenizers), strict=True)
     for links, pair in islice(zip(gold, pairs, strict=True), sentences):
         src, tgt = (np.asarray(ids) for ids in pair)
         src_starts, tgt_starts = (
-            word_starts(tokenizer.pieces(with_eos(ids)), whole_words=tokenizer.has_words)
-            for tokenizer, ids in zip(system.tokenizers, pair, strict=True)
+            word_starts(tokenizer.pieces([*ids, EOS]), whole_words=tokenizer.has_words)
+            for tokenizer, ids in zip(inspected.tokenizers, pair, strict=True)
         )
         words = [range(*ends) for ends in pairwise(src_starts)]  # except EOS
         for erased, drops in erased_log_probs(model, pad([src]), pad([tgt], bos=True), words).items():

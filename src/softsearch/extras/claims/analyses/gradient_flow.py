@@ -14,29 +14,28 @@ import torch
 from torch import Tensor
 
 from softsearch.data import pad
-from softsearch.evaluation.inference import torch_model
-from softsearch.evaluation.test_set import HeldOutText
+from softsearch.evaluation import HeldOutText
+from softsearch.extras.claims.inspected import Inspected
 from softsearch.models import Cell, ElmanCell, Recurrence, RecurrentEncoder
-from softsearch.runtime.system import System
 
 
 def gradient_flow(
-    system: System, text: HeldOutText, _: Path, *, lags: Sequence[int], sentences: int
+    inspected: Inspected, text: HeldOutText, _: Path, *, lags: Sequence[int], sentences: int
 ) -> Iterator[dict[str, Any]]:
     """Yields rows of norms of d s_T / d s_{T-k} in the encoder's first layer, by lag k; T is the end of a source.
 
-    They are means of spectral norms over the longest sources. ``curve`` is the system's name, for the whole state s, or
+    They are means of spectral norms over the longest sources. ``curve`` is the run's name, for the whole state s, or
     the name with ``cell path``, for the path through c in an LSTM. ``bound`` is (gamma lambda_1)^k for an Elman cell.
     """
-    model = torch_model(system.step_fn)
+    model = inspected.model
     encoder = cast(RecurrentEncoder, model.encoder)
     cell = cast(Recurrence, encoder.layers[0]).forward_cell
-    longest = sorted(text.encode(system.tokenizers)[0], key=len)[-sentences:]
+    longest = sorted(text.encode(inspected.tokenizers)[0], key=len)[-sentences:]
     jacobians = [state_jacobians(cell, encoder.embedding(pad([np.asarray(ids)[-max(lags) :]]))[0]) for ids in longest]
     size = cell.hidden_dim
-    paths = {system.name: jacobians}
+    paths = {inspected.name: jacobians}
     if cell.num_states > 1:
-        paths[f"{system.name} cell path"] = [steps[:, size:, size:] for steps in jacobians]
+        paths[f"{inspected.name} cell path"] = [steps[:, size:, size:] for steps in jacobians]
     largest = (
         float(torch.linalg.matrix_norm(cell.recurrent_weight.detach(), 2)) if isinstance(cell, ElmanCell) else None
     )

@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from softsearch.data import pad
-from softsearch.evaluation.inference import torch_model
-from softsearch.evaluation.test_set import HeldOutText
+from softsearch.evaluation import HeldOutText
+from softsearch.extras.claims.inspected import Inspected
 from softsearch.models import Seq2Seq
-from softsearch.runtime.system import System
-from softsearch.text import PAD
-from softsearch.text.vocabulary import with_eos
+from softsearch.text import EOS, PAD
 
 _PERMUTATIONS = 9999
 _BATCH = 64  # sentences
 
 
-def subset_rows(systems: Sequence[System], text: HeldOutText, _: Path, *, sentences: int) -> Iterator[dict[str, Any]]:
+def subset_rows(
+    systems: Sequence[Inspected], text: HeldOutText, _: Path, *, sentences: int
+) -> Iterator[dict[str, Any]]:
     """Yields a row for each subset of the systems; a subset averages their distributions after reference tokens.
 
     ``nll`` is the loss in nats per token, ``error`` the share of tokens that are not the most probable, and ``gain``
@@ -32,9 +32,9 @@ def subset_rows(systems: Sequence[System], text: HeldOutText, _: Path, *, senten
     members, numbered in order, such as ``1+3``.
     """
     src, tgt = ([np.asarray(ids) for ids in side[:sentences]] for side in text.encode(systems[0].tokenizers))
-    models = [torch_model(system.step_fn) for system in systems]
+    models = [inspected.model for inspected in systems]
     probs = torch.stack([next_token_probs(model, src, tgt) for model in models])  # [members, tokens, vocab]
-    targets = torch.from_numpy(np.concatenate([with_eos(ids.tolist()) for ids in tgt]))
+    targets = torch.tensor([token for ids in tgt for token in (*ids, EOS)])
     entropies, best, losses = _entropy(probs), probs.argmax(-1), _loss(probs, targets)
     for size in range(1, len(systems) + 1):
         for members in map(list, combinations(range(len(systems)), size)):
@@ -54,7 +54,7 @@ def subset_rows(systems: Sequence[System], text: HeldOutText, _: Path, *, senten
 
 
 def by_size(
-    systems: Sequence[System], text: HeldOutText, cache_dir: Path, *, sentences: int
+    systems: Sequence[Inspected], text: HeldOutText, cache_dir: Path, *, sentences: int
 ) -> Iterator[dict[str, Any]]:
     """Yields a row for each size of subset, up to the ``whole``: means, ``lowest`` and ``highest`` loss, comparisons.
 

@@ -14,11 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from softsearch.data import ParallelSource, pad
-from softsearch.evaluation.inference import torch_model
-from softsearch.evaluation.test_set import HeldOutText
-from softsearch.runtime.system import System
-from softsearch.text import read_lines
-from softsearch.text.vocabulary import language_tag
+from softsearch.evaluation import HeldOutText
+from softsearch.extras.claims.inspected import Inspected
+from softsearch.text import language_tag, read_lines
 
 _WHO = ("man", "woman", "boy", "girl")
 _DOES = {"chasing": "chased", "pushing": "pushed", "holding": "held", "watching": "watched", "kissing": "kissed"}
@@ -42,7 +40,7 @@ def sentence_forms() -> dict[str, list[str]]:
     return forms
 
 
-def forms_apart(system: System, _text: HeldOutText, _cache_dir: Path) -> Iterator[Row]:
+def forms_apart(inspected: Inspected, _text: HeldOutText, _cache_dir: Path) -> Iterator[Row]:
     """Yields rows of the distance from a sentence's active form to its other forms, by ``form`` and ``vectors``.
 
     ``distance`` is relative to the mean distance of two active sentences; ``nearer`` is the share of sentences whose
@@ -50,8 +48,8 @@ def forms_apart(system: System, _text: HeldOutText, _cache_dir: Path) -> Iterato
     vectors, which does not depend on word order.
     """
     forms = sentence_forms()
-    summaries = {name: summarise(system, lines) for name, lines in forms.items()}
-    words = {name: mean_embeddings(system, lines) for name, lines in forms.items()}
+    summaries = {name: summarise(inspected, lines) for name, lines in forms.items()}
+    words = {name: mean_embeddings(inspected, lines) for name, lines in forms.items()}
     for kind, vectors in {"summary": summaries, "words": words}.items():
         active = vectors.pop("active")
         unit = torch.pdist(active).mean()
@@ -62,7 +60,7 @@ def forms_apart(system: System, _text: HeldOutText, _cache_dir: Path) -> Iterato
             yield {"vectors": kind, "form": name, "distance": float(distances.mean()), "nearer": nearer}
 
 
-def forms_in_plane(system: System, _text: HeldOutText, _cache_dir: Path) -> Iterator[Row]:
+def forms_in_plane(inspected: Inspected, _text: HeldOutText, _cache_dir: Path) -> Iterator[Row]:
     """Yields the first two principal components, ``x`` and ``y``, of sentences about a man and a woman.
 
     ``group`` tells who acts, in any of the forms.
@@ -75,11 +73,11 @@ def forms_in_plane(system: System, _text: HeldOutText, _cache_dir: Path) -> Iter
         for name in ("active", "moved", "passive")
     ]
     lines, groups = zip(*found, strict=True)
-    yield from _plane(summarise(system, lines), groups)
+    yield from _plane(summarise(inspected, lines), groups)
 
 
 def paraphrases_together(
-    system: System, text: HeldOutText, _cache_dir: Path, *, translations: Sequence[str], most: int
+    inspected: Inspected, text: HeldOutText, _cache_dir: Path, *, translations: Sequence[str], most: int
 ) -> Iterator[Row]:
     """Yields rows by ``vectors``: how often the vector nearest to a sentence's is that of its paraphrase.
 
@@ -90,37 +88,47 @@ def paraphrases_together(
     differ = [pair for pair in zip(text.sources, translations, strict=True) if pair[0] != pair[1]]
     sides = [*zip(*differ[:most], strict=True)]
     for kind, vectors_of in (("summary", summarise), ("words", mean_embeddings)):
-        one, other = (vectors_of(system, lines) for lines in sides)
+        one, other = (vectors_of(inspected, lines) for lines in sides)
         distance = float((one - other).norm(dim=1).mean() / torch.pdist(one).mean())
         yield {"vectors": kind, "sentences": len(one), "distance": distance, **_found(one, other)}
 
 
 def languages_together(
-    system: System, _text: HeldOutText, cache_dir: Path, *, corpora: Sequence[ParallelSource], tags: Mapping[str, str]
+    inspected: Inspected,
+    _text: HeldOutText,
+    cache_dir: Path,
+    *,
+    corpora: Sequence[ParallelSource],
+    tags: Mapping[str, str],
 ) -> Iterator[Row]:
     """Yields rows by ``pair`` of languages: how often a sentence's nearest vector is that of its translation.
 
     ``found``: among vectors of the other language; ``nearest``: among all others in both languages. Each direction
     counts one half.
     """
-    vectors = _by_language(system, cache_dir, corpora, tags)
+    vectors = _by_language(inspected, cache_dir, corpora, tags)
     for one, other in combinations(vectors, 2):
         yield {"pair": f"{one}-{other}", "sentences": len(vectors[one]), **_found(vectors[one], vectors[other])}
 
 
 def languages_in_plane(
-    system: System, _text: HeldOutText, cache_dir: Path, *, corpora: Sequence[ParallelSource], tags: Mapping[str, str]
+    inspected: Inspected,
+    _text: HeldOutText,
+    cache_dir: Path,
+    *,
+    corpora: Sequence[ParallelSource],
+    tags: Mapping[str, str],
 ) -> Iterator[Row]:
     """Yields the first two principal components, ``x`` and ``y``, of sentences and their translations.
 
     ``group`` is the language.
     """
-    vectors = _by_language(system, cache_dir, corpora, tags)
+    vectors = _by_language(inspected, cache_dir, corpora, tags)
     yield from _plane(torch.cat([*vectors.values()]), [lang for lang, each in vectors.items() for _ in each])
 
 
 def _by_language(
-    system: System, cache_dir: Path, corpora: Sequence[ParallelSource], tags: Mapping[str, str]
+    inspected: Inspected, cache_dir: Path, corpora: Sequence[ParallelSource], tags: Mapping[str, str]
 ) -> dict[str, Tensor]:
     """Returns the vectors of the same sentences in several languages, each read with its tag in ``tags``."""
     vectors = {}
@@ -129,33 +137,33 @@ def _by_language(
         for lang, path in zip(langs, corpus.files(cache_dir)["test"], strict=True):
             if lang not in vectors:
                 lines = [f"{language_tag(tags[lang])} {line}" for line in read_lines(path)]
-                vectors[lang] = summarise(system, lines)
+                vectors[lang] = summarise(inspected, lines)
     return vectors
 
 
 @torch.no_grad()
-def summarise(system: System, lines: Sequence[str]) -> Tensor:
+def summarise(inspected: Inspected, lines: Sequence[str]) -> Tensor:
     """Returns the vectors of sources, ``[sentences, dim]``.
 
     For a model without attention, they are the last states of all layers, with which its decoder starts; a model with
     attention has no such vector, so they are mean annotations.
     """
-    model = torch_model(system.step_fn)
-    encoded = model.read_source(_ids(system, lines))
+    model = inspected.model
+    encoded = model.read_source(_ids(inspected, lines))
     if model.decoder.has_attention:
         return encoded.mean_state()
     return torch.cat([part for final in encoded.final for part in final.joined()], dim=1)
 
 
 @torch.no_grad()
-def mean_embeddings(system: System, lines: Sequence[str]) -> Tensor:
+def mean_embeddings(inspected: Inspected, lines: Sequence[str]) -> Tensor:
     """Returns the mean word vector of each source, ``[sentences, dim]``."""
-    embedding = cast(nn.Module, torch_model(system.step_fn).encoder.embedding)
-    return torch.stack([embedding(_ids(system, [line]))[0].mean(0) for line in lines])
+    embedding = cast(nn.Module, inspected.model.encoder.embedding)
+    return torch.stack([embedding(_ids(inspected, [line]))[0].mean(0) for line in lines])
 
 
-def _ids(system: System, lines: Sequence[str]) -> Tensor:
-    return pad([np.asarray(system.tokenizers[0].encode(line)) for line in lines])
+def _ids(inspected: Inspected, lines: Sequence[str]) -> Tensor:
+    return pad([np.asarray(inspected.tokenizers[0].encode(line)) for line in lines])
 
 
 def _found(one: Tensor, other: Tensor) -> Row:

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from softsearch.errors import ConfigError
 from softsearch.ranges import Range
-from softsearch.text.plain_values import parse, read_json
+from softsearch.text.parts import parse, read_json
 
 _MAX_CHARACTERS = 2000  # largest text
 _MAX_BYTES = 1 << 20

@@ -15,10 +15,9 @@ from softsearch.extras.serve.models import ModelFacts, model_facts
 from softsearch.extras.serve.web.about import Example, PageAbout, read_about
 from softsearch.files import MANIFEST, new_folder
 from softsearch.runtime import Bundle
-from softsearch.runtime.bundle import check_replaceable, writing
-from softsearch.runtime.manifest import SINGLE
+from softsearch.runtime.parts import SINGLE, check_replaceable, writing
 from softsearch.text import read_lines
-from softsearch.text.plain_values import read_json
+from softsearch.text.parts import read_json
 
 SITE = "site.json"
 SERVICE_WORKER = "service-worker.js"

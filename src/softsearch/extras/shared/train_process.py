@@ -11,10 +11,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from softsearch.app import die_with_parent
-from softsearch.app.config.composition import quoted
-from softsearch.app.results import METRICS
-from softsearch.files import open_file
+from softsearch.app import quoted
+from softsearch.extras.shared import die_with_parent
+from softsearch.files import METRICS, open_file
 
 log = logging.getLogger(__name__)
 TRAIN: Sequence[str] = ("-m", "softsearch", "train")

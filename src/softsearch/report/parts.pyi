@@ -1,0 +1,13 @@
+from .curves import Points as Points
+from .curves import draw_curves as draw_curves
+from .curves import read_points as read_points
+from .drawing import COLOURS as COLOURS
+from .drawing import LINE as LINE
+from .drawing import SOFT as SOFT
+from .drawing import colour as colour
+from .drawing import drawable as drawable
+from .drawing import style as style
+from .model_card import render_markdown as render_markdown
+from .tables import Table as Table
+from .tables import best_cells as best_cells
+from .tables import check_table_name as check_table_name
