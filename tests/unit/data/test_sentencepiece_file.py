@@ -1,13 +1,17 @@
 """Models of SentencePiece as lists of pieces."""
 
 import io
+from typing import Any
 
 import pytest
 import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
 
-from softsearch.data.sentencepiece_file import UNUSED, USER_DEFINED, Piece, read_pieces, with_pieces
+from softsearch.data.sentencepiece_file import Piece, read_pieces, with_pieces
 from softsearch.errors import ConfigError
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
+
+TYPES: Any = sentencepiece_model_pb2.ModelProto.SentencePiece  # of pieces
 
 LINES = ["ein Hund läuft über die Wiese", "zwei Hunde laufen", "die Wiese ist grün", "ein Mann läuft"] * 5
 
@@ -45,7 +49,7 @@ def test_a_model_of_ours_stays_the_same() -> None:
 
 def test_an_unused_piece_is_decoded_and_never_found() -> None:
     model = train_tokenizer(LINES, kind="unigram", vocab_size=60).model
-    pieces = [*read_pieces(model, "x").values(), Piece("\u2581läuft\u2581über", 0.0, UNUSED)]
+    pieces = [*read_pieces(model, "x").values(), Piece("\u2581läuft\u2581über", 0.0, TYPES.UNUSED)]
     tokenizer = SentencePieceTokenizer(with_pieces(model, pieces, "x"))
     last = tokenizer.vocab_size - 1
     assert last not in tokenizer.encode("er läuft über die Wiese")
@@ -68,4 +72,4 @@ def test_a_model_that_cannot_find_tags_at_the_start_of_lines_gets_none(option: d
     pieces = list(read_pieces(model.getvalue(), "x.spm").values())
     with_pieces(model.getvalue(), pieces, "x.spm")
     with pytest.raises(ConfigError, match=r"x\.spm puts no space before the first word .* add_dummy_prefix=true"):
-        with_pieces(model.getvalue(), [*pieces, Piece("\u2581<2de>", 0.0, USER_DEFINED)], "x.spm")
+        with_pieces(model.getvalue(), [*pieces, Piece("\u2581<2de>", 0.0, TYPES.USER_DEFINED)], "x.spm")

@@ -3,17 +3,21 @@
 import io
 import logging
 from functools import cache
+from typing import Any
 
 import pytest
 import sentencepiece
 from hypothesis import given
 from hypothesis import strategies as st
+from sentencepiece import sentencepiece_model_pb2
 from tokenizers import Tokenizer
 
-from softsearch.data.sentencepiece_file import UNUSED, Piece, read_pieces, with_folding, with_pieces
+from softsearch.data.sentencepiece_file import Piece, read_pieces, with_folding, with_pieces
 from softsearch.export.tokenizer_json import tokenizer_files
 from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import BOS, EOS, PAD, UNK
+
+TYPES: Any = sentencepiece_model_pb2.ModelProto.SentencePiece  # of pieces
 
 TAGS = ("<2d", "<2de>")
 WORDS = (
@@ -131,7 +135,7 @@ def test_a_model_of_another_tool_keeps_its_normalisation(
 def test_pieces_that_are_only_written_are_not_read(caplog: pytest.LogCaptureFixture) -> None:
     pieces = list(read_pieces(foreign(["two men"] * 5, model_type="unigram", vocab_size=20).model, "x").values())
     lowest = min(piece.score for piece in pieces)
-    written = [Piece(">>men<<", lowest - 1, UNUSED), Piece("\u2581two\u2581men", lowest - 2, UNUSED)]
+    written = [Piece(">>men<<", lowest - 1, TYPES.UNUSED), Piece("\u2581two\u2581men", lowest - 2, TYPES.UNUSED)]
     ours = SentencePieceTokenizer(with_pieces(trained("unigram", ()).model, [*pieces, *written], "x"))
     theirs = Tokenizer.from_str(tokenizer_files((ours, ours))["tokenizer.json"].decode())
     assert not caplog.messages

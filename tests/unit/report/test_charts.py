@@ -1,20 +1,16 @@
 """Charts put values where their axes say."""
 
 import re
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-import matplotlib.image
 import numpy as np
 import pytest
 
 from softsearch.evaluation.schema import MetricFacts, SearchPoint
-from softsearch.report.charts import draw_by_length, draw_pareto, draw_search_curve, length_chart
+from softsearch.report.charts import draw_by_length, draw_search_curve, length_chart
 from softsearch.report.drawing import style, svg
 
-OBJECTIVES = {"test/bleu": "maximize", "train/tokens_per_second": "maximize", "model/parameters": "minimize"}
-RED = (197, 34, 31)  # of the front
 BLEU = MetricFacts("BLEU", limits=[0.0, 100.0])
 COUNTS = {"01-05": 3, "06-10": 1234, "11-15": 9}
 
@@ -117,16 +113,3 @@ def test_the_dashboard_gets_pixels_with_the_scores() -> None:
     assert image.shape == (360, 576, 3)
     assert not np.array_equal(image, length_chart({"01-05": 11.0, "06-10": 40.0}, COUNTS, BLEU))
     assert length_chart({"01-05": 0.0}, {"01-05": 2}, BLEU).shape == image.shape
-
-
-@pytest.mark.parametrize("objectives", [2, 3])
-def test_the_pareto_front_has_a_panel_for_each_pair(objectives: int, tmp_path: Path) -> None:
-    chosen = dict(list(OBJECTIVES.items())[:objectives])
-    points = np.array([[30.0, 900.0, 5e6], [20.0, 9000.0, 1e6], [10.0, 100.0, 9e6]])[:, :objectives]
-    path = tmp_path / "pareto.png"
-    draw_pareto(points, [0, 1, 2], chosen, [True, True, False], path)
-    drawn = (matplotlib.image.imread(path)[..., :3] * 255).round().astype(np.uint8)
-    panels = {2: 1, 3: 3}[objectives]
-    assert drawn.shape[1] == pytest.approx(panels * 5.2 * 120, abs=2)
-    for panel in np.array_split(drawn, panels, axis=1):
-        assert (panel == RED).all(axis=-1).sum() > 40  # both trials of the front

@@ -30,7 +30,7 @@ from softsearch.training.interface import TrainingPart, for_data, training_parts
 from softsearch.training.module import TranslationModule, make_optimizer
 
 log = logging.getLogger(__name__)
-_OF_DATA = {"model": ("src_vocab_size", "tgt_vocab_size")}  # arguments that come from the data, not from YAML
+RUNTIME_ARGUMENTS = {"model": ("src_vocab_size", "tgt_vocab_size")}  # arguments that come from the data, not from YAML
 _TRAINING = ("loss", "method", "optimizer", "scheduler")
 _METRICS = ("val/loss", "val/perplexity")  # available at every validation
 
@@ -167,7 +167,7 @@ def check_sections(values: Mapping[str, Any]) -> None:
         ConfigError: an option is wrong.
     """
     for name, node in values.items():
-        check(node, name, given=_OF_DATA.get(name, ()))
+        check(node, name, given=RUNTIME_ARGUMENTS.get(name, ()))
 
 
 def is_counted(model: DictConfig) -> bool:

@@ -49,7 +49,7 @@ def test_an_error_leaves_what_was_there(tmp_path: Path) -> None:
 REPLACE = """
 import os, signal, sys
 from pathlib import Path
-from softsearch.evaluation.schema import all_or_nothing
+from softsearch.app.results import all_or_nothing
 
 folder, how, at, calls, rename = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), 0, os.rename
 def stopping(*arguments):
