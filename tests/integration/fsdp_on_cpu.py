@@ -15,7 +15,7 @@ from lightning.pytorch.strategies import FSDPStrategy
 from torch import nn
 from torch.distributed.fsdp import FullOptimStateDictConfig, FullStateDictConfig, StateDictType
 
-from softsearch.app.train.parts import freeze
+from softsearch.app.train.model import freeze
 from softsearch.search.greedy import Greedy
 from softsearch.training.callbacks.checkpoints import FinalValidation
 from softsearch.training.callbacks.dashboard import Dashboard

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-from softsearch.app.train.start import only_run
+from softsearch.app.train.run_folder import only_run
 from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.runtime.cli import main as softsearch
 from softsearch.runtime.translator import Translator

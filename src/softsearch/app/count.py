@@ -11,8 +11,10 @@ from softsearch.app.config.shorthands import shell_command
 from softsearch.app.config.validation import read_options
 from softsearch.app.console import echo
 from softsearch.app.results import build_metrics, print_test, write_hypotheses, write_metrics, write_rows
-from softsearch.app.train.parts import describe_model, recorded
-from softsearch.app.train.start import Fresh, check_folder, only_run, prepare_data
+from softsearch.app.train.model import describe_model
+from softsearch.app.train.parts import recorded
+from softsearch.app.train.run_folder import check_folder, only_run
+from softsearch.app.train.start import Fresh, prepare_data
 from softsearch.app.train.summary import test_text
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import BATCH_TOKENS, TorchStepFunction, evaluate, mean_nll

@@ -15,7 +15,7 @@ from softsearch.app.config.composition import CONFIGS, composed
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import build, read_options
 from softsearch.app.results import print_test, show_report
-from softsearch.app.train.parts import describe_model
+from softsearch.app.train.model import describe_model
 from softsearch.app.train.summary import print_end
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.preparation.prepare import prepare

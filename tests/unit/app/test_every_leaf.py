@@ -15,7 +15,8 @@ from softsearch.app.config.composition import CONFIGS, composed
 from softsearch.app.config.options import Train, options_of
 from softsearch.app.config.validation import build, check, plain, read_options
 from softsearch.app.results import build_metrics
-from softsearch.app.train.parts import RUNTIME_ARGUMENTS, build_callbacks, build_training, describe_model
+from softsearch.app.train.model import describe_model
+from softsearch.app.train.parts import RUNTIME_ARGUMENTS, build_callbacks, build_training
 from softsearch.commands import every_command
 from softsearch.errors import SoftsearchError
 

@@ -13,7 +13,7 @@ from softsearch.app.config.build import with_weights
 from softsearch.app.config.composition import contents_of_init
 from softsearch.app.config.options import Init, Train
 from softsearch.app.config.validation import build, nearest, target_of
-from softsearch.app.train.parts import describe_model
+from softsearch.app.train.model import describe_model
 from softsearch.app.train.start import Fresh, NewModel
 from softsearch.data.existing_tokenizers import ExistingTokenizers, TokenizerMaker, sources_of_rows
 from softsearch.data.tokenizer_files import from_files

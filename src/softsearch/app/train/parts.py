@@ -1,30 +1,27 @@
 """Parts of a training that need no data: checked and built once, so that all mistakes are reported together."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
 import lightning
-import torch
 from lightning.pytorch.callbacks import Callback
 from omegaconf import DictConfig, OmegaConf
-from torch import Tensor, nn
+from torch import nn
 
 from softsearch.app.config.build import SearchMaker, data_maker, search_maker
-from softsearch.app.config.composition import typed_options
 from softsearch.app.config.mistakes import Mistakes
 from softsearch.app.config.options import Train
-from softsearch.app.config.shorthands import shell_command
-from softsearch.app.config.validation import build, check, nearest, plain, read_options, target_of
+from softsearch.app.config.validation import build, check, plain, read_options
 from softsearch.app.results import build_metrics
 from softsearch.app.train.devices import build_trainer
+from softsearch.app.train.model import adapt, check_trained, describe_model
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.errors import ConfigError
 from softsearch.evaluation.metrics import Metric
-from softsearch.models.interface import CountedDecoder, Seq2Seq
+from softsearch.models.interface import Seq2Seq
 from softsearch.models.layers import recompute_activations
 from softsearch.training.interface import TrainingPart, for_data, training_parts
 from softsearch.training.module import TranslationModule, make_optimizer
@@ -137,18 +134,6 @@ def recorded(config: DictConfig) -> dict[str, Any]:
     return {key: value for key, value in plain(config).items() if key != "trust"}
 
 
-def check_trained(options: Train) -> None:
-    """Refuses a model that is counted, not trained.
-
-    Raises:
-        ConfigError: with the line to type instead.
-    """
-    if is_counted(options.model):
-        words = [word for word in typed_options() if not word.startswith(("resume=", "init=", "init."))]
-        line = shell_command(("softsearch", "count", *words))
-        raise ConfigError(f"model.decoder is counted from the data, not trained; type {line}")
-
-
 def build_training(options: Train, model: Seq2Seq) -> dict[str, Any]:
     """Builds the arguments of the TranslationModule, except the model, and checks that they fit the model.
 
@@ -170,28 +155,11 @@ def check_sections(values: Mapping[str, Any]) -> None:
         check(node, name, given=RUNTIME_ARGUMENTS.get(name, ()))
 
 
-def is_counted(model: DictConfig) -> bool:
-    """Tells whether the model of a config is for ``softsearch count``: its decoder is counted, not trained."""
-    node = model.get("decoder") or {}  # that of an experiment for another model has no _target_
-    decoder = target_of(node, "model.decoder") if "_target_" in node else None
-    return isinstance(decoder, type) and issubclass(decoder, CountedDecoder)
-
-
 def fit_together(options: Train, training: dict[str, Any], model: Seq2Seq) -> dict[str, Any]:
     """Checks that loss, optimizer and schedule suit the model; raises like ``build_training``."""
     training["loss"].check(model.decoder.output_projection)
     training["scheduler"](make_optimizer(training["optimizer"], model, nn.Linear(1, 1).parameters()))
     return training | {"compiles": options.compile, "cuda_graphs": options.cuda_graphs}
-
-
-def describe_model(options: Train, src_size: int = 0, tgt_size: int = 0) -> Seq2Seq:
-    """Returns the model on the meta device, with vocabularies of these sizes or those in the options."""
-    tgt_size = tgt_size or options.tokenizer.vocab_size
-    with torch.device("meta"):
-        src_size = src_size or options.tokenizer.get("src_vocab_size") or tgt_size
-        model: Seq2Seq = build(options.model, src_vocab_size=src_size, tgt_vocab_size=tgt_size)
-    freeze(model, options.freeze)
-    return model
 
 
 def build_callbacks(options: Train) -> list[Callback]:
@@ -222,47 +190,6 @@ def _starts_wandb(node: DictConfig) -> bool:
     from softsearch.training.loggers.wandb_run import starts_run
 
     return starts_run(offline=bool(node.offline))
-
-
-def freeze(model: Seq2Seq, what: Sequence[str]) -> None:
-    """Excludes weights from training.
-
-    Args:
-        model: the model.
-        what: names of parts, and patterns of names of weights such as ``encoder.layers.0.*``.
-
-    Raises:
-        ConfigError: one matches nothing, or nothing is left to train.
-    """
-    parts, names = model.parts(), dict(model.named_parameters(remove_duplicate=False))
-    for pattern in what:
-        chosen: list[Tensor] = [*parts.get(pattern, ())] or [p for n, p in names.items() if fnmatchcase(n, pattern)]
-        if not chosen:
-            raise ConfigError(
-                f"freeze has {pattern!r}, which is not a part of this model and matches no weight; "
-                f"{nearest(pattern, [*parts, *names])}"
-            )
-        for parameter in chosen:
-            parameter.requires_grad_(False)
-    every = list(model.parameters())
-    trained = sum(p.numel() for p in every if p.requires_grad)
-    if what and not trained:
-        raise ConfigError(f"freeze={list(what)} leaves nothing to train; remove a part")
-    if what and not every[0].is_meta:
-        log.info("%s of %s parameters are trained", f"{trained:,}", f"{sum(p.numel() for p in every):,}")
-
-
-def adapt(options: Train, model: Seq2Seq) -> None:
-    """Adds the adapters of ``adapter`` to a model, if there are any.
-
-    Raises:
-        ConfigError: an option is wrong, a package is missing, or there is nothing to adapt.
-    """
-    if options.adapter is None:
-        return
-    if options.init.ckpt is None:
-        raise ConfigError("adapter trains updates of a trained model, but init is null; set init=RUN, or adapter=null")
-    build(options.adapter).adapt(model)
 
 
 def check_limits(config: Mapping[str, Any]) -> None:

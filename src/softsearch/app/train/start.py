@@ -2,24 +2,20 @@
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from softsearch.app.config.build import build_model, load_vectors
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import build
-from softsearch.app.train.parts import TrainParts, freeze
+from softsearch.app.train.model import freeze
+from softsearch.app.train.parts import TrainParts
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.existing_tokenizers import TokenizerMaker
-from softsearch.data.preparation.cache_folder import lock
 from softsearch.data.preparation.prepare import text_problems
 from softsearch.data.tokenizer_files import from_files
-from softsearch.errors import ConfigError
 from softsearch.evaluation.text_checks import unsegmented
-from softsearch.files import METRICS
 from softsearch.models.interface import Seq2Seq
 from softsearch.text.tokenizer import Tokenizers
 from softsearch.training.module import TranslationModule
@@ -28,7 +24,7 @@ log = logging.getLogger(__name__)
 _RESULTS = (
     "config.yaml metrics.csv metrics.json curves.png *.hypotheses.txt samples/step-*.txt tensorboard/events.* bundle/*"
 )
-_CHECKPOINTS = "checkpoints/*.ckpt"
+CHECKPOINTS = "checkpoints/*.ckpt"
 
 
 @dataclass(frozen=True)
@@ -100,7 +96,7 @@ class Fresh(Start):
     def clear(self) -> None:
         """Removes the files of an earlier run from the run's folder, and nothing else."""
         folder = self.options.run_dir
-        for path in (path for pattern in (_CHECKPOINTS, *_RESULTS.split()) for path in folder.glob(pattern)):
+        for path in (path for pattern in (CHECKPOINTS, *_RESULTS.split()) for path in folder.glob(pattern)):
             if path.is_file():
                 path.unlink()
 
@@ -120,45 +116,3 @@ def prepare_data(data: ParallelDataModule, node: dict[str, Any], world_size: int
     if problem := unsegmented(data.lines("val")[1], text_form=source.text_form, tgt_lang=source.tgt_lang):
         log.warning("%s; set data.tgt_lang=CODE", problem)
     return data
-
-
-def check_folder(options: Train) -> None:
-    """Refuses a folder with another run, unless this run resumes or overwrites it.
-
-    Raises:
-        ConfigError: there is such a run, or the options ask to continue it and to replace it.
-    """
-    folder = options.run_dir
-    if options.overwrite and options.resume is not None:
-        raise ConfigError(f"overwrite=true removes the run that resume={options.resume} continues; remove one of them")
-    needed = [path for path in (options.resume, options.init.ckpt) if isinstance(path, Path)]
-    is_inside = any(path.resolve().is_relative_to(folder.resolve()) for path in needed)
-    if options.overwrite and is_inside:
-        raise ConfigError(
-            f"init={options.init.ckpt} is in the run that overwrite=true removes; set another hydra.run.dir"
-        )
-    continues = options.resume == "auto" or (options.resume is not None and is_inside)
-    left = [path for pattern in (_CHECKPOINTS, METRICS) for path in sorted(folder.glob(pattern))]
-    if left and not options.overwrite and not continues:
-        raise ConfigError(
-            f"{folder} already has a run ({left[0].relative_to(folder)}); set hydra.run.dir=FOLDER to a new folder, "
-            "resume=auto to continue that run, or overwrite=true to remove it"
-        )
-
-
-@contextmanager
-def only_run(folder: Path) -> Iterator[None]:
-    """Keeps other trainings out of a run's folder until this one ends, on file systems that have locks.
-
-    Raises:
-        ConfigError: another training writes there.
-    """
-
-    def refuse() -> NoReturn:
-        raise ConfigError(
-            f"another training writes to {folder}; wait until it ends, or set hydra.run.dir=FOLDER to a new folder"
-        )
-
-    folder.mkdir(parents=True, exist_ok=True)
-    with lock(folder / ".lock", busy=refuse, missing=log.debug):
-        yield

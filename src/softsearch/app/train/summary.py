@@ -27,7 +27,6 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.search.interface import SearchStrategy
 from softsearch.training.callbacks.time_limit import time_limit_of
 from softsearch.training.checkpoints.folder import BEST, LAST
-from softsearch.training.loggers.tables_and_images import log_options, log_test
 
 log = logging.getLogger(__name__)
 _ORDER = ("embeddings", "encoder", "attention", "decoder", "output")
@@ -79,6 +78,8 @@ def final_test(
     After ``trainer.max_time``, it is left out if it takes long. Returns a function that prints scores and the paths of
     files at the end, after W&B has printed its summary.
     """
+    from softsearch.training.loggers.tables_and_images import log_options, log_test  # only the end needs it
+
     options, trainer = parts.options, parts.trainer
     if not options.test:
         validated = {name: float(v) for name, v in trainer.callback_metrics.items() if name.startswith("val/")}

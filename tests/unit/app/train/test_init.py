@@ -13,10 +13,10 @@ from softsearch.app.config.build import build_model
 from softsearch.app.config.composition import contents_of_init, with_model_of_init
 from softsearch.app.config.options import Init, Train, Vectors
 from softsearch.app.config.validation import build
+from softsearch.app.train.choice import choose_start
 from softsearch.app.train.init import differences, start_from, tokenizer_maker
-from softsearch.app.train.parts import freeze
+from softsearch.app.train.model import freeze
 from softsearch.app.train.start import Fresh, NewModel
-from softsearch.app.train.train import choose_start
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.interface import Seq2Seq
 from softsearch.testing.models import model_config, small_model

@@ -15,7 +15,7 @@ from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import read_options
 from softsearch.app.train.resume import check_unchanged, checkpoint_to_resume, restoring
-from softsearch.app.train.start import check_folder
+from softsearch.app.train.run_folder import check_folder
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.loss import SampledSoftmax
 from softsearch.training.callbacks.checkpoints import BestCheckpoint, EarlyStopping, LastCheckpoint
