@@ -5,16 +5,20 @@ import signal
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
+from softsearch.extras.serve.schema import search_options
 from softsearch.extras.serve.web.site import write_site
+from softsearch.option import option
 from softsearch.runtime.heads import heads_of
 from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import Translator
+from softsearch.search import Sampling
 from tests.support.browser import complaints, open_page, serve, texts, view, violations
 from tests.support.bundles import make_bundle
 from tests.support.commands import ROOT
@@ -127,6 +131,34 @@ def write_terms(browser: Chrome, address: str) -> None:
     wait_for(browser, ".target[aria-busy=false]", best.text)
     assert browser.execute_script("return localStorage.getItem('softsearch.glossary')") == "[]"
     view(browser, 1280)
+
+
+def test_options_of_the_search_are_sent_as_they_are_described(browser: Chrome, served: Served) -> None:
+    open_page(browser, served.url)
+    ask(browser, TEXT)
+    browser.find_element(By.CSS_SELECTOR, ".options summary").send_keys(Keys.ENTER)
+    shown = browser.find_elements(By.CSS_SELECTOR, ".options label")
+    expected = {
+        f"{name.replace('_', ' ')} {option(hint).sentence}": name
+        for name, hint in search_options().items()
+        if name not in ({*Sampling.__annotations__, "beam", "alignments"})
+    }
+    fields = {name: label for label in shown for told, name in expected.items() if label.text.strip().endswith(told)}
+    assert len(fields) == len(expected) == len(shown) > 8
+    assert violations(browser) == []
+    chosen: dict[str, Any] = {"min_length": 20, "length_norm": "gnmt", "exact_stop": True, "no_repeat_ngram": 3}
+    for name, value in chosen.items():
+        field = fields[name].find_element(By.CSS_SELECTOR, "input, select")
+        field.send_keys(Keys.SPACE if value is True else str(value), Keys.TAB)
+    (best,) = Translator(GOLDEN / "bundle", threads=1).translate([TEXT], beam=5, n_best=5, **chosen)
+    wait_for(browser, ".target[aria-busy=false]", best.text)
+    assert texts(browser, ".candidate .text") == [other.text or "(empty)" for other in best.n_best]
+    field = fields["groups"].find_element(By.CSS_SELECTOR, "input")
+    field.send_keys("2", Keys.TAB)
+    wait_for(browser, ".card [role=alert]", "groups is 2, expected a divisor of beam (5)")
+    field.send_keys(Keys.BACKSPACE, Keys.TAB)
+    wait_for(browser, ".target[aria-busy=false]", best.text)
+    complaints(browser, "")  # the browser's own line about the refusal
 
 
 def test_its_requests_are_described_without_another_host(browser: Chrome, served: Served) -> None:

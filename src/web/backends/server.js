@@ -20,23 +20,23 @@ const traces = async (request) => (await ask(request, { trace: true })).traces ?
 /** The alignments of each of the n best translations, of one of the model's heads. */
 const attention = async (request, head) => (await ask(request, { head })).n_best.map(({ alignments }) => alignments);
 
-async function ask({ model, text, beam, nBest, glossary }, more) {
+async function ask({ model, text, beam, nBest, more }, asked) {
   const response = await fetch('translate', {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify({ text, model, beam, n_best: nBest, glossary, ...more }),
+    body: JSON.stringify({ text, model, beam, n_best: nBest, ...more, ...asked }),
   }).catch(() => null);
   if (!response) throw new Error(UNREACHABLE);
   if (!response.ok) throw new Error(await reason(response));
   return (await response.json()).translations[0];
 }
 
-async function* search({ model, text, beam, nBest, glossary, alignments, signal }) {
+async function* search({ model, text, beam, nBest, more, alignments, signal }) {
   try {
     const response = await fetch('translate/stream', {
       method: 'POST',
       headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream' },
-      body: JSON.stringify({ text, model, beam, n_best: nBest, glossary, alignments }),
+      body: JSON.stringify({ text, model, beam, n_best: nBest, ...more, alignments }),
       signal,
     });
     if (!response.ok) throw new Error(await reason(response));

@@ -154,7 +154,7 @@ export class Card {
   }
 
   /** Translates a text and shows the results; cancels the search for an earlier text. */
-  async translate(backend, text, beam, glossary) {
+  async translate(backend, text, beam, more) {
     this.running?.abort();
     this.element.classList.remove('later');
     const running = (this.running = new AbortController());
@@ -168,7 +168,7 @@ export class Card {
     const begun = performance.now();
     try {
       const opened = await backend;
-      const asked = { model: this.model.name, text: this.tagged(text), beam, nBest: beam, glossary, signal: running.signal };
+      const asked = { model: this.model.name, text: this.tagged(text), beam, nBest: beam, more, signal: running.signal };
       const results = opened.translate(asked);
       for await (const result of results) {
         if (running.signal.aborted) return;
@@ -183,7 +183,7 @@ export class Card {
         }
       }
     } catch (error) {
-      if (!running.signal.aborted) this.fail(error, () => this.translate(backend, text, beam, glossary));
+      if (!running.signal.aborted) this.fail(error, () => this.translate(backend, text, beam, more));
     }
   }
 

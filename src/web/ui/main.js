@@ -2,6 +2,7 @@ import { Card } from './card.js';
 import { element } from './element.js';
 import { langAttribute } from './format.js';
 import { Glossary } from './glossary.js';
+import { Options } from './options.js';
 import { Request } from './request.js';
 import { withoutHyphens } from './words.js';
 
@@ -43,7 +44,8 @@ async function start() {
   const backend = BACKENDS[site.backend]().then(({ open }) => open(site, progress));
   backend.catch(() => {}); // each card reports it
   const chosen = () => site.models.filter((model) => request.chosen.has(model.name)).map(card);
-  const translate = () => chosen().forEach((each) => each.ask(backend, request.text, request.beam, glossary?.terms));
+  const more = () => ({ glossary: glossary?.terms, ...options?.values }); // fields of requests to a server
+  const translate = () => chosen().forEach((each) => each.ask(backend, request.text, request.beam, more()));
   const choose = () => {
     const now = chosen();
     for (const each of cards.values()) if (!now.includes(each)) each.stop();
@@ -51,7 +53,9 @@ async function start() {
     translate();
   };
   const request = new Request(site, translate, choose);
-  const glossary = site.backend === 'server' ? new Glossary(translate) : null; // the search in the page supports none
+  const isServer = site.backend === 'server'; // the search in the page supports neither
+  const options = isServer ? new Options(site.options, translate) : null;
+  const glossary = isServer ? new Glossary(translate) : null;
   introduce(site, request);
   choose();
 }

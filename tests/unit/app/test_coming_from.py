@@ -6,14 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from softsearch.app.config.command_line import CommandLine
 from softsearch.app.config.composition import CONFIGS, composed
 from softsearch.app.config.validation import check, plain
 from softsearch.app.train.parts import RUNTIME_ARGUMENTS
 from softsearch.commands import find
 from softsearch.runtime.cli import parser_of
+from softsearch.suggestions import CHOICES
+from softsearch.suggestions import OPTIONS as OTHERS
 
 PAGE = Path(__file__).parents[3] / "docs" / "coming-from.md"
 RIGHT = re.findall(r"^\| .*? \| (.*) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+ROWS = re.findall(r"^\| (`.*?) \| (.*) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 CODE = [code for cell in RIGHT for code in re.findall(r"`([^`]+)`", cell)]
 TYPED = {code: shlex.split(code.removeprefix("softsearch ")) for code in CODE if code.startswith("softsearch ")}
 OPTIONS = [shlex.split(code) for code in CODE if "=" in code and code not in TYPED]
@@ -38,6 +42,23 @@ def batches() -> list[dict[str, str]]:
         found += [] if batch else [batch]
         batch |= cell
     return found
+
+
+def test_another_toolkits_names_are_answered_with_what_the_page_has() -> None:
+    ours = {part for key in CommandLine("train")._keys() for part in key.split(".")} | {"type"}  # of any section
+    ours |= {name.strip("-").replace("-", "_") for name in parser_of(find(["translate"])).option_names()}
+    missing, checked = [], 0
+    for left, right in ROWS:
+        for name in re.findall(r"`-*([a-z]+[_.-][\w.-]+)(?=[`:])", left):  # of options, not of choices
+            word = name.rpartition(".")[2].replace("-", "_")
+            meanings = [meaning for table in (OTHERS, CHOICES) for meaning in table.get(word, ())]
+            keys = re.findall(r"[\w./]{4,}", " ".join(meanings))
+            is_option = re.search(r"`[\w.]+=| --", right)  # not a command
+            if word not in ours and is_option and f"={word}" not in right:
+                checked += 1
+                missing += [] if any(key in right.replace("-", "_") for key in keys) else [(name, meanings, right)]
+    assert not missing, "\n".join(map(str, missing))
+    assert checked > 15
 
 
 def test_every_shell_reads_the_options() -> None:

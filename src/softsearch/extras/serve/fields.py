@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import AfterValidator, Field
 
@@ -137,6 +137,21 @@ def _validated(hint: Any) -> Any:
 def _described(hint: Any) -> Any:
     told = option(hint)
     return Field(None, description=told.sentence, examples=None if told.example is None else [told.example])
+
+
+def controls(hints: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What the page needs for a form of numbers, choices and switches, from the annotations of options by name."""
+    return {name: {"help": option(hint).sentence, **_control(hint)} for name, hint in hints.items()}
+
+
+def _control(hint: Any) -> dict[str, Any]:
+    kind, limits = kind_of(hint)
+    if kind is bool:
+        return {"switch": True}
+    if get_origin(kind) is Literal:
+        return {"choices": list(get_args(kind))}
+    low, high = (None, None) if limits is None else (limits.low, limits.high)
+    return {"min": low, "max": high, "step": 1 if kind is int else "any"}
 
 
 def describe(schemas: dict[str, Any]) -> None:
