@@ -128,19 +128,19 @@ DAYS_CASES = {case.values[0] for case in every_model() if case.id in BY_DAY}
 PRECISE = {"rnnsearch", "ngram", DECODER_ONLY}  # one of each kind, in all precisions and with a shortlist
 
 
-def cases(of_make_test: set[str]) -> pytest.MarkDecorator:
-    """Gives a test every model."""
+def cases(of_make_test: set[str], of_the_day: set[str]) -> pytest.MarkDecorator:
+    """Gives a test every model, the others at night."""
     params = [
         pytest.param(*case.values, id=case.id, marks=[
             *([] if case.id in of_make_test else [pytest.mark.day]),
-            *([] if case.id in BY_DAY else [pytest.mark.nightly]),
+            *([] if case.id in of_the_day else [pytest.mark.nightly]),
         ])
         for case in every_model()
     ]  # fmt: skip
     return pytest.mark.parametrize("exported", params, indirect=True, scope="module")
 
 
-every_case, every_precise_case = cases(TWELVE & BY_DAY), cases(PRECISE)
+every_case, every_precise_case = cases(TWELVE & BY_DAY, BY_DAY), cases(PRECISE, PRECISE)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,6 @@ from tests.support.serving import BUNDLE, serving
 
 pytestmark = pytest.mark.day
 
-BY_DAY = {"docs/tutorial.md"}  # train, evaluate, export and translate
 FROM_FILES = ("init=", "experiment=mine")  # what such options say is in files
 
 
@@ -38,14 +37,8 @@ def test_the_options_of_a_page_exist(page: str) -> None:
             composed(name, *options)
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        pytest.param(page, marks=[] if page in BY_DAY else pytest.mark.nightly)
-        for page in PAGES
-        if page not in ELSEWHERE and commands(page)
-    ],
-)
+@pytest.mark.nightly  # by day test_commands.py trains, evaluates, exports and translates
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in ELSEWHERE and commands(page)])
 def test_the_commands_of_a_page_run(page: str, workplace: Path) -> None:
     carry_out(commands(page), workplace)
 
