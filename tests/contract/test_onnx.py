@@ -40,7 +40,7 @@ from softsearch.search.shortlist import ShortlistStep
 from softsearch.testing.models import count, model_config
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import BOS, EOS, SPECIALS
-from tests.support.models import POSITIONS, TWELVE, as_sources, every_model
+from tests.support.models import HAVE_ALL_PARTS, POSITIONS, as_sources, every_model
 
 FEWEST = {"num_layers": 1, "transition_depth": 2, "order": 3, "highway_layers": 1, "max_src_len": 64}
 WIDER = {"decoder_only": {"embeddings": {"dim": 32}, "decoder": {"d_ff": 40}}}  # equal matrices from 1 kB on are shared
@@ -140,7 +140,7 @@ def cases(of_make_test: set[str], of_the_day: set[str]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("exported", params, indirect=True, scope="module")
 
 
-every_case, every_precise_case = cases(TWELVE & BY_DAY, BY_DAY), cases(PRECISE, PRECISE)
+every_case, every_precise_case = cases(HAVE_ALL_PARTS & BY_DAY, BY_DAY), cases(PRECISE, PRECISE)
 
 
 @pytest.fixture(scope="module")

@@ -53,10 +53,14 @@ POSITIONS = {  # besides norms
     ],
     "decoder_only": [["decoder.positions=rotary", "decoder.activation=gelu"]],
 }
-TWELVE = {  # which have all kinds of parts between them; `make test` has no others
-    "chung2016", "decoder_only-decoder.pre_norm=true", "gao2020-encoder.pre_norm=true-decoder.pre_norm=true",
-    "kalchbrenner2013-class_factored", "lee2017", "luong2015-decoder.attention.window=local-p",
-    "multi_source", "nematus_deep", "ngram", "pointer_generator", "rnnsearch",
+HAVE_ALL_PARTS = {  # between them (tests/contract/test_all_parts.py); `make test` has no others
+    "chung2016", "decoder_only-decoder.pre_norm=true", "decoder_only_rnn", "feed_forward_lm",
+    "gao2020-encoder.pre_norm=true-decoder.pre_norm=true", "input_forget", "kalchbrenner2013-class_factored",
+    "kalchbrenner2013_rctm2", "lee2017", "luong2015-decoder.attention.window=local-p", "multi_source",
+    "nematus-hierarchical_softmax", "nematus_deep", "ngram", "pointer_generator", "rnnencdec", "rnnsearch",
+    "show_attend_tell", "transformer_ssru-encoder.pre_norm=true-decoder.pre_norm=true",
+    "-".join(["chorowski2015", f"decoder.attention._target_={LOCATION}", f"decoder.cell._target_={LSTM}",
+              "~decoder.cell.reset"]),
     "-".join(["transformer_tiny", *POSITIONS["transformer_tiny"][0]]),
 }  # fmt: skip
 RANK = ["decoder.output_rank=3", "embeddings.tie=none"]  # of rnnencdec
@@ -188,12 +192,12 @@ def every_model() -> list[Any]:
             seen.add(OmegaConf.to_yaml(variant))
     for loss, names in FACTORED.items():
         cases += [_case(f"{name}-{loss}", name, f"loss={loss}") for name in names]
-    assert {case.id for case in cases} >= TWELVE
+    assert {case.id for case in cases} >= HAVE_ALL_PARTS
     return cases
 
 
 def _case(name: str, *values: str) -> Any:
-    return pytest.param(values, id=name, marks=[] if name in TWELVE else [pytest.mark.day])
+    return pytest.param(values, id=name, marks=[] if name in HAVE_ALL_PARTS else [pytest.mark.day])
 
 
 def _norms(model: Any) -> list[list[str]]:
