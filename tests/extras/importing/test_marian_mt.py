@@ -110,7 +110,7 @@ class Both:
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(case, marks=[pytest.mark.day] * (case in ("separate", "bpe"))) for case in CASES],
+    params=[pytest.param(case, marks=[pytest.mark.day] * (case in ("separate", "shared"))) for case in CASES],
 )
 def both(request: pytest.FixtureRequest, text: Text, tmp_path_factory: pytest.TempPathFactory) -> Both:
     return Both(tmp_path_factory.mktemp("marian") / "model", text, request.param)
