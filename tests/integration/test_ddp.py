@@ -74,7 +74,6 @@ def test_two_processes_train_and_write_once(tmp_path: Path) -> None:
     assert (state["batches_trained"], state["world_size"]) == (STEPS, 2)
 
 
-@pytest.mark.day
 def test_two_processes_have_the_loss_curve_of_one_with_twice_the_batch(tmp_path: Path) -> None:
     muon = "optimizer=muon", "optimizer.bfloat16=false"  # which shares out its work among processes
     options = ("model.encoder.dropout=0", "model.decoder.dropout=0", "trainer.val_check_interval=1000")
