@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from selenium.webdriver.common.by import By
-from selenium.webdriver.support.ui import Select, WebDriverWait
 from sentencepiece import SentencePieceProcessor
 from tokenizers import Tokenizer
 
@@ -39,9 +37,6 @@ from tests.support.browser import complaints, open_page, texts, view, violations
 from tests.support.huggingface import m2m_folder
 from tests.support.serving import serving
 
-pytestmark = pytest.mark.day
-
-transformers = pytest.importorskip("transformers")
 CASES: dict[str, dict[str, Any]] = {
     "nllb": {},
     "legacy": {"legacy": True, "seed": 3, "encoder_layers": 1, "decoder_layers": 2},
@@ -60,6 +55,7 @@ ODD = [
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    pytest.importorskip("transformers")
     source = Spellout(train_size=400, val_size=10, test_size=10)
     src, tgt = source.files(tmp_path_factory.mktemp("text"))["train"]
     return src.read_text().splitlines() + tgt.read_text().splitlines()
@@ -202,6 +198,7 @@ def exported(text: list[str], tmp_path_factory: pytest.TempPathFactory) -> tuple
     return both, Translator(folder / "bundle")
 
 
+@pytest.mark.day
 def test_a_bundle_translates_into_the_language_of_the_request(
     exported: tuple[Both, Translator], text: list[str]
 ) -> None:
@@ -216,8 +213,12 @@ def test_a_bundle_translates_into_the_language_of_the_request(
         assert [each.text for each in translator.translate(tagged)] == [each.text for each in found]
 
 
+@pytest.mark.day
 @pytest.mark.usefixtures("page")
 def test_the_page_has_languages_by_name(browser: Any, exported: tuple[Both, Translator]) -> None:
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import Select, WebDriverWait
+
     both, translator = exported
     with serving(both.run.with_name("bundle"), "--workers", 1) as served:
         open_page(browser, served.url)
@@ -240,6 +241,7 @@ def test_the_page_has_languages_by_name(browser: Any, exported: tuple[Both, Tran
         assert complaints(browser, served.url) == []
 
 
+@pytest.mark.day
 def test_scores_are_those_of_a_translation_that_begins_with_its_language(
     exported: tuple[Both, Translator], text: list[str]
 ) -> None:
@@ -270,6 +272,7 @@ def test_a_host_without_sentencepiece_reads_and_writes_the_same(name: str, text:
     assert converted.decode([language, *ids[2:], EOS]) == tokenizer.decode([language, *ids[2:]]) == "one two"
 
 
+@pytest.mark.day
 def test_a_prefix_stands_behind_the_language(exported: tuple[Both, Translator]) -> None:
     _, translator = exported
     (found,) = translator.translate(["one two"], tgt="deu_Latn", prefixes=["zwei"])
@@ -277,6 +280,7 @@ def test_a_prefix_stands_behind_the_language(exported: tuple[Both, Translator]) 
     assert found.text.startswith("zwei")
 
 
+@pytest.mark.day
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -339,6 +343,7 @@ def test_ctranslate2_writes_the_same_translations(case: str, text: list[str], tm
     check_same(ids, generated(both, text[:40], src, tgt, num_beams=1, early_stopping=False))
 
 
+@pytest.mark.day
 def test_ctranslate2_and_argos_refuse_what_they_cannot_do(
     exported: tuple[Both, Translator], text: list[str], tmp_path: Path
 ) -> None:
@@ -370,6 +375,7 @@ def test_training_text_has_tags_of_both_languages(both: Both, tags: tuple[str, .
         list(languages_of(both.contents.tokenizers[0]).tagged(["one"], code, ""))
 
 
+@pytest.mark.day
 @pytest.mark.parametrize("vocabulary", ["grow", "own"])
 def test_files_of_one_pair_get_the_tags_that_it_reads(exported: tuple[Both, Translator], vocabulary: str) -> None:
     """With ``grow`` the tags of the data are those typed."""
@@ -381,6 +387,7 @@ def test_files_of_one_pair_get_the_tags_that_it_reads(exported: tuple[Both, Tran
     assert build(with_other.data).tags == ()
 
 
+@pytest.mark.day
 @pytest.mark.parametrize("vocabulary", ["grow", "own"])
 def test_its_vocabulary_stays(exported: tuple[Both, Translator], vocabulary: str) -> None:
     run, words = exported[0].run, ("run_dir=run", f"init.vocabulary={vocabulary}")
