@@ -113,21 +113,28 @@ def _missing(extra: str) -> Iterator[str]:
 
 def plugins() -> None:
     """Prints the commands of installed packages, and the classes that a checkpoint may name."""
+    from importlib.metadata import entry_points
+
     from softsearch.app.config import allowed_classes  # needs the lab
     from softsearch.app.console import echo, print_rows
+    from softsearch.runtime.stages.chosen import ENTRY_POINTS as STAGES
 
     added = {name: point for name, point in installed().items() if not point.value.startswith("softsearch.")}
     classes = allowed_classes.installed_classes()
     if added:
         print_rows(("command", "installed by"), map(_distribution, added, added.values()))
+    stages = {point.name: point for point in entry_points(group=STAGES)}
+    if stages:
+        print_rows(("stage of translations", "installed by"), map(_distribution, stages, stages.values()))
     if classes:
         print_rows(
             ("class or package that checkpoints may name", "installed by"),
             map(_distribution, classes, classes.values()),
         )
-    if not added and not classes:
+    if not added and not classes and not stages:
         echo(
-            f"no installed package lists commands under {ENTRY_POINTS} or classes under {allowed_classes.ENTRY_POINTS}"
+            f"no installed package lists commands under {ENTRY_POINTS}, stages under {STAGES} or classes under "
+            f"{allowed_classes.ENTRY_POINTS}"
         )
 
 

@@ -3,6 +3,7 @@
 import argparse
 import os
 from collections.abc import Sequence
+from functools import cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from softsearch.ranges import AtLeastOne, NotNegative
 from softsearch.runtime.flags import Flags, flag_of, make_flag, make_flags, number
 from softsearch.runtime.options import KINDS, LENGTHS, Length, installed_searches, read_length, strategy_class
 from softsearch.runtime.providers import PROVIDERS
+from softsearch.runtime.stages.chosen import every_stage
 from softsearch.search.ensemble import AVERAGES
 from softsearch.search.exact import ExactSearch
 from softsearch.search.options import Lengths, NBest, OutputOptions, SearchOptions
@@ -54,20 +56,10 @@ _OPTIONS: dict[str, Flags] = {  # group -> option -> settings and help
     "input and output": {
         "--input": (_FILE | _REPEATABLE, "read this file, or one for each bundle (default: standard input)"),
         "--features": (_FILE, "read feature vectors from this .npy file, instead of --input or together with it"),
-        "--tgt": (_CODE, "translate into this language, if the model has several (default: the bundle's)"),
-        "--src": (_CODE, "the language of the text (default: the bundle's)"),
         "--output": (_FILE, "write this file (default: standard output)"),
         "--tokenized": (
             {"action": "store_const", "const": True},
             "for models of lower-cased, tokenised text: input lines have this form already, and translations keep it",
-        ),
-        "--paragraphs": (
-            {"action": "store_const", "const": True},
-            "split lines into sentences, and join the translations with the original spacing (softsearch[paragraphs])",
-        ),
-        "--markup": (
-            {"action": "store_const", "const": True},
-            "lines are XML or HTML: translate their text and put the tags back into it",
         ),
         "--resume": (
             {"action": "store_true"},
@@ -78,7 +70,6 @@ _OPTIONS: dict[str, Flags] = {  # group -> option -> settings and help
         "--attention": (_FILE, "draw the attention of the first 20 lines: .html, or .png (needs matplotlib)"),
         "--trace": (_FILE, "write a record of the beam search for each sentence to this file as JSON lines"),
         "--confidence": (_FILE, "write the model's confidence in each translation to this file as JSON lines"),
-        "--agreement": (_COUNT, "with --confidence: also the agreement of N samples with the translation"),
         "--replace-unknown": (
             {"nargs": "?", "type": Path, "const": True, "metavar": "DICTIONARY"},
             (
@@ -110,25 +101,6 @@ _OPTIONS: dict[str, Flags] = {  # group -> option -> settings and help
             f"{option(OutputOptions.hints['banned']).help}; @FILE reads one token per line; repeatable",
         ),
         "--prefix": (_FILE, "begin each translation with its line of this file"),
-        "--glossary": (
-            _FILE,
-            (
-                "translations must contain these terms: a file of lines SOURCE<TAB>TARGET (or CSV), or TARGET|TARGET "
-                "for alternatives, and optionally <TAB>case (as written) or <TAB>part (also inside words)"
-            ),
-        ),
-        "--glossary-bonus": (
-            {"type": _WEIGHT, "metavar": "X"},
-            "prefer translations with the terms by X nats each (default: terms are required)",
-        ),
-        "--keep": (
-            _REPEATABLE | {"metavar": "PATTERN"},
-            "copy what this regular expression matches unchanged; repeatable",
-        ),
-        "--keep-usual": (
-            {"action": "store_true"},
-            "copy addresses, file names, numbers, `code`, tags and placeholders such as {name} and %%1$s unchanged",
-        ),
         "--shortlist": (_COUNT, "use only the N most frequent words and likely translations of the source's words"),
     },
     "several models": {
@@ -146,16 +118,35 @@ _OPTIONS: dict[str, Flags] = {  # group -> option -> settings and help
         "--provider": ({"choices": PROVIDERS}, "execution provider; auto: first installed, cpu last (default: cpu)"),
     },
 }
-PROMPT_OPTIONS = (  # options that users change between two sentences
-    "--tgt",
-    "--src",
-    "--n-best",
-    *_OPTIONS["search"],
-    *_OPTIONS["sampling (--search sample)"],
-    *map(flag_of, LENGTHS),
-    *_CONSTRAINTS,
-)
-OPTION_NAMES = frozenset(flag for options in _OPTIONS.values() for flag in options)
+
+
+@cache
+def stage_flags() -> Flags:
+    """The flags of the options of stages, except those with values of other kinds here, such as files.
+
+    Raises:
+        ConfigError: an installed package's stage cannot be used.
+    """
+    flags = make_flags({name: hint for stage in every_stage().values() for name, hint in stage.hints.items()})
+    return {flag: each for flag, each in flags.items() if flag not in _OPTIONS["input and output"]}
+
+
+def every_flag() -> Flags:
+    """All flags of ``softsearch translate``."""
+    return {flag: each for flags in (*_OPTIONS.values(), stage_flags()) for flag, each in flags.items()}
+
+
+def prompt_flags() -> list[str]:
+    """The flags that users change between two sentences."""
+    stages = (stage for stage in every_stage().values() if "prompt" not in stage.unavailable)
+    return [
+        "--n-best",
+        *_OPTIONS["search"],
+        *_OPTIONS["sampling (--search sample)"],
+        *map(flag_of, LENGTHS),
+        *_CONSTRAINTS,
+        *(flag_of(name) for stage in stages for name in stage.hints if name != "trace"),  # which is a switch there
+    ]
 
 
 class Parser(argparse.ArgumentParser):
@@ -223,11 +214,14 @@ def add_translate_options(parser: argparse.ArgumentParser) -> None:
         group = parser.add_argument_group(title)
         for flag, (settings, text) in options.items():
             group.add_argument(flag, **settings, help=text)
+    group = parser.add_argument_group("stages of a translation", "see docs/search.md; packages add others")
+    for flag, (settings, text) in stage_flags().items():
+        group.add_argument(flag, **settings, help=text)
 
 
 def add_options(parser: argparse.ArgumentParser, *flags: str) -> None:
     """Adds some of the options to the parser of another command."""
-    every = {flag: option for options in _OPTIONS.values() for flag, option in options.items()}
+    every = every_flag()
     for flag in flags:
         parser.add_argument(flag, **every[flag][0], help=every[flag][1])
 

@@ -3,15 +3,18 @@
 import argparse
 import hashlib
 import sys
-from pathlib import Path
-from typing import Any
 
 from softsearch.errors import ConfigError
 from softsearch.runtime.bundle import Bundle, has_shortlist, open_shortlist
 from softsearch.runtime.manifest import SINGLE
 from softsearch.runtime.options import expand_names
-from softsearch.runtime.parsed_options import check_translate_options, describe_options, search_keywords, text_among
-from softsearch.runtime.stages.table import OPTIONS
+from softsearch.runtime.parsed_options import (
+    check_translate_options,
+    describe_options,
+    search_keywords,
+    stage_keywords,
+    text_among,
+)
 
 
 def translate(arguments: argparse.Namespace) -> None:
@@ -30,7 +33,7 @@ def translate(arguments: argparse.Namespace) -> None:
     options = search_keywords(arguments) | {"search": arguments.search}
     if arguments.banned:
         options["banned"] = expand_names(arguments.banned)
-    options |= _stage_options(arguments)
+    options |= stage_keywords(arguments)
     translator = Translator(
         bundles,
         weights=arguments.weights,
@@ -67,20 +70,6 @@ def translate(arguments: argparse.Namespace) -> None:
     unit = "word" if translator.system.tokenizers[0].has_words else "character"
     for message in warnings.messages(unit, paragraphs=arguments.paragraphs):
         print(f"softsearch: {message}", file=sys.stderr)
-
-
-def _stage_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The options of stages; the files that they name are read once for all blocks of lines."""
-    from softsearch.runtime.glossary import open_glossary
-    from softsearch.text.word_dictionary import read_dictionary
-
-    written = ("trace", "confidence")  # to files of these names
-    options = {name: value for name in OPTIONS if name not in written and (value := getattr(arguments, name, None))}
-    if glossary := options.get("glossary"):
-        options["glossary"] = open_glossary(glossary)
-    if isinstance(dictionary := options.get("replace_unknown"), Path):
-        options["replace_unknown"] = read_dictionary(dictionary)
-    return options
 
 
 def _hashes(*bundles: Bundle) -> str:

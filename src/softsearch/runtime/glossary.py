@@ -19,7 +19,6 @@ from softsearch.text.keep import Kept
 from softsearch.text.reading import as_read
 
 KINDS = ("word", "case", "part")
-MAX_BONUS = 1000  # nats
 _STEM = 64  # characters of a longer term that a text is searched for first
 
 

@@ -11,7 +11,10 @@ from typing import Any
 from softsearch.errors import ConfigError
 from softsearch.runtime.flags import flag_of
 from softsearch.runtime.options import check_options, kinds_with, option_names, option_of
+from softsearch.runtime.stages.chosen import every_stage
+from softsearch.runtime.stages.stage import Stage
 
+_WRITTEN = ("trace", "confidence")  # files of these names get the results of the stages
 _FILES = ("alignments", "prefix", "rescore")  # files and bundles that the command itself opens
 
 
@@ -50,9 +53,7 @@ def check_translate_options(parser: argparse.ArgumentParser, arguments: argparse
     for name, other in needed.items():
         if getattr(arguments, name) is not None and getattr(arguments, other) is None:
             parser.error(f"{flag_of(name)} needs {flag_of(other)}")
-    for flag, name in product(("paragraphs", "markup"), ("features", "prefix", "alignments", "attention")):
-        if getattr(arguments, flag) and getattr(arguments, name) is not None:
-            parser.error(f"--{flag} and {flag_of(name)} cannot be combined")
+    _check_stages(parser, arguments)
     for name in ("features", "attention", "trace", "confidence"):
         if arguments.resume and getattr(arguments, name) is not None:
             parser.error(f"--{name} and --resume cannot be combined")
@@ -68,6 +69,34 @@ def check_translate_options(parser: argparse.ArgumentParser, arguments: argparse
 def search_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
     """The search options as keywords of ``Translator.translate``."""
     return {name: value for name, value in _search_options(arguments).items() if name not in _FILES}
+
+
+def _check_stages(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+    for stage in every_stage().values():
+        for flag, name in product((name for name in stage.hints if getattr(arguments, name)), _excluded(stage)):
+            if getattr(arguments, name, None) is not None:
+                parser.error(f"{flag_of(flag)} and {flag_of(name)} cannot be combined")
+    if arguments.head and arguments.alignments is None and arguments.attention is None:
+        parser.error("--head needs --alignments or --attention")
+
+
+def _excluded(stage: type[Stage]) -> list[str]:
+    """The arguments that a stage's options cannot be combined with; a picture of attention needs alignments."""
+    return [*stage.excludes, *(["attention"] if "alignments" in stage.excludes else [])]
+
+
+def stage_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The options of stages as keywords of ``Translator.translate``; files that they name are read, once."""
+    from softsearch.runtime.glossary import open_glossary
+    from softsearch.text.word_dictionary import read_dictionary
+
+    names = (name for stage in every_stage().values() for name in stage.hints if name not in _WRITTEN)
+    options = {name: value for name in names if (value := getattr(arguments, name, None))}
+    if glossary := options.get("glossary"):
+        options["glossary"] = open_glossary(glossary)
+    if isinstance(dictionary := options.get("replace_unknown"), Path):
+        options["replace_unknown"] = read_dictionary(dictionary)
+    return options
 
 
 def describe_options(arguments: argparse.Namespace, opened: Mapping[str, object]) -> dict[str, str]:

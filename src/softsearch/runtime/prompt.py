@@ -10,8 +10,8 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from softsearch.errors import ConfigError, SoftsearchError, printable
-from softsearch.runtime.arguments import OPTION_NAMES, PROMPT_OPTIONS, Parser, add_options
-from softsearch.runtime.parsed_options import search_keywords, with_flags
+from softsearch.runtime.arguments import Parser, add_options, every_flag, prompt_flags
+from softsearch.runtime.parsed_options import search_keywords, stage_keywords, with_flags
 from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import Translator
 
@@ -54,7 +54,8 @@ class Prompt:
         self.read, self.write, self.traces = read, write, False
         self.has_colours = not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in (None, "dumb")
         self.parser = _Command(prog="", add_help=False, argument_default=SUPPRESS)
-        add_options(self.parser, *PROMPT_OPTIONS)
+        self.flags = prompt_flags()
+        add_options(self.parser, *self.flags)
 
     def run(self) -> None:
         """Reads and replies until the end of the input or ``:quit``."""
@@ -79,7 +80,7 @@ class Prompt:
 
     def _reply(self, line: str) -> None:
         if line in (":help", ":h", ":?", ":", "help"):
-            options = ", ".join(flag[1:].replace("-", ":", 1) for flag in PROMPT_OPTIONS)
+            options = ", ".join(flag[1:].replace("-", ":", 1) for flag in self.flags)
             self.write(_HELP.format(options=textwrap.fill(options, 56).replace("\n", "\n" + " " * 21)))
         elif line == ":reset":
             self.options = {**self.first}
@@ -101,12 +102,12 @@ class Prompt:
             name, *values = shlex.split(command) or [""]
         except ValueError as error:  # an unclosed quote
             raise ConfigError(f"{error} in :{command}") from error
-        if (flag := f"--{name}") not in PROMPT_OPTIONS and flag in OPTION_NAMES:
+        if (flag := f"--{name}") not in self.flags and flag in every_flag():
             self.write(f"error: {name} cannot be changed here; start again with softsearch translate {flag}")
             return
         typed = self.parser.parse_args([f"--{name}", *values])
-        named = {key: getattr(typed, key) for key in ("search", "tgt", "src") if key in typed}
-        options = {**self.options, **search_keywords(typed), **named}
+        named = {"search": typed.search} if "search" in typed else {}
+        options = {**self.options, **search_keywords(typed), **stage_keywords(typed), **named}
         self.translator.translate([], **options)  # checks them
         self.options = options
         self.write(" ".join((name, *values)))

@@ -199,6 +199,9 @@ class Candidate(NamedTuple):
     trace: dict[str, Any] | None = None  # a record of the search for it
 
 
+Candidates = list[list[Candidate]]  # the n best translations of each part
+
+
 def join_confidences(parts: Sequence["Confidence | None"]) -> "Confidence | None":
     """The confidence in joined translations, if it was measured."""
     measured = [part for part in parts if part is not None]

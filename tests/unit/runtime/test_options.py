@@ -1,13 +1,20 @@
 """Search options: searches by name, scores of translations in parts, and banned tokens."""
 
 from pathlib import Path
-from typing import Any
+from pkgutil import resolve_name
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
 from softsearch.errors import ConfigError, CorpusError
-from softsearch.runtime.options import banned_tokens, expand_names, kinds_with
+from softsearch.runtime.options import KINDS, LENGTHS, banned_tokens, expand_names, kinds_with, option_names, option_of
+from softsearch.runtime.stages.table import STAGES
+from softsearch.runtime.translate_options import TranslateOptions
 from softsearch.runtime.translator import Translator
+from softsearch.search.beam import BeamSearch
+from softsearch.search.exact import ExactSearch
+from softsearch.search.sampling import Sampling
 from softsearch.text.vocabulary import UNK
 from tests.support.bundles import SRC_LINES, tokenizers
 
@@ -92,3 +99,30 @@ def test_banned_tokens_are_never_generated(bundle_dir: Path) -> None:
     again = translator.translate(LINES, banned=pieces[:2])
     assert not {piece for found in again for piece in found.tgt_pieces} & set(pieces[:2])
     assert [found.text for found in again] != [found.text for found in free]
+
+
+def test_the_typed_keywords_are_the_options() -> None:
+    typed = get_type_hints(TranslateOptions)
+    search = {name: Any for kind in KINDS for name in option_names(kind)} | BeamSearch.hints | Sampling.hints
+    search = {option_of(name): hint for name, hint in (search | ExactSearch.hints).items()}
+    classes = [resolve_name(f"softsearch.runtime.stages.{place}") for place in STAGES]
+    assert [tuple(stage.hints) for stage in classes] == [*STAGES.values()]
+    stages = {name: hint for stage in classes for name, hint in stage.hints.items()}
+    assert typed.keys() == search.keys() - {"prefix", "rescore"} | stages.keys()
+    for name, hint in (search | stages).items():
+        if name in typed and name not in (*LENGTHS, "banned", "keep", "glossary"):  # which take more than they are
+            assert hint is Any or _plain(hint) == _plain(typed[name]), name
+
+
+def _plain(hint: Any) -> set[Any]:
+    """The types of an annotation, without ranges and None."""
+    if get_origin(hint) is Annotated:
+        return _plain(get_args(hint)[0])
+    if get_origin(hint) in (Union, UnionType):
+        return {kind for each in get_args(hint) for kind in _plain(each)} - {NoneType}
+    return {hint}
+
+
+def test_a_misspelt_keyword_is_an_error_of_types_and_of_ours(translator: Translator) -> None:
+    with pytest.raises(ConfigError, match="glossry is not a search option; did you mean 'glossary'"):
+        translator.translate(["one"], glossry={})  # type: ignore[call-arg]

@@ -53,7 +53,7 @@ def test_a_trace_marks_the_source_for_each_piece(monkeypatch: pytest.MonkeyPatch
         (":temperature 0.5", "temperature"),
         (":n-best 50", "n-best"),
         (":'", "No closing quotation"),
-        (":paragraphs", "start again with softsearch translate --paragraphs"),
+        (":threads 2", "start again with softsearch translate --threads"),
     ],
 )
 def test_a_mistake_is_answered_and_changes_nothing(line: str, message: str) -> None:

@@ -7,15 +7,16 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softsearch.errors import ConfigError, summarize
-from softsearch.runtime.options import Search, kinds_with, option_of
+from softsearch.runtime.options import kinds_with, option_of
 from softsearch.runtime.stages.languages import LanguageStage
-from softsearch.runtime.stages.stage import Candidates, Searched, Stage
+from softsearch.runtime.stages.stage import Searched, Stage
 from softsearch.runtime.stages.table import ARGUMENTS, OPTIONS, STAGES
-from softsearch.runtime.translation import Lines, Part, Translation
 
 if TYPE_CHECKING:
     from softsearch.runtime.glossary import Wanted
     from softsearch.runtime.line_encoder import LineEncoder
+    from softsearch.runtime.options import Search
+    from softsearch.runtime.translation import Candidates, Lines, Part, Translation
 
 ENTRY_POINTS = "softsearch.stages"  # installed packages add to them: name = "module:Class"
 _HERE = "softsearch.runtime.stages"
@@ -88,7 +89,7 @@ class Before(NamedTuple):
         kept: what each stage needs afterwards.
     """
 
-    lines: Lines
+    lines: "Lines"
     kept: tuple[Any, ...]
 
 
@@ -142,7 +143,7 @@ class Stages:
             for name in (name for name in stage.excludes if given.get(name) not in (None, False)):
                 raise ConfigError(f"{stage.name} and {name} cannot be combined: {name} is per sentence; leave one out")
 
-    def before(self, lines: Lines, encoder: "LineEncoder") -> Before:
+    def before(self, lines: "Lines", encoder: "LineEncoder") -> Before:
         """Lets each stage change the lines; raises as `Stage.before`."""
         kept: list[Any] = []
         for stage in self.chosen:
@@ -150,7 +151,7 @@ class Stages:
             kept.append(own)
         return Before(lines, tuple(kept))
 
-    def require(self, sources: list[list[Part]]) -> list[list[Part]]:
+    def require(self, sources: "list[list[Part]]") -> "list[list[Part]]":
         """Finds what the translation of each part of each line must contain; raises as `Stage.require`."""
         if not self.finds:
             return sources
@@ -170,13 +171,13 @@ class Stages:
         """The stages that require nothing of translations."""
         return Stages(tuple(stage for stage in self.chosen if type(stage).require is Stage.require))
 
-    def search(self, strategy: Search) -> Search:
+    def search(self, strategy: "Search") -> "Search":
         """Lets each stage change the search; raises as `Stage.search`."""
         for stage in self.chosen:
             strategy = stage.search(strategy)
         return strategy
 
-    def written(self, candidates: Candidates, searched: Searched) -> Candidates:
+    def written(self, candidates: "Candidates", searched: Searched) -> "Candidates":
         """Lets each stage change the translations of parts; raises as `Stage.written`."""
         for stage in self.chosen:
             candidates = stage.written(candidates, searched)
@@ -192,7 +193,7 @@ class Stages:
         """Tells whether a stage changes the translations of lines."""
         return any(type(stage).after is not Stage.after for stage in self.chosen)
 
-    def after(self, translations: list[Translation], kept: Sequence[Any]) -> list[Translation]:
+    def after(self, translations: "list[Translation]", kept: Sequence[Any]) -> "list[Translation]":
         """Lets each stage change the translations of the lines."""
         for stage, own in zip(reversed(self.chosen), reversed(kept), strict=True):
             translations = stage.after(translations, own)

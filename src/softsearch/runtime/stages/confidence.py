@@ -1,13 +1,15 @@
 """Confidence: how sure the model is of each translation, which it is forced to write again."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from softsearch.option import Option
 from softsearch.ranges import Range
-from softsearch.runtime.stages.stage import Candidates, Searched, Stage
-from softsearch.search.confidence import measure_confidence
+from softsearch.runtime.stages.stage import Searched, Stage
 from softsearch.search.options import MAX_BEAM
+
+if TYPE_CHECKING:
+    from softsearch.runtime.translation import Candidates
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,6 +19,7 @@ class ConfidenceStage(Stage):
     unavailable: ClassVar = {
         "prompt": "it shows scores; write --confidence FILE",
         "libretranslate": "its answers have no such field",
+        "page": "its search tree has the probabilities of tokens",
     }
 
     confidence: Annotated[bool, Option("return the model's confidence in each translation", True)] = False
@@ -29,8 +32,10 @@ class ConfidenceStage(Stage):
         """With samples."""
         return self.agreement > 0
 
-    def written(self, candidates: Candidates, searched: Searched) -> Candidates:
+    def written(self, candidates: "Candidates", searched: Searched) -> "Candidates":
         """Adds the confidence to each translation."""
+        from softsearch.search.confidence import measure_confidence  # here, because --help needs none of it
+
         measured = iter(
             measure_confidence(
                 searched.system.step_fn,

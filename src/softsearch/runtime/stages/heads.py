@@ -1,14 +1,13 @@
 """Heads: alignments are the attention of one head of a Transformer, which writes the translations once more."""
 
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 
 from softsearch.option import Option
-from softsearch.runtime.heads import check_head
-from softsearch.runtime.session import OnnxStepFunction
-from softsearch.runtime.stages.stage import Candidates, Searched, Stage
-from softsearch.runtime.system import BATCH_TOKENS
-from softsearch.search.forced_decoding import forced_alignments
+from softsearch.runtime.stages.stage import Searched, Stage
+
+if TYPE_CHECKING:
+    from softsearch.runtime.translation import Candidates
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,8 +20,13 @@ class HeadStage(Stage):
         str | None, Option("alignments are those of this head of a Transformer", "layer 0, head 0", metavar="NAME")
     ] = None
 
-    def written(self, candidates: Candidates, searched: Searched) -> Candidates:
+    def written(self, candidates: "Candidates", searched: Searched) -> "Candidates":
         """Replaces the alignments; raises ConfigError if the model is an ensemble, or has no such head."""
+        from softsearch.runtime.heads import check_head  # here, because --help needs none of it
+        from softsearch.runtime.session import OnnxStepFunction
+        from softsearch.runtime.system import BATCH_TOKENS
+        from softsearch.search.forced_decoding import forced_alignments
+
         assert self.head is not None
         system, step_fn = searched.system, searched.system.step_fn
         check_head(self.head, step_fn.heads if isinstance(step_fn, OnnxStepFunction) else (), system.origin)

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from softsearch.option import Option
 from softsearch.runtime.stages.stage import Stage
-from softsearch.runtime.translation import Lines
 
 if TYPE_CHECKING:
     from softsearch.runtime.line_encoder import LineEncoder
+    from softsearch.runtime.translation import Lines
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +27,6 @@ class LanguageStage(Stage):
         """Also without options."""
         return True
 
-    def before(self, lines: Lines, encoder: "LineEncoder") -> tuple[Lines, Any]:
+    def before(self, lines: "Lines", encoder: "LineEncoder") -> "tuple[Lines, Any]":
         """Adds the tags; raises ConfigError if the model lacks a language."""
         return lines._replace(texts=list(encoder.tagged(lines.texts, self.tgt, self.src))), None

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 
 from softsearch.errors import ConfigError
 from softsearch.option import Option
-from softsearch.runtime.options import Search
-from softsearch.runtime.paragraphs import SplitText
 from softsearch.runtime.stages.paragraphs import ONE_SENTENCE, join_sentences, sentences_of, split_sentences
 from softsearch.runtime.stages.stage import Stage
-from softsearch.runtime.translation import Lines, Translation
 from softsearch.search.options import OutputOptions
 from softsearch.search.rerank import Rerank
 
 if TYPE_CHECKING:
     from softsearch.runtime.line_encoder import LineEncoder
+    from softsearch.runtime.options import Search
+    from softsearch.runtime.paragraphs import SplitText
+    from softsearch.runtime.translation import Lines, Translation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ class MarkupStage(Stage):
     sentences: bool = False  # whether segments are split into sentences, as by ``paragraphs``
     html: bool = False  # whether it is read as browsers do, or with an error for a tag that is not closed
 
-    def before(self, lines: Lines, encoder: "LineEncoder") -> tuple[Lines, Sequence[SplitText]]:
+    def before(self, lines: "Lines", encoder: "LineEncoder") -> "tuple[Lines, Sequence[SplitText]]":
         """Reads tags; raises InputError if one is wrong, and ConfigError if the model reads several sources."""
         from softsearch.runtime.markup import read_markup
 
@@ -45,7 +45,7 @@ class MarkupStage(Stage):
         texts = read_markup(lines.texts, next(iter(lines.numbers), 1), encoder.tag, split, html=self.html)
         return sentences_of(texts, lines), texts
 
-    def search(self, strategy: Search) -> Search:
+    def search(self, strategy: "Search") -> "Search":
         """Makes the search return alignments, by which the tags find their places."""
         changed = copy(strategy)  # a reranker has the search that writes
         writer = changed.search if isinstance(changed, Rerank) else changed
@@ -53,10 +53,10 @@ class MarkupStage(Stage):
             raise ConfigError(f"markup needs alignments, which the search {type(writer).__name__} lacks; change search")
         with_alignments = replace(writer, alignments=True)
         if not isinstance(changed, Rerank):
-            return cast(Search, with_alignments)
+            return cast("Search", with_alignments)
         changed.search = with_alignments
         return changed
 
-    def after(self, translations: list[Translation], kept: Sequence[SplitText]) -> list[Translation]:
+    def after(self, translations: "list[Translation]", kept: "Sequence[SplitText]") -> "list[Translation]":
         """Joins the translations of the sentences of each line, with the tags."""
         return join_sentences(kept, translations)

@@ -5,13 +5,13 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from softsearch.option import CheckedOptions, option
-from softsearch.runtime.options import Search
-from softsearch.runtime.translation import Candidate, Lines, Part, Translation
 
 if TYPE_CHECKING:
     from softsearch.runtime.glossary import Wanted
     from softsearch.runtime.line_encoder import LineEncoder
+    from softsearch.runtime.options import Search
     from softsearch.runtime.system import System
+    from softsearch.runtime.translation import Candidates, Lines, Part, Translation
     from softsearch.search.interface import Sentences
     from softsearch.search.terms import Terms
 
@@ -32,8 +32,8 @@ class Searched(NamedTuple):
     """
 
     system: "System"
-    strategy: Search
-    parts: Sequence[Part]
+    strategy: "Search"
+    parts: "Sequence[Part]"
     prefixes: "Sentences | None"
     terms: "Sequence[Terms | None] | None"
     workers: int
@@ -42,9 +42,6 @@ class Searched(NamedTuple):
     def src(self) -> "Sentences":
         """The token ids of each part."""
         return [part.ids for part in self.parts]
-
-
-Candidates = list[list[Candidate]]  # the n best translations of each part
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +82,7 @@ class Stage(CheckedOptions):
         """Tells whether it takes so long that a server lets one line at a time pass."""
         return False
 
-    def before(self, lines: Lines, encoder: "LineEncoder") -> tuple[Lines, Any]:
+    def before(self, lines: "Lines", encoder: "LineEncoder") -> "tuple[Lines, Any]":
         """Changes lines before they are encoded by ``encoder``; also returns what ``after`` needs.
 
         Raises:
@@ -97,7 +94,7 @@ class Stage(CheckedOptions):
         """Finds what the translation of a part of a line must contain."""
         return None
 
-    def search(self, strategy: Search) -> Search:
+    def search(self, strategy: "Search") -> "Search":
         """Changes the search, or refuses it.
 
         Raises:
@@ -105,7 +102,7 @@ class Stage(CheckedOptions):
         """
         return strategy
 
-    def written(self, candidates: Candidates, searched: Searched) -> Candidates:
+    def written(self, candidates: "Candidates", searched: Searched) -> "Candidates":
         """Changes the translations of each part, with the model at hand.
 
         Raises:
@@ -113,6 +110,6 @@ class Stage(CheckedOptions):
         """
         return candidates
 
-    def after(self, translations: list[Translation], kept: Any) -> list[Translation]:
+    def after(self, translations: "list[Translation]", kept: Any) -> "list[Translation]":
         """Changes the translations of lines; ``kept`` is what ``before`` returned."""
         return translations

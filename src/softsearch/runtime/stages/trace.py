@@ -6,14 +6,14 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from softsearch.option import Option
-from softsearch.runtime.options import Search
-from softsearch.runtime.stages.stage import Candidates, Searched, Stage
-from softsearch.runtime.system import System
+from softsearch.runtime.stages.stage import Searched, Stage
 from softsearch.search.interface import SearchStrategy, Sentences
-from softsearch.search.trace import trace_search, traceable
 from softsearch.text.vocabulary import with_eos
 
 if TYPE_CHECKING:
+    from softsearch.runtime.options import Search
+    from softsearch.runtime.system import System
+    from softsearch.runtime.translation import Candidates
     from softsearch.search.terms import Terms
 
 
@@ -30,12 +30,14 @@ class TraceStage(Stage):
         """Each line is searched in single steps."""
         return True
 
-    def search(self, strategy: Search) -> Search:
+    def search(self, strategy: "Search") -> "Search":
         """Refuses a search that is neither greedy nor a beam search."""
+        from softsearch.search.trace import traceable
+
         traceable(strategy)
         return strategy
 
-    def written(self, candidates: Candidates, searched: Searched) -> Candidates:
+    def written(self, candidates: "Candidates", searched: Searched) -> "Candidates":
         """Adds its record to the best translation of each part."""
         sources = [part.text for part in searched.parts]
         traces = trace_parts(
@@ -46,7 +48,7 @@ class TraceStage(Stage):
 
 
 def trace_parts(
-    system: System,
+    system: "System",
     search: SearchStrategy,
     sources: Sequence[str],
     src: Sentences,
@@ -58,6 +60,8 @@ def trace_parts(
     Raises:
         ConfigError: the search is neither greedy nor a beam search.
     """
+    from softsearch.search.trace import trace_search, traceable  # here, because --help needs none of it
+
     beam, (src_tokenizer, tgt_tokenizer) = traceable(search), system.tokenizers
     names = tgt_tokenizer.names()
 

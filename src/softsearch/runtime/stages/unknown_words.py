@@ -3,16 +3,18 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from softsearch.errors import ConfigError
 from softsearch.option import Option
-from softsearch.runtime.stages.stage import Candidates, Searched, Stage
-from softsearch.runtime.system import BATCH_TOKENS, System
+from softsearch.runtime.stages.stage import Searched, Stage
 from softsearch.search.forced_decoding import forced_alignments
 from softsearch.search.interface import Hypothesis, Sentences
-from softsearch.text.unknown_words import UnknownWords
 from softsearch.text.vocabulary import UNK
+
+if TYPE_CHECKING:
+    from softsearch.runtime.system import System
+    from softsearch.runtime.translation import Candidates
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -24,7 +26,7 @@ class UnknownWordStage(Stage):
         Option("replace each unknown word by the source word with the most attention, or its translation", True),
     ] = False
 
-    def written(self, candidates: Candidates, searched: Searched) -> Candidates:
+    def written(self, candidates: "Candidates", searched: Searched) -> "Candidates":
         """Replaces the words; raises ConfigError if the model does not use words, or has no attention."""
         dictionary = self.replace_unknown if isinstance(self.replace_unknown, Mapping) else {}
         every = list(chain.from_iterable(candidates))
@@ -34,7 +36,7 @@ class UnknownWordStage(Stage):
 
 
 def with_known_words(
-    system: System,
+    system: "System",
     sources: Sequence[str],
     src: Sentences,
     hypotheses: Sequence[Hypothesis],
@@ -48,6 +50,9 @@ def with_known_words(
     Raises:
         ConfigError: the system does not use words, or has no attention.
     """
+    from softsearch.runtime.system import BATCH_TOKENS  # here, because --help needs no model
+    from softsearch.text.unknown_words import UnknownWords
+
     texts = [system.tokenizers[1].decode(hypothesis.tokens) for hypothesis in hypotheses]
     replace_unknown = UnknownWords(*system.tokenizers, dictionary)
     if not system.step_fn.has_attention:
