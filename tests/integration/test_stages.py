@@ -262,6 +262,6 @@ def test_the_documentation_has_the_matrix(repo_root: Path) -> None:
     for name, stage in every_stage().items():
         if name not in installed_stages():
             cells = [", ".join(f"`{option}`" for option in stage.hints)]
-            cells += [stage.unavailable.get(surface, "yes") for surface in get_args(Surface)]
+            cells += [stage.unavailable.get(surface, "\u2713") for surface in get_args(Surface)]
             rows.append(f"| {' | '.join(cells)} |")
     assert "\n".join(rows) in (repo_root / "docs" / "search.md").read_text(encoding="utf-8")
