@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from softsearch.app.config.composition import CONFIGS, composed
-from softsearch.app.results import read_metrics
 from softsearch.app.train.train import train
+from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from tests.support.commands import SMALL
 
 GROUPS = ("batching", "loss", "method", "optimizer", "scheduler", "search", "tokenizer")
@@ -41,4 +41,4 @@ def test_every_choice_trains(choice: str, trained: Path, tmp_path: Path) -> None
     options = [choice, *NEEDED.get(choice, ()), *A_STEP, f"test={2 if choice.startswith('search') else 'false'}"]
     folders = [f"run_dir={tmp_path / 'run'}", f"cache_dir={trained.parent / 'cache'}", "name=test"]
     train(composed("train", *small, *options, *folders))
-    assert read_metrics(tmp_path / "run")["train/steps"] == 1
+    assert load_checkpoint(tmp_path / "run" / "checkpoints" / "last.ckpt")["global_step"] == 1
