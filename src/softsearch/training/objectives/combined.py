@@ -38,7 +38,7 @@ class Combined(TrainingPart):
             )
         if unknown := sorted((weights or {}).keys() - methods.keys()):
             raise ConfigError(
-                f"method.weights.{unknown[0]} is the weight of no method; name one of {", ".join(methods)}"
+                f"method.weights.{unknown[0]} is the weight of no method; name one of {', '.join(methods)}"
             )
         self.methods, self.weights = methods, dict.fromkeys(methods, 1.0) | dict(weights or {})
 
