@@ -168,6 +168,26 @@ def spoiled(step: TrainingStep) -> tuple[Loss, torch.Tensor]:
     return (found._replace(smoothed=found.smoothed * torch.nan) if step.number == 1 else found), tokens
 
 
+def test_what_a_method_logs_is_kept_and_of_a_step_without_memory_it_is_nothing() -> None:
+    noted: list[dict[str, float]] = []
+
+    def method(step: TrainingStep) -> tuple[Loss, torch.Tensor]:
+        step.log("number", step.number)
+        if step.number == 1 and len(step.batch.src_tokens) > 1:  # not the placeholder
+            raise torch.OutOfMemoryError
+        return teacher_forcing(step)
+
+    class Watch(Callback):
+        def on_train_batch_end(self, *_: object) -> None:
+            noted.append({name: float(value) for name, value in module.last_logged.items()})
+
+    module = make_module()
+    module.method = method
+    trainer = make_trainer(max_steps=3, num_sanity_val_steps=0, callbacks=[Watch()])
+    trainer.fit(module, loader(BATCHES[:1] * 3), loader(BATCHES))
+    assert [one["number"] for one in noted] == [0, pytest.approx(torch.nan, nan_ok=True), 2]
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize(
     "options",

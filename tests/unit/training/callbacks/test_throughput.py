@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from lightning import Callback, Trainer
 
+from softsearch.errors import ConfigError
+from softsearch.models.loss import CrossEntropy, StepContext
 from softsearch.training.callbacks.lr_range import RateRange
 from softsearch.training.callbacks.throughput import Throughput
 from tests.support.small_run import fit
@@ -51,6 +53,25 @@ def test_accumulated_batches_are_logged_together(tmp_path: Path) -> None:
     assert len(rates.losses) == len(rates.rates) == 30
     steps = sorted(watch.rates)
     assert [watch.rates[step] for step in steps] == pytest.approx([rates.rates[step - 1] for step in steps])
+
+
+class Logging(CrossEntropy):
+    """A loss that logs a number under a name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def begin_step(self, step: StepContext) -> None:
+        step.log(self.name, step.number)
+
+
+def test_what_a_loss_logs_is_logged_with_the_rest_unless_a_name_is_taken(tmp_path: Path) -> None:
+    trainer = fit(tmp_path, tmp_path / "run", Throughput(), loss=Logging("number"), batches=4, log_every_n_steps=1)
+    assert trainer.callback_metrics["train/number"] == 3
+    assert "train/nll" in trainer.callback_metrics
+    with pytest.raises(ConfigError, match="the loss logs train/nll, which every run logs; give it another name"):
+        fit(tmp_path, tmp_path / "other", Throughput(), loss=Logging("nll"), batches=4, log_every_n_steps=1)
 
 
 class SlowValidation(Callback):
