@@ -28,19 +28,11 @@ tune_cpu()  # before PyTorch is imported
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from softsearch.app import (
-    Train,
-    build_data,
-    build_model,
-    build_training,
-    composed,
-    describe_machine,
-    describe_model,
-    read_options,
-)
+from softsearch import lab
+from softsearch.app import describe_machine
 from softsearch.data import Batch, ParallelDataModule
 from softsearch.machine import peak_memory
-from softsearch.training import clip_by_norm, make_optimizer
+from softsearch.training import TrainingStep, clip_by_norm
 
 FORWARD = ("encoder", "start of the decoder", "decoder", "output layer and loss, both passes")
 PARTS = (*FORWARD, "backward", "clipping", "optimizer")
@@ -89,23 +81,17 @@ class Steps(NamedTuple):
     step: Callable[[int, Batch], int]  # number and batch -> target tokens
 
 
-def prepare(overrides: list[str], out: Path) -> Steps:
+def prepare(overrides: list[str]) -> Steps:
     """Builds what src/train.py would train."""
-    config = composed("train", *overrides, f"run_dir={out}", "name=profile")
-    options = read_options(config, Train)
-    torch.manual_seed(options.seed)
-    data = build_data(options)
-    data.prepare_data()
-    model = build_model(options.model, (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)).train()
-    training = build_training(options, describe_model(options))
-    loss, optimizer = training["loss"], make_optimizer(training["optimizer"], model)
+    training = lab.Training(*overrides)
+    options, model, loss, optimizer = training.options, training.model.train(), training.loss, training.make_optimizer()
     mixed = options.trainer.precision == "bf16-mixed"
     if options.compile:
         vars(model)["features"] = torch.compile(model.features, dynamic=True)
 
     def step(number: int, batch: Batch) -> int:
         with torch.autocast("cpu", torch.bfloat16, enabled=mixed):
-            losses, tokens = training["method"](model, loss, batch, number)
+            losses, tokens = training.method(TrainingStep(model, loss, batch, number=number))
         with record_function("backward"):
             (losses.smoothed / tokens).backward()
         with record_function("clipping"):
@@ -115,12 +101,12 @@ def prepare(overrides: list[str], out: Path) -> Steps:
             optimizer.zero_grad(set_to_none=True)
         return int(tokens)
 
-    return Steps(options, model, loss, data, step)
+    return Steps(options, model, loss, training.data, step)
 
 
-def rate(overrides: list[str], steps: int, rounds: int, out: Path) -> str:
+def rate(overrides: list[str], steps: int, rounds: int) -> str:
     """The target tokens of a CPU second in each round over some batches."""
-    options, _, _, data, step = prepare(overrides, out)
+    options, _, _, data, step = prepare(overrides)
     chosen, rates = list(islice(batches(data, options.seed), steps)), []
     for _ in range(rounds):
         begin = process_time()
@@ -132,7 +118,7 @@ def rate(overrides: list[str], steps: int, rounds: int, out: Path) -> str:
 
 def run(overrides: list[str], steps: int, out: Path) -> tuple[Table, Table, float, str]:
     """Profiles some steps after as many of warm-up; by part, by operator, milliseconds of a step, and what was run."""
-    options, model, loss, data, step = prepare(overrides, out)
+    options, model, loss, data, step = prepare(overrides)
     chosen = list(islice(batches(data, options.seed), 2 * steps))
     for number, batch in enumerate(chosen[:steps]):
         step(number, batch)

@@ -1,6 +1,4 @@
 from .cache import cache_folder as cache_folder
-from .config.build import build_data as build_data
-from .config.build import build_model as build_model
 from .config.build import search_maker as search_maker
 from .config.command_line import CommandLine as CommandLine
 from .config.composition import choices as choices
@@ -44,3 +42,4 @@ from .train.model import describe_model as describe_model
 from .train.model import is_counted as is_counted
 from .train.parts import build_training as build_training
 from .train.parts import check_sections as check_sections
+from .train.parts import is_counted as is_counted

@@ -6,3 +6,4 @@ from .functions import prepare as prepare
 from .functions import save as save
 from .functions import train as train
 from .run import Run as Run
+from .training import Training as Training

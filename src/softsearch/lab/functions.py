@@ -9,8 +9,7 @@ from omegaconf import OmegaConf
 from torch import Tensor
 
 from softsearch.app.config.build import described_model
-from softsearch.app.config.composition import quoted
-from softsearch.app.config.in_process import run_here
+from softsearch.app.config.in_process import run_here, typed
 from softsearch.app.results import report_tables
 from softsearch.data.preparation.processes import OrderedMap, ordered_map
 from softsearch.errors import CheckpointError, ConfigError
@@ -158,21 +157,7 @@ def save(folder: Path | str, weights: Mapping[str, Tensor], config: dict[str, An
 
 
 def _run(command: str, words: Sequence[str], options: Mapping[str, Any], **arguments: Any) -> Path:
-    typed = (f"{key}={_as_typed(value)}" for key, value in options.items())
-    return run_here(command, [*words, *typed], **arguments)
-
-
-def _as_typed(value: object) -> str:
-    """Returns a value as it is typed in a command."""
-    if hasattr(value, "tolist"):  # a scalar or an array of NumPy or PyTorch
-        value = value.tolist()
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, Mapping):
-        return f"{{{','.join(f'{key}: {_as_typed(inner)}' for key, inner in value.items())}}}"
-    if isinstance(value, list | tuple):
-        return f"[{','.join(map(_as_typed, value))}]"
-    return str(value) if isinstance(value, int | float) else quoted(str(value))
+    return run_here(command, [*words, *typed(options)], **arguments)
 
 
 def _path(system: Run | Bundle | Path | str) -> Path:

@@ -73,9 +73,9 @@ def test_nothing_that_is_read_is_overwritten(run: lab.Run, tmp_path: Path) -> No
 @pytest.mark.parametrize("value", [None, True, 0.5, "", "a=b, c", ["a b.en", "c,d"], {"beam": [1, 2], "on": False}])
 def test_keywords_are_read_as_they_were_given(value: object) -> None:
     from softsearch.app.config.composition import value_of
-    from softsearch.lab.functions import _as_typed
+    from softsearch.app.config.in_process import typed
 
-    assert value_of(f"key={_as_typed(value)}") == value
+    assert value_of(f"key={typed({"key": value})[0].removeprefix("key=")}") == value
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,9 @@ def test_keywords_are_read_as_they_were_given(value: object) -> None:
 )
 def test_scalars_and_arrays_of_numpy_are_numbers(value: object, read: object) -> None:
     from softsearch.app.config.composition import value_of
-    from softsearch.lab.functions import _as_typed
+    from softsearch.app.config.in_process import typed
 
-    got = value_of(f"key={_as_typed(value)}")
+    got = value_of(f"key={typed({"key": value})[0].removeprefix("key=")}")
     assert got == read
     assert type(got) is type(read)
 

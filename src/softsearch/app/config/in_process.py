@@ -1,6 +1,6 @@
 """Commands as functions: in the caller's process, with errors as exceptions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, open_dict, read_write
 
 from softsearch.app.config.command_line import CommandLine
-from softsearch.app.config.composition import composed
+from softsearch.app.config.composition import composed, quoted
 from softsearch.app.config.job import Job, as_options, explained, prepare_process
 from softsearch.commands import CORE
 
@@ -27,21 +27,51 @@ def run_here(name: str, words: Sequence[str], **arguments: Any) -> Path:
         SoftsearchError: what the command would print as its error.
         KeyboardInterrupt: after Ctrl-C, once the command has saved its work.
     """
-    command, line = CORE[name], CommandLine(name, words)
-    prepare_process()
     try:
-        with explained(command, line):
-            line = as_options(line, [])
-        with explained(command, line):
-            line.check()
-            with _hydra_state(composed(name, *line.words, with_hydra=True)) as (config, folder):
-                job = Job.of(command, config, line)
-                job.run(**arguments)
-                return Path(getattr(job.options, "run_dir", folder))
+        with _job(name, words) as (job, folder):
+            job.run(**arguments)
+            return Path(getattr(job.options, "run_dir", folder))
     except SystemExit as end:
         if end.code == 130:  # the training was interrupted and has saved a checkpoint
             raise KeyboardInterrupt from end
         raise
+
+
+def options_here(name: str, words: Sequence[str]) -> Any:
+    """Returns the options of a command, without running it; arguments and errors as those of ``run_here``."""
+    with _job(name, words) as (job, _):
+        return job.options
+
+
+def typed(options: Mapping[str, Any]) -> list[str]:
+    """Returns options of Python as they are typed."""
+    return [f"{key}={_as_typed(value)}" for key, value in options.items()]
+
+
+def _as_typed(value: object) -> str:
+    """Returns a value as it is typed in a command."""
+    if hasattr(value, "tolist"):  # a scalar or an array of NumPy or PyTorch
+        value = value.tolist()
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, Mapping):
+        return f"{{{','.join(f'{key}: {_as_typed(inner)}' for key, inner in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(_as_typed, value))}]"
+    return str(value) if isinstance(value, int | float) else quoted(str(value))
+
+
+@contextmanager
+def _job(name: str, words: Sequence[str]) -> Iterator[tuple[Job, str]]:
+    """Yields a command's job and its folder, in a process that is prepared for it."""
+    command, line = CORE[name], CommandLine(name, words)
+    prepare_process()
+    with explained(command, line):
+        line = as_options(line, [])
+    with explained(command, line):
+        line.check()
+        with _hydra_state(composed(name, *line.words, with_hydra=True)) as (config, folder):
+            yield Job.of(command, config, line), folder
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from softsearch.extras.claims.verdict import Row
 from softsearch.models import Seq2Seq
 from softsearch.ranges import AtLeastOne
 from softsearch.text import BOS, EOS, SPECIALS
-from softsearch.training import make_optimizer
+from softsearch.training import TrainingStep, make_optimizer
 
 log = logging.getLogger(__name__)
 Step = Callable[[Batch], object]
@@ -94,7 +94,7 @@ class StepTimes:
 
         def step(batch: Batch) -> None:
             model.train()
-            losses, tokens = training["method"](model, training["loss"], batch, 0)
+            losses, tokens = training["method"](TrainingStep(model, training["loss"], batch))
             (losses.smoothed / tokens).backward()
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
