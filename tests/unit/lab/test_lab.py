@@ -75,7 +75,8 @@ def test_keywords_are_read_as_they_were_given(value: object) -> None:
     from softsearch.app.config.composition import value_of
     from softsearch.app.config.in_process import typed
 
-    assert value_of(f"key={typed({"key": value})[0].removeprefix("key=")}") == value
+    (word,) = typed({"key": value})
+    assert value_of(word) == value
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,7 @@ def test_scalars_and_arrays_of_numpy_are_numbers(value: object, read: object) ->
     from softsearch.app.config.composition import value_of
     from softsearch.app.config.in_process import typed
 
-    got = value_of(f"key={typed({"key": value})[0].removeprefix("key=")}")
+    got = value_of(f"key={typed({'key': value})[0].removeprefix('key=')}")
     assert got == read
     assert type(got) is type(read)
 
