@@ -38,8 +38,6 @@ from .systems.open import path_list as path_list
 from .systems.search import rerank as rerank
 from .systems.texts import read_test_set as read_test_set
 from .systems.weights_file import TunedWeights as TunedWeights
-from .train.model import describe_model as describe_model
 from .train.model import is_counted as is_counted
 from .train.parts import build_training as build_training
 from .train.parts import check_sections as check_sections
-from .train.parts import is_counted as is_counted
