@@ -12,13 +12,12 @@ from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from softsearch.extras.serve.schema import search_options
+from softsearch.extras.serve.schema import page_options
 from softsearch.extras.serve.web.site import write_site
 from softsearch.option import option
 from softsearch.runtime.heads import heads_of
 from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import Translator
-from softsearch.search import Sampling
 from tests.support.browser import complaints, open_page, serve, texts, view, violations
 from tests.support.bundles import make_bundle
 from tests.support.commands import ROOT
@@ -138,15 +137,12 @@ def test_options_of_the_search_are_sent_as_they_are_described(browser: Chrome, s
     ask(browser, TEXT)
     browser.find_element(By.CSS_SELECTOR, ".options summary").send_keys(Keys.ENTER)
     shown = browser.find_elements(By.CSS_SELECTOR, ".options label")
-    expected = {
-        f"{name.replace('_', ' ')} {option(hint).sentence}": name
-        for name, hint in search_options().items()
-        if name not in ({*Sampling.__annotations__, "beam", "alignments"})
-    }
+    expected = {f"{name.replace('_', ' ')} {option(hint).sentence}": name for name, hint in page_options().items()}
     fields = {name: label for label in shown for told, name in expected.items() if label.text.strip().endswith(told)}
     assert len(fields) == len(expected) == len(shown) > 8
     assert violations(browser) == []
     chosen: dict[str, Any] = {"min_length": 20, "length_norm": "gnmt", "exact_stop": True, "no_repeat_ngram": 3}
+    assert {*chosen, "keep_usual"} < {*fields}
     for name, value in chosen.items():
         field = fields[name].find_element(By.CSS_SELECTOR, "input, select")
         field.send_keys(Keys.SPACE if value is True else str(value), Keys.TAB)

@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 from pydantic import ValidationError, create_model
 
+from softsearch.app.config.composition import CONFIGS
 from softsearch.errors import ConfigError
-from softsearch.extras.serve.fields import request_fields
+from softsearch.extras.serve.fields import controls, request_fields
 from softsearch.extras.serve.schema import StreamRequest, search_options
 from softsearch.option import CheckedOptions, Option, option
 from softsearch.ranges import Range
-from softsearch.runtime.arguments import PROMPT_OPTIONS, add_translate_options
+from softsearch.runtime.arguments import add_translate_options, prompt_flags
 from softsearch.runtime.flags import flag_of, make_flags
 from softsearch.runtime.options import LENGTHS, option_of
-from tests.option_tables import RETURNED, files, options
+from tests.option_tables import DOCS, RETURNED, config, docs, files, options
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +49,7 @@ def test_every_option_of_a_search_is_described_at_every_surface() -> None:
         assert re.fullmatch(r"[a-zA-Z].*[^.]", told.help), name
         if name not in RETURNED:
             assert flags[flag_of(typed)].startswith(LENGTHS[typed].help if typed in LENGTHS else told.help), name
-            assert flag_of(typed) in PROMPT_OPTIONS or typed in ("banned",), name
+            assert flag_of(typed) in prompt_flags() or typed in ("banned",), name
         if name in requests:
             assert requests[name].description == told.sentence
             assert requests[name].examples == [told.example]
@@ -101,3 +102,26 @@ def test_values_are_checked(given: dict[str, Any], message: str) -> None:
         Mine(**given)
     numbers: dict[str, Any] = {"share": np.float64(0.25), "most": np.int64(2)}
     assert Mine(**numbers) == Mine(share=0.25, most=2)
+
+
+def test_the_form_of_the_page_is_made_from_a_dataclass() -> None:
+    hints = {name: hint for name, hint in Mine.hints.items() if name in ("share", "most", "form", "on")}
+    made = controls(hints | {"name": Annotated[str, Option("a name")]})
+    assert {name: each.pop("help") for name, each in made.items()}["most"] == "The most."
+    assert made == {
+        "share": {"min": 0, "max": 1, "step": "any"},
+        "most": {"min": 1, "step": 1},
+        "form": {"choices": ["one", "other"]},
+        "on": {"switch": True},
+        "name": {"text": True},
+    }
+
+
+def test_the_command_adds_an_option_to_docs_and_configs() -> None:
+    beam = (CONFIGS / "search" / "beam.yaml").read_text(encoding="utf-8")
+    line = next(line for line in beam.splitlines(keepends=True) if line.startswith("groups:"))
+    assert config(beam.replace(line, "")) == beam.replace(line, "") + line
+    assert config(beam.replace(line, "groups: 1 # another text\n")) == beam
+    page = DOCS.read_text(encoding="utf-8")
+    row = next(row for row in page.splitlines(keepends=True) if row.startswith("| `groups` |"))
+    assert docs(page.replace(row, "")) == page

@@ -1,9 +1,9 @@
 import { element } from './element.js';
 
-/** Options of the server's search, as site.json describes them; empty fields are left to the model's recommendation. */
+/** Options of a server, as site.json describes them; empty fields are left to its defaults and the model's. */
 export class Options {
   /**
-   * @param {Object<string, object>} described by name: `help`, and `choices`, `switch` or `min`, `max` and `step`
+   * @param {Object<string, object>} described by name: `help`, and `choices`, `switch`, `text` or `min`, `max` and `step`
    * @param {() => void} onChange called when a value changes
    */
   constructor(described, onChange) {
@@ -11,7 +11,7 @@ export class Options {
     this.form = element(
       'details',
       { class: 'options' },
-      element('summary', {}, 'Search options'),
+      element('summary', {}, 'Options'),
       ...this.fields.map(([name, input]) =>
         element('label', {}, input, ` ${name.replaceAll('_', ' ')} `, element('span', { class: 'note' }, described[name].help)),
       ),
@@ -27,7 +27,8 @@ export class Options {
   }
 }
 
-function field({ choices, switch: isSwitch, min, max, step }) {
+function field({ choices, switch: isSwitch, text, min, max, step }) {
+  if (text) return element('input', { type: 'text', dir: 'auto', autocomplete: 'off' });
   if (isSwitch) return element('input', { type: 'checkbox' });
   if (!choices) return element('input', { type: 'number', min, max, step });
   return element('select', {}, ...['', ...choices].map((value) => element('option', { value }, value)));

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 from pydantic import AfterValidator, Field
 
 from softsearch.option import is_list, kind_of, option
+from softsearch.ranges import Range
 
 
 def whole_characters(text: str) -> str:
@@ -127,8 +128,7 @@ def _validated(hint: Any) -> Any:
     kind = Text if kind is str else kind
     if limits is not None:
         low, high = ("gt" if limits.open_low else "ge"), ("lt" if limits.open_high else "le")
-        bounds: dict[str, Any] = {low: limits.low, high: limits.high}
-        bounds = {name: limit for name, limit in bounds.items() if math.isfinite(limit)}
+        bounds: dict[str, Any] = _bounds(limits, low, high)
         bounds |= {"allow_inf_nan": False} if kind is float else {}
         kind = Annotated[kind, Field(**bounds)]
     return (list[kind] if is_list(hint) else kind) | None  # type: ignore[valid-type]  # made from the table of options
@@ -140,7 +140,7 @@ def _described(hint: Any) -> Any:
 
 
 def controls(hints: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """What the page needs for a form of numbers, choices and switches, from the annotations of options by name."""
+    """What the page needs for a form of numbers, texts, choices and switches, from options' annotations by name."""
     return {name: {"help": option(hint).sentence, **_control(hint)} for name, hint in hints.items()}
 
 
@@ -150,8 +150,15 @@ def _control(hint: Any) -> dict[str, Any]:
         return {"switch": True}
     if get_origin(kind) is Literal:
         return {"choices": list(get_args(kind))}
-    low, high = (None, None) if limits is None else (limits.low, limits.high)
-    return {"min": low, "max": high, "step": 1 if kind is int else "any"}
+    if kind is str:
+        return {"text": True}
+    step = 1 if kind is int else "any"
+    return ({} if limits is None else _bounds(limits, "min", "max")) | {"step": step}
+
+
+def _bounds(limits: Range, low: str, high: str) -> dict[str, float]:
+    """The limits that are finite, by the names of the lowest and the highest value."""
+    return {name: limit for name, limit in ((low, limits.low), (high, limits.high)) if math.isfinite(limit)}
 
 
 def describe(schemas: dict[str, Any]) -> None:

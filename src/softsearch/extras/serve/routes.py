@@ -20,8 +20,7 @@ from softsearch.extras.serve.models import ModelFacts
 from softsearch.extras.serve.texts import after, before
 from softsearch.extras.serve.web.site import site_json
 from softsearch.runtime import Translation
-from softsearch.runtime.parts import NO_STAGES, Stages, option_of
-from softsearch.search import BeamSearch
+from softsearch.runtime.parts import NO_STAGES, Stages
 
 CLIENT_GONE = 499  # nginx's number; only for the log
 FIRST_LENGTH = 4  # target tokens in a stream's first result; each further result has twice as many
@@ -52,7 +51,6 @@ _EXAMPLES: dict[str, Example] = {
     "several, with alternatives": {"value": {"text": ["one two three", "ten"], "beam": 5, "n_best": 3}},
     "LibreTranslate": {"value": {"q": "one two three", "source": "auto", "target": "de"}},
 }
-_OWN = {"beam", "n_best", "alignments"}  # options for which the page has other controls
 _ONE = _EXAMPLES["one sentence"]
 _PAIR: dict[str, Example] = {"a translation": {"value": {"src": ["ten"], "tgt": ["zehn"]}}}
 _DETECT: dict[str, Example] = {"a text": {"value": {"q": "one two three"}}}
@@ -153,10 +151,8 @@ async def models(service: Served) -> dict[str, list[ModelFacts]]:
 @router.get("/site.json", include_in_schema=False)
 async def site(service: Served) -> dict[str, Any]:
     """Returns the facts that the browser page loads first."""
-    shown = {*map(option_of, BeamSearch.hints)} - _OWN
-    hints = {name: hint for name, hint in schema.search_options().items() if name in shown}
-    facts = service.dispatcher.models.values()
-    return site_json(facts, backend="server", version=softsearch.__version__, options=controls(hints))
+    facts, options = service.dispatcher.models.values(), controls(schema.page_options())
+    return site_json(facts, backend="server", version=softsearch.__version__, options=options)
 
 
 @router.get("/languages", response_model=list[schema.Language])

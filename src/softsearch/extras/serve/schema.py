@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from softsearch.extras.serve.fields import Text, request_fields, whole_characters
-from softsearch.option import kind_of
+from softsearch.option import is_list, kind_of
 from softsearch.runtime import Translation
 from softsearch.runtime.parts import LENGTHS, Surface, every_stage, option_of
 from softsearch.search import BeamSearch, Sampling
@@ -81,6 +81,7 @@ def search_options() -> dict[str, Any]:
 
 
 _NAMES = {"tgt": "target", "src": "source"}  # options that have LibreTranslate's names here
+_WITH_CONTROLS = ("beam", "n_best", "alignments", "head", "trace")  # the page's own
 _CHECKED = ("glossary", "keep")  # options that take less than elsewhere, because they come from strangers
 
 
@@ -89,6 +90,13 @@ def _stage_options(surface: Surface) -> dict[str, Any]:
     stages = (stage for stage in every_stage().values() if surface not in stage.unavailable)
     hints = {name: hint for stage in stages for name, hint in stage.hints.items()}
     return {name: hint for name, hint in hints.items() if name not in (*_NAMES, *_CHECKED) and kind_of(hint)[0] != Path}
+
+
+def page_options() -> dict[str, Any]:
+    """Returns the annotations of the options of beam search and of stages that the page shows in a form."""
+    searched, stages = {*map(option_of, BeamSearch.hints)}, _stage_options("page")
+    hints = {name: hint for name, hint in search_options().items() if name in searched} | stages
+    return {name: hint for name, hint in hints.items() if name not in _WITH_CONTROLS and not is_list(hint)}
 
 
 _SearchFields = create_model("_SearchFields", __base__=_Request, **request_fields(search_options()))
