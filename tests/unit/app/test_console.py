@@ -5,17 +5,16 @@ import shlex
 from dataclasses import replace
 from pathlib import Path
 
-import lightning
 import pytest
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import OmegaConf
 
 from softsearch.app import prepare as prepare_command
 from softsearch.app.config.composition import CONFIGS, composed
-from softsearch.app.config.options import Train
-from softsearch.app.config.validation import build, read_options
+from softsearch.app.config.validation import build
 from softsearch.app.results import print_test, show_report
 from softsearch.app.train.model import describe_model
+from softsearch.app.train.parts import build_parts
 from softsearch.app.train.summary import print_end
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.preparation.prepare import prepare
@@ -114,9 +113,9 @@ def test_suggested_commands_can_be_typed(
     (run / "checkpoints" / "best.ckpt").touch()
     config = composed("train", "model=gru", "name=x", *words, f"run_dir='{run}'", with_hydra=True)
     monkeypatch.setattr(HydraConfig.instance(), "cfg", config)
-    options = read_options(composed("train", "model=gru", "name=x", f"run_dir='{run}'"), Train)
-    trainer = lightning.Trainer(logger=False, accelerator="cpu", devices=1)
-    print_end(options, {"model": OmegaConf.to_container(config.model)}, describe_model(options), trainer)
+    parts = build_parts(composed("train", "model=gru", "data=spellout", "name=x", f"run_dir='{run}'"))
+    parts = replace(parts, record={"model": OmegaConf.to_container(config.model)})
+    print_end(parts, describe_model(parts.options))
     printed = capsys.readouterr().out.splitlines()
     if "debug=fast" in words:  # its model is not for use
         assert len(printed) == 1

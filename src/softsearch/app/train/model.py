@@ -14,6 +14,7 @@ from softsearch.app.config.shorthands import shell_command
 from softsearch.app.config.validation import build, nearest, target_of
 from softsearch.errors import ConfigError
 from softsearch.models.interface import CountedDecoder, Seq2Seq
+from softsearch.models.layers import recompute_activations
 
 log = logging.getLogger(__name__)
 
@@ -86,3 +87,9 @@ def adapt(options: Train, model: Seq2Seq) -> None:
     if options.init.ckpt is None:
         raise ConfigError("adapter trains updates of a trained model, but init is null; set init=RUN, or adapter=null")
     build(options.adapter).adapt(model)
+
+
+def save_memory(options: Train, model: Seq2Seq) -> None:
+    """Has Transformer layers compute their activations again in the backward pass, if the trainer asks for it."""
+    if options.trainer.get("checkpoint_activations") and not recompute_activations(model):
+        log.warning("trainer.checkpoint_activations=true has no effect: this model has no Transformer layers")

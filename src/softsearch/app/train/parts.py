@@ -17,12 +17,11 @@ from softsearch.app.config.options import Train
 from softsearch.app.config.validation import build, check, plain, read_options
 from softsearch.app.results import build_metrics
 from softsearch.app.train.devices import build_trainer
-from softsearch.app.train.model import adapt, check_trained, describe_model
+from softsearch.app.train.model import adapt, check_trained, describe_model, save_memory
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.errors import ConfigError
 from softsearch.evaluation.metrics import Metric
 from softsearch.models.interface import Seq2Seq
-from softsearch.models.layers import recompute_activations
 from softsearch.training.interface import TrainingPart, for_data, training_parts
 from softsearch.training.module import TranslationModule, make_optimizer
 
@@ -50,8 +49,7 @@ class TrainParts:
     def module(self, model: Seq2Seq, data: ParallelDataModule) -> TranslationModule:
         """Returns the module for Lightning; gives the data's languages and tokenizers to methods that need them."""
         method = for_data(self.training["method"], data.source, data.tokenizers)
-        if self.options.trainer.get("checkpoint_activations") and not recompute_activations(model):
-            log.warning("trainer.checkpoint_activations=true has no effect: this model has no Transformer layers")
+        save_memory(self.options, model)
         return TranslationModule(model=model, **{**self.training, "method": method})
 
     def monitoring(self, data: ParallelDataModule, config: DictConfig) -> "TrainParts":

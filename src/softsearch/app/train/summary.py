@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,6 @@ from hydra.core.hydra_config import HydraConfig
 
 from softsearch.app.config.allowed_classes import to_be_trusted
 from softsearch.app.config.composition import quoted
-from softsearch.app.config.options import Train
 from softsearch.app.config.resolvers import sweep_name
 from softsearch.app.config.shorthands import shell_command
 from softsearch.app.console import echo
@@ -32,16 +31,17 @@ log = logging.getLogger(__name__)
 _ORDER = ("embeddings", "encoder", "attention", "decoder", "output")
 
 
-def log_start(options: Train, trainer: lightning.Trainer, model: Seq2Seq) -> None:
+def log_start(parts: TrainParts, model: Seq2Seq) -> None:
     """Logs the parameters by part, the devices, the size and number of steps, and the run's folder."""
-    parts = {part: sum(p.numel() for p in parameters) for part, parameters in model.parts().items()}
-    by_part = ", ".join(f"{part} {parts[part]:,}" for part in sorted(parts, key=_ORDER.index))
+    options, trainer = parts.options, parts.trainer
+    counts = {part: sum(p.numel() for p in parameters) for part, parameters in model.parts().items()}
+    by_part = ", ".join(f"{part} {counts[part]:,}" for part in sorted(counts, key=_ORDER.index))
     frozen = sum(p.numel() for p in model.parameters() if not p.requires_grad)
     log.info(
         "%s with %s parameters%s%s",
         options.name,
         f"{sum(w.numel() for w in model.weights()):,}",
-        f": {by_part}" if len(parts) > 1 else "",
+        f": {by_part}" if len(counts) > 1 else "",
         f"; {frozen:,} of them frozen" if frozen else "",
     )
     device = trainer.strategy.root_device
@@ -116,8 +116,9 @@ def test_text(data: ParallelDataModule, count: bool | int) -> tuple[str, HeldOut
     return split, text.joined(data.prepared.tgt_tokenizer)
 
 
-def print_end(options: Train, config: Mapping[str, Any], model: Seq2Seq, trainer: lightning.Trainer) -> None:
+def print_end(parts: TrainParts, model: Seq2Seq) -> None:
     """Prints the best checkpoint and, unless this is a ``debug`` run or a job of a sweep, commands to use it with."""
+    options, trainer = parts.options, parts.trainer
     best, last = (options.run_dir / "checkpoints" / name for name in (BEST, LAST))
     if best.is_file():
         saver = best_saver(trainer)
@@ -131,7 +132,7 @@ def print_end(options: Train, config: Mapping[str, Any], model: Seq2Seq, trainer
         return
     run = str(options.run_dir if best.is_file() else last).removeprefix(f"{Path.cwd()}/")
     ckpt, out = f"ckpt={quoted(run)}", f"exports/{options.name}"
-    trust = [f"trust=[{','.join(packages)}]"] if (packages := to_be_trusted(config)) else []
+    trust = [f"trust=[{','.join(packages)}]"] if (packages := to_be_trusted(parts.record)) else []
     commands = [("evaluate", ckpt, *trust), ("export", ckpt, f"out={quoted(out)}", *trust)]
     if model.encoder.description.feature_dim is None:
         commands += [

@@ -47,7 +47,7 @@ def train(config: DictConfig) -> None:
     adapt(parts.options, model)
     with run_folder(parts, start, data) as trainer:
         # When all processes have started, because each then has its share of the threads.
-        trainer.callbacks.append(LambdaCallback(on_fit_start=lambda *_: log_start(parts.options, trainer, model)))  # type: ignore[attr-defined]
+        trainer.callbacks.append(LambdaCallback(on_fit_start=lambda *_: log_start(parts, model)))  # type: ignore[attr-defined]
         start.fit(parts, module, data)
         model = (_best_model(parts) or model).to(trainer.strategy.root_device)
         show = final_test(parts, data, model, search)
@@ -56,7 +56,7 @@ def train(config: DictConfig) -> None:
         finish_run()  # before our tables, because W&B prints its own
         if trainer.is_global_zero:
             show()
-            print_end(parts.options, parts.record, model, trainer)
+            print_end(parts, model)
         trainer.strategy.barrier()
 
 
