@@ -22,7 +22,6 @@ from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.evaluation.schema import read_report
 from softsearch.evaluation.test_set import read_split
 from softsearch.models.interface import Seq2Seq
-from softsearch.models.multi_head import MultiHeadDecoder
 from softsearch.runtime.options import Strategy, search_facts
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents
 from softsearch.training.checkpoints.folder import checkpoint_file, read_weights
@@ -147,7 +146,7 @@ def _facts(saved: CheckpointContents, source: ParallelSource, model: Seq2Seq) ->
     config |= {name: _publishable(saved.config[name]) for name in groups if name in saved.config}
     config["tokenizer"] = {key: value for key, value in config["tokenizer"].items() if key not in _TOKENIZER_FILES}
     src, tgt = (tokenizer.vocab_size for tokenizer in saved.tokenizers)
-    heads = isinstance(model.decoder, MultiHeadDecoder) and model.decoder.alignments_name
+    heads = model.decoder.alignments_name
     return {
         "model": saved.config["name"],
         "parameters": f"{sum(w.numel() for w in model.weights()):,}",

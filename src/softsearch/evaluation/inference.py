@@ -110,9 +110,7 @@ class TorchStepFunction(StepFunction):
 
         Shape: ``[layers, heads, len(written), len(src) + 1]``.
         """
-        from softsearch.models.multi_head import MultiHeadDecoder  # only a report needs it
-
-        if not isinstance(self.model.decoder, MultiHeadDecoder):
+        if not self.model.decoder.alignments_name:
             return None
         state = self.start([src])
         read = torch.tensor([[BOS, *written[:-1]]], device=self.device)

@@ -243,6 +243,15 @@ class Decoder(nn.Module):
         """Tells whether steps return alignments."""
         return bool(self.source_attention())
 
+    @property
+    def alignments_name(self) -> str:
+        """Which of several heads the alignments come from, such as ``layer 1, head 0``; "" without several."""
+        return ""
+
+    def all_heads(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
+        """The attention of each head, ``[layers, heads, batch, tgt_len, positions]``, where there are several."""
+        raise NotImplementedError
+
 
 class CountedDecoder(Decoder):
     """A decoder estimated by counting training sentences, not by gradients; its tables are buffers."""

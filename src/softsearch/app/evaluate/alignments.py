@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,6 @@ from softsearch.evaluation.inference import TorchStepFunction, torch_model
 from softsearch.evaluation.schema import SystemReport
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.word_alignment import Alignment, Sentence, Units, align, align_by_head, links, pharaoh
-from softsearch.models.multi_head import MultiHeadDecoder
 from softsearch.report.heatmap import heatmap
 from softsearch.runtime.system import System
 from softsearch.search.interface import Hypothesis
@@ -94,8 +92,8 @@ def _heads(
     )
     if not heads:
         return {}
-    decoder = cast(MultiHeadDecoder, torch_model(step_fn).decoder)
-    return {f"{decoder.alignments_name} ({'guided' if system.guided else 'usual'})": usual.weights} | heads
+    name = torch_model(step_fn).decoder.alignments_name
+    return {f"{name} ({'guided' if system.guided else 'usual'})": usual.weights} | heads
 
 
 def write_alignments(folder: Path, name: str, alignments: Sequence[Alignment], units: Units) -> None:
