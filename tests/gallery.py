@@ -20,13 +20,13 @@ from softsearch.app.config.composition import composed
 from softsearch.app.config.resolvers import register_resolvers
 from softsearch.app.config.validation import read_options
 from softsearch.app.systems.open import open_systems
+from softsearch.evaluation.systems import LabSystem
 from softsearch.evaluation.word_alignment import Sentence, align
 from softsearch.extras.claims.claim import Plan
 from softsearch.extras.claims.options import History
 from softsearch.extras.claims.trainings import train_all, trainings
 from softsearch.report.curves import Points, read_points
 from softsearch.report.drawing import COLOURS, LINE, SOFT, draw_heatmap, style
-from softsearch.runtime.system import System
 from softsearch.search.beam import BeamSearch
 from softsearch.search.interface import Candidates, State, StepFunctionWrapper
 
@@ -69,7 +69,7 @@ def train(arguments: Sequence[str]) -> dict[str, Path]:
     return {each.run: each.folder for each in needed}
 
 
-def draw_attention(systems: Mapping[str, System], path: Path) -> list[str]:
+def draw_attention(systems: Mapping[str, LabSystem], path: Path) -> list[str]:
     """Draws the attention of each model that has any and translates the sentence; returns their names."""
     maps = {}
     for name, system in systems.items():
@@ -134,7 +134,7 @@ class Choices(StepFunctionWrapper):
         return super().select(state, rows)
 
 
-def draw_beam(system: System, path: Path) -> str:
+def draw_beam(system: LabSystem, path: Path) -> str:
     """Draws the hypotheses of a beam search, step by step; the translation is dark. Returns the translation."""
     src, tgt = system.tokenizers
     choices = Choices(system.step_fn)

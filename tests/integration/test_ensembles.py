@@ -13,9 +13,9 @@ from softsearch.app.config.validation import plain, read_options
 from softsearch.app.systems.open import open_any, open_systems
 from softsearch.app.train.train import train
 from softsearch.errors import ConfigError
+from softsearch.evaluation.systems import lab_ensemble as combine
 from softsearch.extras.sweep.options import Tune
 from softsearch.extras.sweep.tune import tune
-from softsearch.runtime.ensembles import combine
 from softsearch.runtime.translator import Translator
 from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch

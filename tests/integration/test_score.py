@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from softsearch.app.systems.open import open_systems
+from softsearch.evaluation.systems import LabSystem
 from softsearch.runtime.cli import main as softsearch
-from softsearch.runtime.system import System
 from softsearch.search.exact import ExactSearch
 from softsearch.search.forced_decoding import score_pairs
 from tests.support.commands import run
 
 
 @pytest.fixture(scope="module")
-def systems(trained: Path, bundle: Path) -> list[System]:
+def systems(trained: Path, bundle: Path) -> list[LabSystem]:
     """The model in PyTorch and in ONNX Runtime."""
     return open_systems(str(trained / "checkpoints" / "best.ckpt"), str(bundle), None)
 
@@ -40,7 +40,7 @@ def test_a_checkpoint_gives_its_data_the_loss_of_its_run(trained: Path, tmp_path
     assert [sum(map(float, row[2].split())) for row in rows] == pytest.approx([float(row[0]) for row in rows], rel=1e-5)
 
 
-def test_bundle_and_checkpoint_agree(systems: list[System], bundle: Path, files: list[Path], tmp_path: Path) -> None:
+def test_bundle_and_checkpoint_agree(systems: list[LabSystem], bundle: Path, files: list[Path], tmp_path: Path) -> None:
     assert softsearch(["score", str(bundle), *map(str, files), "--output", str(tmp_path / "onnx.tsv")]) == 0
     rows = [line.split("\t") for line in (tmp_path / "onnx.tsv").read_text().splitlines()]
     src, tgt = (
@@ -52,7 +52,7 @@ def test_bundle_and_checkpoint_agree(systems: list[System], bundle: Path, files:
     assert [float(row[0]) for row in rows] == pytest.approx([pair.log_prob for pair in torch], abs=1e-3)
 
 
-def test_exact_search_finds_the_same_in_both_backends(systems: list[System], files: list[Path]) -> None:
+def test_exact_search_finds_the_same_in_both_backends(systems: list[LabSystem], files: list[Path]) -> None:
     src = [systems[0].tokenizers[0].encode(line) for line in files[0].read_text().splitlines()[:6]]
     search = ExactSearch(max_length_factor=0.0, max_length_offset=3)
     torch, onnx = (search(system.step_fn, src) for system in systems)

@@ -157,6 +157,28 @@ def test_options_of_the_search_are_sent_as_they_are_described(browser: Chrome, s
     complaints(browser, "")  # the browser's own line about the refusal
 
 
+def test_a_glossary_of_the_server_is_chosen(browser: Chrome, page: Path, tmp_path: Path) -> None:
+    del page
+    (tmp_path / "terms.tsv").write_text("euro\tdollar\n")
+    translator = Translator(GOLDEN / "bundle", threads=1)
+    wanted, plain = (translator.translate([TEXT], beam=5, glossary=each)[0].text for each in ({"euro": "dollar"}, {}))
+    with serving(GOLDEN / "bundle", "--workers", 1, "--glossary", f"money={tmp_path / 'terms.tsv'}") as served:
+        open_page(browser, served.url)
+        ask(browser, TEXT)
+        wait_for(browser, ".target[aria-busy=false]", plain)
+        browser.find_element(By.CSS_SELECTOR, ".glossary summary").send_keys(Keys.ENTER)
+        menu = Select(browser.find_element(By.CSS_SELECTOR, ".glossary select"))
+        assert [option.text for option in menu.options] == ["these terms", "money"]
+        menu.select_by_visible_text("money")
+        wait_for(browser, ".target[aria-busy=false]", wanted)
+        wait_for(browser, ".glossary summary", "Glossary (money)")
+        assert not browser.find_element(By.CSS_SELECTOR, ".terms").is_displayed()
+        assert violations(browser) == []
+        menu.select_by_visible_text("these terms")
+        wait_for(browser, ".target[aria-busy=false]", plain)
+        assert complaints(browser, served.url) == []
+
+
 def test_its_requests_are_described_without_another_host(browser: Chrome, served: Served) -> None:
     complaints(browser, "")
     browser.get(f"{served.url}/docs")

@@ -18,6 +18,7 @@ def dictionary(options: Dictionary) -> None:
         SoftsearchError: the checkpoint or the text cannot be read, or the model has no attention or no word vocabulary.
     """
     (system,) = open_systems(options.ckpt, None, options.average)
+    assert system.source is not None  # it is a checkpoint
     if options.out.is_dir():
         raise ConfigError(f"out={options.out} is a folder, expected the name of a file; set out=FILE.tsv")
     refuse_overwriting({"data": system.source, "out": options.out}, ("out",))  # its corpus, named when it was trained

@@ -6,8 +6,8 @@ from softsearch.app.results import all_or_nothing, file_name
 from softsearch.app.systems.open import open_systems
 from softsearch.app.systems.texts import read_test_set
 from softsearch.errors import ConfigError
+from softsearch.evaluation.systems import lab_ensemble
 from softsearch.evaluation.text_checks import text_problems
-from softsearch.runtime.ensembles import combine
 from softsearch.runtime.scoring import ScoreWriter
 
 _CHUNK = 1024  # pairs scored before their scores are written
@@ -31,7 +31,7 @@ def score(options: Score) -> None:
     for problem in text_problems(text, systems, {}):
         echo(f"warning: {problem}")
     if options.ensemble is not None:
-        systems = [combine(systems, options.ensemble, options.weights)]
+        systems = [lab_ensemble(systems, options.ensemble, options.weights)]
     summaries = []
     with all_or_nothing(options.run_dir) as new:
         for system in systems:

@@ -14,9 +14,9 @@ from softsearch.evaluation.by_length import score_by_length
 from softsearch.evaluation.inference import BATCH_TOKENS, mean_nll
 from softsearch.evaluation.metrics import LengthRatio, Metric, facts
 from softsearch.evaluation.schema import MetricFacts, SystemReport, read_report
+from softsearch.evaluation.systems import LabSystem
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.machine import cores
-from softsearch.runtime.system import System
 from softsearch.search.batching import translate_ids
 from softsearch.search.constraints import BannedTokens
 from softsearch.search.ensemble import Ensemble
@@ -85,7 +85,7 @@ class Evaluator:
         name, first = next(iter(described.items()))
         return described | {f"{name}_no_unk": replace(first, title=f"{first.title}, no UNK")}
 
-    def measure(self, system: System, strategy: SearchStrategy, search: str) -> SystemResult:
+    def measure(self, system: LabSystem, strategy: SearchStrategy, search: str) -> SystemResult:
         """Translates the test set and scores it; ``search`` describes ``strategy`` for the report.
 
         Raises:
@@ -138,7 +138,7 @@ class Evaluator:
         }
         return SystemScores(values, resampled)
 
-    def translate(self, system: System, strategy: SearchStrategy) -> Translations:
+    def translate(self, system: LabSystem, strategy: SearchStrategy) -> Translations:
         """Translates the sources."""
         src, _ = self.text.encode(system.tokenizers)
         # A bundle computes a batch on one core; PyTorch uses all cores for a batch.
@@ -162,7 +162,7 @@ class Evaluator:
         lacking = sum(bool(r.missing_in(found.tokens)) for r, found in zip(required, hypotheses, strict=False))
         return Translations(hypotheses, texts, seconds, lacking)
 
-    def trace(self, system: System, strategy: SearchStrategy, sentences: Sequence[int]) -> list[dict[str, object]]:
+    def trace(self, system: LabSystem, strategy: SearchStrategy, sentences: Sequence[int]) -> list[dict[str, object]]:
         """Traces the search for some of the sentences, with their ``line`` numbers (``trace_parts``)."""
         if not sentences:
             return []
@@ -174,7 +174,7 @@ class Evaluator:
         found = trace_parts(system, strategy, texts, [src[index] for index in sentences], terms=terms)
         return [{"line": index + 1} | trace for index, trace in zip(sentences, found, strict=True)]
 
-    def _required(self, system: System, sources: Sequence[str]) -> "list[Required]":
+    def _required(self, system: LabSystem, sources: Sequence[str]) -> "list[Required]":
         """Returns what the translation of each source must contain; empty if there are no requirements."""
         if self.terms is None:
             return []
@@ -184,7 +184,7 @@ class Evaluator:
         return [encoder.require(self.terms.require(source)) for source in sources]
 
     def _translate_without_unk(
-        self, system: System, strategy: SearchStrategy, hypotheses: Sequence[Hypothesis]
+        self, system: LabSystem, strategy: SearchStrategy, hypotheses: Sequence[Hypothesis]
     ) -> tuple[list[str], list[str], list[str]] | None:
         """Translates the sentences without unknown words again; returns None if these are all or none.
 
@@ -204,7 +204,7 @@ class Evaluator:
             return replace(self, text=text, dictionary=None).translate(banned, strategy).texts, *text.lines[::-1]
         return [tgt_tokenizer.decode(hypotheses[index].tokens) for index in indices], *text.lines[::-1]
 
-    def _nll(self, system: System) -> tuple[float | None, str]:
+    def _nll(self, system: LabSystem) -> tuple[float | None, str]:
         """Returns the mean -log p of a reference token, in nats, and ""; or None and the reason.
 
         With a shortlist it is nearly always infinite: words not on it have the probability 0.
@@ -221,7 +221,7 @@ class Evaluator:
 
 
 def _texts(
-    system: System,
+    system: LabSystem,
     sources: Sequence[str],
     src: Sentences,
     hypotheses: Sequence[Hypothesis],

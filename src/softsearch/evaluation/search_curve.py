@@ -8,7 +8,7 @@ from softsearch.evaluation.bootstrap import Resamples, p_value, resample
 from softsearch.evaluation.measure import Evaluator
 from softsearch.evaluation.metrics import LengthRatio
 from softsearch.evaluation.schema import SearchPoint
-from softsearch.runtime.system import System
+from softsearch.evaluation.systems import LabSystem
 from softsearch.search.interface import Hypothesis, SearchStrategy
 from softsearch.search.options import SearchOptions
 
@@ -17,7 +17,7 @@ _TOLERANCE = 1e-4  # nats; differences of the same translation between batches a
 
 def search_curve(
     evaluator: Evaluator,
-    system: System,
+    system: LabSystem,
     searches: Mapping[str, SearchStrategy],
     options: SearchOptions,
     own: Resamples | None = None,

@@ -11,7 +11,7 @@ from softsearch.evaluation.units import is_unspaced, tokenizer_for
 from softsearch.text.form_check import SAMPLE, form_problems, reference_problems
 
 if TYPE_CHECKING:  # only for type checking, because training does not use systems
-    from softsearch.runtime.system import System
+    from softsearch.evaluation.systems import LabSystem
 
 Languages = tuple[str, str]  # of source and target; "" if not given
 
@@ -60,7 +60,7 @@ def _codes(languages: str) -> set[str]:
     return {aliases.get(code, code) for code in primaries}
 
 
-def text_problems(text: HeldOutText, systems: Sequence["System"], metrics: Mapping[str, Metric]) -> list[str]:
+def text_problems(text: HeldOutText, systems: Sequence["LabSystem"], metrics: Mapping[str, Metric]) -> list[str]:
     """Returns warnings of a test set that does not suit the systems or the metrics."""
     models = {f"the model {system.name}": (system.src_lang, system.tgt_lang) for system in systems}
     problems = language_problems(f"the test set {text.name}", (text.src_lang, text.tgt_lang), models)

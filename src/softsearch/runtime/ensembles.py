@@ -6,7 +6,7 @@ from functools import partial
 
 from softsearch.errors import ConfigError
 from softsearch.runtime.session import OnnxStepFunction
-from softsearch.runtime.system import System, without_alignments
+from softsearch.runtime.system import S, System, without_alignments
 from softsearch.search.ensemble import Ensemble, WithMappedIds
 from softsearch.search.interface import StepFunction
 from softsearch.search.options import Average
@@ -20,7 +20,7 @@ from softsearch.text.vocabulary import UNK
 _TOLERANCE = 1e-4  # nats by which rounding may change the score of a target
 
 
-def with_separate_inputs(systems: Sequence[System], inputs: int) -> list[System]:
+def with_separate_inputs(systems: Sequence[S], inputs: int) -> list[S]:
     """Makes each system read its own source from lines with several sources, ``a man <and> un homme``.
 
     The sources are in the order of the systems. Models of ``data=multi_source`` read all of them, unchanged.
@@ -52,13 +52,13 @@ def with_separate_inputs(systems: Sequence[System], inputs: int) -> list[System]
 
 
 def combine(
-    systems: Sequence[System],
+    systems: Sequence[S],
     average: Average = "log_probs",
     weights: Sequence[float] | None = None,
     language_model: System | None = None,
     language_model_weight: float = 0.0,
     shortlist: Shortlist | None = None,
-) -> System:
+) -> S:
     """Combines systems into one system with an ``Ensemble``.
 
     The source is encoded with the first system's tokenizer. For a system with a different tokenizer, the ids are
@@ -69,11 +69,11 @@ def combine(
         ConfigError: the target vocabularies or their directions differ, a weight is wrong, or the language
             model translates.
     """
-    first, *others = systems
+    first, everything = systems[0], list[System](systems)
     if language_model is not None:
         _check_reads_no_source(language_model)
-        others.append(language_model)
-    for other in others:
+        everything.append(language_model)
+    for other in everything[1:]:
         check_writes_alike(first.tokenizers[1], other.tokenizers[1], (first.origin, other.origin))
     members: list[StepFunction] = []
     for system in systems:
@@ -81,19 +81,10 @@ def combine(
         member = system.step_fn if mapping is None else WithMappedIds(system.step_fn, mapping)
         members.append(member if shortlist is None else shortlisted(member, shortlist))
     language_step_fn = None if language_model is None else without_alignments(language_model).step_fn
-    everything = [first, *others]
-    backends = {system.backend for system in everything}
     return replace(
         first,
-        name=" + ".join(system.name for system in everything),
         origin=", ".join(system.origin for system in everything),
-        backend=backends.pop() if len(backends) == 1 else "mixed",
-        architecture=" + ".join(dict.fromkeys(system.architecture for system in everything)),
         step_fn=Ensemble(members, weights, average, language_step_fn, language_model_weight),
-        parameters=sum(system.parameters for system in everything),
-        size_bytes=sum(system.size_bytes for system in everything),
-        source=next((system.source for system in everything if system.source is not None), None),
-        described="; ".join(system.described for system in everything),
         max_src_tokens=min((s.max_src_tokens for s in systems if s.max_src_tokens is not None), default=None),
     )
 

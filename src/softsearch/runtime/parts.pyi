@@ -1,6 +1,5 @@
 from .bundle import check_replaceable as check_replaceable
 from .bundle import writing as writing
-from .ensembles import combine as combine
 from .flags import make_flags as make_flags
 from .flags import number as number
 from .glossary import Wanted as Wanted
@@ -26,7 +25,6 @@ from .stages.markup import MarkupStage as MarkupStage
 from .stages.paragraphs import ParagraphStage as ParagraphStage
 from .stages.stage import Surface as Surface
 from .stages.terms import TermStage as TermStage
-from .system import System as System
 from .tag_places import with_places as with_places
 from .translation import Lines as Lines
 from .translation import Part as Part

@@ -1,10 +1,9 @@
 """Systems that translate: a bundle, a checkpoint opened by the lab, or an ensemble of either."""
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, TypeVar
 
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.line_encoder import open_tokenizers
@@ -22,23 +21,13 @@ BATCH_TOKENS = 1024  # maximum source tokens in a batch, padding included
 class System:
     """A model, or several that translate together, with tokenizers."""
 
-    name: str  # unique among systems opened together
     origin: str  # path of the checkpoint or bundle; an ensemble's are listed
-    backend: str  # torch, onnx or mixed
-    architecture: str  # the model config's name, such as rnnsearch; an ensemble's are listed
     step_fn: StepFunction
     tokenizers: Tokenizers
-    parameters: int
-    size_bytes: int  # size of the weights, or of all files of a bundle
     text_form: Literal["plain", "lc_tok"]
     src_lang: str
     tgt_lang: str
-    source: Any = None  # the ParallelSource that a checkpoint was trained on; None for a bundle
-    metrics: Mapping[str, Any] = field(default_factory=dict)  # a checkpoint's configured metrics, by name
-    described: str = ""  # the origin of the weights, for people: the path and the step
-    guided: bool = False  # whether its attention was trained on links; False for a bundle
     max_src_tokens: int | None = None  # per sentence, EOS included; None without a limit
-    max_length_factor: float = 0.0  # of the search that a checkpoint was tested with, or that a bundle recommends
 
     def score(self, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]]) -> list[PairScore]:
         """The log probability of every translation, given as token ids without EOS.
@@ -59,6 +48,9 @@ class System:
         return [s._replace(token_log_probs=(*s.token_log_probs[-2::-1], s.token_log_probs[-1])) for s in scores]
 
 
+S = TypeVar("S", bound=System)
+
+
 def open_bundle(bundle: Bundle | Path | str, provider: Provider = "cpu") -> System:
     """Opens a bundle, given as a Bundle or its folder, as a system.
 
@@ -69,27 +61,18 @@ def open_bundle(bundle: Bundle | Path | str, provider: Provider = "cpu") -> Syst
     if not isinstance(bundle, Bundle):
         bundle = Bundle.open(bundle)
     manifest = bundle.manifest
-    trained = manifest.trained
-    parameters = trained("parameters").replace(",", "")
     return System(
-        name=bundle.path.resolve().name,
         origin=str(bundle.path),
-        backend="onnx",
-        architecture=trained("model") or "unknown",
         step_fn=OnnxStepFunction(bundle, provider),
         tokenizers=open_tokenizers(bundle),
-        parameters=int(parameters) if re.fullmatch("[0-9]{1,15}", parameters) else 0,
-        size_bytes=sum(entry.size for entry in manifest.files.values()),
         text_form=manifest.text_form,
-        src_lang=trained("config.data.src_lang"),
-        tgt_lang=trained("config.data.tgt_lang"),
-        described=str(bundle.path),
+        src_lang=manifest.trained("config.data.src_lang"),
+        tgt_lang=manifest.trained("config.data.tgt_lang"),
         max_src_tokens=manifest.max_src_tokens,
-        max_length_factor=manifest.search["max_length_factor"],
     )
 
 
-def without_alignments(system: System) -> System:
+def without_alignments(system: S) -> S:
     """Returns the same system; a bundle's steps then do not fetch attention weights."""
     step_fn = system.step_fn
     return replace(system, step_fn=step_fn.without_alignments()) if isinstance(step_fn, OnnxStepFunction) else system

@@ -3,17 +3,27 @@ import { element } from './element.js';
 const KEY = 'softsearch.glossary'; // in localStorage
 const PAUSE = 400; // milliseconds without typing before terms are sent
 
-/** Terms and their required translations: rows that this browser stores and sends with each request. */
+/** Terms and their required translations: rows that this browser stores and sends with each request, or the server's. */
 export class Glossary {
-  /** @param {() => void} onChange called when the terms change */
-  constructor(onChange) {
+  /**
+   * @param {string[]} served names of the server's glossaries, one of which may be chosen instead of rows
+   * @param {() => void} onChange called when the terms change
+   */
+  constructor(served, onChange) {
     this.rows = element('div', { class: 'terms' });
     this.summary = element('summary');
     const add = element('button', { type: 'button' }, 'Add a term');
     add.addEventListener('click', () => this.add().focus());
     const hint = 'If a sentence contains the term, its translation must contain this one; separate alternatives with |.';
     const kept = read();
-    const details = element('details', { class: 'glossary', open: kept.length > 0 }, this.summary, this.rows, add);
+    this.served = element('select', {}, element('option', { value: '' }, 'these terms'), ...served.map(named));
+    const choice = served.length ? element('label', {}, 'Use ', this.served) : '';
+    const details = element('details', { class: 'glossary', open: kept.length > 0 }, this.summary, choice, this.rows, add);
+    this.served.addEventListener('change', () => {
+      this.rows.hidden = add.hidden = this.served.value !== '';
+      this.keep();
+      onChange();
+    });
     this.summary.after(element('p', { class: 'note' }, hint));
     document.querySelector('#request .controls').after(details);
     for (const pair of kept.length ? kept : [['', '']]) this.add(...pair);
@@ -53,8 +63,9 @@ export class Glossary {
     return [...this.rows.children].map((row) => [...row.querySelectorAll('input')].map((field) => field.value.trim()));
   }
 
-  /** The translations by term, without rows that lack one of them; undefined if there is none. */
+  /** The name of the server's glossary, or translations by term, without rows that lack one; undefined if there is none. */
   get terms() {
+    if (this.served.value) return this.served.value;
     const found = new Map(); // term in lower case -> the term as written, and its translations
     for (const [term, translation] of this.pairs) {
       const [name, translations] = found.get(term.toLowerCase()) ?? [term, []];
@@ -65,14 +76,16 @@ export class Glossary {
   }
 
   keep() {
-    const count = Object.keys(this.terms ?? {}).length;
-    this.summary.textContent = count ? `Glossary (${count})` : 'Glossary';
+    const chosen = this.served.value || Object.keys(this.terms ?? {}).length;
+    this.summary.textContent = chosen ? `Glossary (${chosen})` : 'Glossary';
     this.sent = JSON.stringify(this.terms);
     try {
       localStorage.setItem(KEY, JSON.stringify(this.pairs.filter((pair) => pair.some(Boolean))));
     } catch {} // a browser may refuse to store anything
   }
 }
+
+const named = (name) => element('option', { value: name }, name);
 
 function read() {
   try {

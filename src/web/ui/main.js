@@ -55,7 +55,7 @@ async function start() {
   const request = new Request(site, translate, choose);
   const isServer = site.backend === 'server'; // the search in the page supports neither
   const options = isServer ? new Options(site.options, translate) : null;
-  const glossary = isServer ? new Glossary(translate) : null;
+  const glossary = isServer ? new Glossary(site.glossaries, translate) : null;
   introduce(site, request);
   choose();
 }

@@ -14,10 +14,10 @@ from softsearch.evaluation.measure import Evaluator
 from softsearch.evaluation.metrics import for_text, report_metrics
 from softsearch.evaluation.schema import SystemReport
 from softsearch.evaluation.search_curve import search_curve
+from softsearch.evaluation.systems import LabSystem
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.runtime.glossary import Glossary
 from softsearch.runtime.stages.terms import TermStage
-from softsearch.runtime.system import System
 from softsearch.search.beam import BeamSearch
 from softsearch.search.ensemble import AVERAGES, Ensemble
 from softsearch.search.exact import ExactSearch
@@ -39,7 +39,7 @@ BEAM = BeamSearch(beam=3, length_penalty=0.5, max_length_offset=4)
 
 
 def measure(
-    one: System, strategy: SearchStrategy, test_set: HeldOutText, dictionary: dict[str, str] | None = None
+    one: LabSystem, strategy: SearchStrategy, test_set: HeldOutText, dictionary: dict[str, str] | None = None
 ) -> tuple[SystemReport, list[Hypothesis], list[str]]:
     return evaluator(test_set, dictionary).measure(one, strategy, "in words")[:3]
 
@@ -66,7 +66,7 @@ def text(form: TextForm) -> HeldOutText:
     return HeldOutText("t", SOURCES, REFERENCES, form, "en", "de")
 
 
-def system(step_fn: StepFunction | None = None) -> System:
+def system(step_fn: StepFunction | None = None) -> LabSystem:
     return system_of(TorchStepFunction(small_model("rnnsearch", seed=4)) if step_fn is None else step_fn)
 
 
@@ -178,7 +178,7 @@ def test_a_curve_of_searches() -> None:
     assert np.isclose(points[0].mean_log_prob, points[1].mean_log_prob)
 
 
-def loss(one: System, test_set: HeldOutText) -> tuple[float | None, list[str]]:
+def loss(one: LabSystem, test_set: HeldOutText) -> tuple[float | None, list[str]]:
     report, _, warnings = measure(one, GREEDY, test_set)
     return report.nll, [warning for warning in warnings if "-log p" in warning]
 

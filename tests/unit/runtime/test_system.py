@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError, InputError
+from softsearch.evaluation.systems import lab_bundle, lab_ensemble
 from softsearch.runtime.bundle import open_shortlist, shortlist_files, write_bundle
 from softsearch.runtime.ensembles import combine, rescoring_model, with_separate_inputs
 from softsearch.runtime.system import System, open_bundle
@@ -53,7 +54,7 @@ def writing(system: System, tokenizer: SentencePieceTokenizer) -> System:
 
 
 def test_a_bundle_is_a_system(systems: list[System]) -> None:
-    first = systems[0]
+    first = lab_bundle(Path(systems[0].origin))
     assert (first.name, first.backend, first.architecture, first.parameters) == ("a", "onnx", "toy", 1234)
     assert (first.text_form, first.src_lang, first.tgt_lang) == ("lc_tok", "en", "")
     assert first.size_bytes > sum(len(t.model) for t in first.tokenizers)
@@ -63,15 +64,15 @@ def test_a_bundle_is_a_system(systems: list[System]) -> None:
 def test_what_a_bundle_says_of_its_training_is_printable_text_or_nothing(tmp_path: Path) -> None:
     attack, shown = "\x1b[2J\nOK", r"\x1b[2J\nOK"
     facts = {"model": attack, "parameters": "9" * 5000, "config": {"data": {"src_lang": attack, "tgt_lang": ["de"]}}}
-    system = open_bundle(make_bundle(tmp_path / "b", training=facts))
+    system = lab_bundle(make_bundle(tmp_path / "b", training=facts))
     assert (system.architecture, system.src_lang, system.tgt_lang) == (shown, shown, "['de']")
     assert system.parameters == 0
     odd = make_bundle(tmp_path / "odd", training={"config": [{"data": 1}], "parameters": None})
-    assert open_bundle(odd).architecture == "unknown"
+    assert lab_bundle(odd).architecture == "unknown"
 
 
 def test_an_ensemble_is_a_system(systems: list[System], tmp_path: Path) -> None:
-    both = combine(systems[:2], "probs", [1, 3])
+    both = lab_ensemble([lab_bundle(Path(system.origin)) for system in systems[:2]], "probs", [1, 3])
     assert (both.name, both.backend, both.architecture, both.parameters) == ("a + b", "onnx", "toy", 2468)
     assert both.origin == ", ".join(system.origin for system in systems[:2])
     short = open_bundle(make_bundle(tmp_path / "short", limits={"max_src_tokens": 9}))

@@ -6,8 +6,8 @@ import pytest
 
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import TorchStepFunction
+from softsearch.evaluation.systems import LabSystem
 from softsearch.runtime.stages.unknown_words import with_known_words
-from softsearch.runtime.system import System
 from softsearch.search.batching import translate_ids
 from softsearch.search.exact import ExactSearch
 from softsearch.search.sampling import Sampling
@@ -21,7 +21,7 @@ from tests.unit.evaluation.systems import system_of
 SOURCES = ["a Rex c", "Rex", "d e f g", "x y a z", "b a Dog"]
 
 
-def a_system(model: str) -> System:
+def a_system(model: str) -> LabSystem:
     return system_of(TorchStepFunction(small_model(model, seed=3)))
 
 

@@ -13,10 +13,10 @@ from softsearch.errors import ConfigError
 from softsearch.evaluation.alignment_error import Gold, alignment_error_rate, read_gold
 from softsearch.evaluation.inference import TorchStepFunction, torch_model
 from softsearch.evaluation.schema import SystemReport
+from softsearch.evaluation.systems import LabSystem
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.word_alignment import Alignment, Sentence, Units, align, align_by_head, links, pharaoh
 from softsearch.report.heatmap import heatmap
-from softsearch.runtime.system import System
 from softsearch.search.interface import Hypothesis
 from softsearch.text.corpus import write_lines
 
@@ -45,7 +45,7 @@ def read_alignment_options(options: Evaluate, text: HeldOutText) -> list[Gold] |
 
 
 def measure_alignments(
-    system: System,
+    system: LabSystem,
     text: HeldOutText,
     report: SystemReport,
     hypotheses: Sequence[Hypothesis],
@@ -83,7 +83,7 @@ def measure_alignments(
 
 
 def _heads(
-    system: System, usual: Alignment, pair: tuple[Sentence, Sentence], units: Units
+    system: LabSystem, usual: Alignment, pair: tuple[Sentence, Sentence], units: Units
 ) -> dict[str, NDArray[np.float32]]:
     """Returns what a heatmap may show for a Transformer, by name: alignments, the mean of all heads, and each head."""
     step_fn = system.step_fn

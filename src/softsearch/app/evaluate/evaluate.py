@@ -23,11 +23,11 @@ from softsearch.evaluation.bootstrap import Resamples, paired_bootstrap
 from softsearch.evaluation.metrics import report_metrics
 from softsearch.evaluation.schema import Report, SystemReport, write_report
 from softsearch.evaluation.search_curve import search_curve
+from softsearch.evaluation.systems import LabSystem
 from softsearch.evaluation.train_test_overlap import find_overlap
 from softsearch.evaluation.word_alignment import Alignment
 from softsearch.report.curves import Points, read_points
 from softsearch.report.page import write_page
-from softsearch.runtime.system import System
 
 
 class Measurement(NamedTuple):
@@ -61,7 +61,7 @@ def evaluate(config: DictConfig) -> None:
         raise SoftsearchError(f"guard.max_loss={plan.options.guard.max_loss:g} is exceeded")
 
 
-def _measure(plan: Plan, system: System) -> Measurement:
+def _measure(plan: Plan, system: LabSystem) -> Measurement:
     """Translates the text with a system, and takes the measurements that the options ask for."""
     options, evaluator = plan.options, plan.evaluator
     strategy = plan.make_search(system.tokenizers, system.max_length_factor)

@@ -11,11 +11,11 @@ from softsearch.errors import ConfigError
 from softsearch.evaluation.bootstrap import percentiles, resample
 from softsearch.evaluation.measure import Evaluator
 from softsearch.evaluation.metrics import Metric, facts, for_text
+from softsearch.evaluation.systems import LabSystem
 from softsearch.evaluation.test_set import HeldOutText
-from softsearch.runtime.system import System
 
 
-def read_guarded(options: Evaluate, systems: Sequence[System]) -> HeldOutText | None:
+def read_guarded(options: Evaluate, systems: Sequence[LabSystem]) -> HeldOutText | None:
     """Reads the guarded text, if there is one.
 
     Raises:
@@ -43,7 +43,7 @@ class GuardResult(NamedTuple):
 
 
 def guard(
-    options: Evaluate, systems: Sequence[System], text: HeldOutText, metrics: Mapping[str, Metric]
+    options: Evaluate, systems: Sequence[LabSystem], text: HeldOutText, metrics: Mapping[str, Metric]
 ) -> GuardResult:
     """Compares the first system with the second one on the guarded text, by the first metric.
 

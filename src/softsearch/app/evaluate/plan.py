@@ -22,13 +22,13 @@ from softsearch.errors import ConfigError
 from softsearch.evaluation.alignment_error import Gold
 from softsearch.evaluation.measure import Evaluator, ScoredSystem, read_earlier, read_translations
 from softsearch.evaluation.metrics import Metric, for_text
+from softsearch.evaluation.systems import LabSystem
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.text_checks import text_problems
 from softsearch.overwriting import refuse_overwriting
 from softsearch.report.tables import check_table_name
 from softsearch.runtime.ensembles import with_separate_inputs
 from softsearch.runtime.stages.terms import TermStage
-from softsearch.runtime.system import System
 from softsearch.search.ensemble import Ensemble
 from softsearch.text.form_check import SAMPLE, form_problems
 from softsearch.text.word_dictionary import read_dictionary
@@ -42,8 +42,8 @@ class Plan:
 
     options: Evaluate
     glossary: Path | None
-    members: list[System]  # the systems named by the options
-    systems: list[System]  # the systems to measure: the members, their ensemble, or both
+    members: list[LabSystem]  # the systems named by the options
+    systems: list[LabSystem]  # the systems to measure: the members, their ensemble, or both
     metrics: Mapping[str, Metric]  # as configured
     evaluator: Evaluator  # with the text and its metrics
     make_search: SearchMaker
@@ -53,7 +53,7 @@ class Plan:
     others: list[ScoredSystem]  # systems that translated earlier: files of translations, and another report's
     warnings: list[str]
 
-    def describe(self, system: System) -> str:
+    def describe(self, system: LabSystem) -> str:
         """Describes the search and its additions."""
         options = self.options
 

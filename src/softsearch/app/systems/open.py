@@ -13,17 +13,17 @@ from softsearch.app.systems.texts import training_shortlist
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.evaluation.metrics import Metric, needs_download
+from softsearch.evaluation.systems import LabSystem, lab_bundle, lab_ensemble
 from softsearch.files import MANIFEST
 from softsearch.runtime.bundle import Bundle, open_shortlist
-from softsearch.runtime.ensembles import combine, shortlisted
-from softsearch.runtime.system import System, open_bundle
+from softsearch.runtime.ensembles import shortlisted
 from softsearch.search.shortlist import Shortlist
 from softsearch.training.checkpoints.folder import checkpoint_file, read_weights
 
 Paths = str | Path | list[str] | list[Path] | None
 
 
-def open_systems(ckpt: Paths, bundle: Paths, average: int | None) -> list[System]:
+def open_systems(ckpt: Paths, bundle: Paths, average: int | None) -> list[LabSystem]:
     """Opens checkpoints, then bundles; ``average`` is the number of step checkpoints to average instead of each.
 
     Raises:
@@ -31,13 +31,13 @@ def open_systems(ckpt: Paths, bundle: Paths, average: int | None) -> list[System
         CheckpointError: a checkpoint cannot be read.
         BundleError: a bundle cannot be read.
     """
-    systems = [_open_checkpoint(path, average) for path in path_list(ckpt)] + list(map(open_bundle, path_list(bundle)))
+    systems = [_open_checkpoint(path, average) for path in path_list(ckpt)] + list(map(lab_bundle, path_list(bundle)))
     if not systems:
         raise ConfigError("no system is named; expected ckpt=RUN or bundle=FOLDER, or lists")
     return _with_unique_names(systems)
 
 
-def trained_metrics(systems: Sequence[System]) -> tuple[dict[str, Metric], list[str]]:
+def trained_metrics(systems: Sequence[LabSystem]) -> tuple[dict[str, Metric], list[str]]:
     """Returns the metrics that checkpoints were trained with, the first one's first, and warnings about those not used.
 
     A metric that two checkpoints have with different options is that of the first.
@@ -60,10 +60,10 @@ def trained_metrics(systems: Sequence[System]) -> tuple[dict[str, Metric], list[
     return metrics, warnings
 
 
-def open_any(paths: Sequence[str]) -> list[System]:
+def open_any(paths: Sequence[str]) -> list[LabSystem]:
     """Opens folders with a manifest as bundles, and other paths as checkpoints; raises like ``open_systems``."""
     return _with_unique_names(
-        [open_bundle(p) if (Path(p) / MANIFEST).is_file() else _open_checkpoint(p, None) for p in paths]
+        [lab_bundle(p) if (Path(p) / MANIFEST).is_file() else _open_checkpoint(p, None) for p in paths]
     )
 
 
@@ -72,7 +72,7 @@ def path_list(paths: Paths) -> list[str]:
     return [] if paths is None else [str(path) for path in (paths if isinstance(paths, list) else [paths])]
 
 
-def _with_unique_names(systems: list[System]) -> list[System]:
+def _with_unique_names(systems: list[LabSystem]) -> list[LabSystem]:
     """Renames systems with the same name: adds more of the path, and a number if that is not enough."""
     names = [system.name for system in systems]
     longer = [_longer_name(system) if names.count(system.name) > 1 else system.name for system in systems]
@@ -82,21 +82,21 @@ def _with_unique_names(systems: list[System]) -> list[System]:
     return [replace(system, name=name) for system, name in zip(systems, numbered, strict=True)]
 
 
-def _longer_name(system: System) -> str:
+def _longer_name(system: LabSystem) -> str:
     path = Path(system.origin)
     if path.parent.name == "checkpoints":
         return f"{system.name}/{path.stem}"
     return f"{path.resolve().parent.name}/{system.name}"
 
 
-def _open_checkpoint(path: str, average: int | None) -> System:
+def _open_checkpoint(path: str, average: int | None) -> LabSystem:
     path = str(checkpoint_file(Path(path)))
     contents = read_weights(path, average)
     model = rebuild_model(contents).to("cuda" if torch.cuda.is_available() else "cpu")
     source = rebuild_source(contents)
     folder = Path(path).resolve().parent
     weights = model.weights()
-    return System(
+    return LabSystem(
         name=folder.parent.name if folder.name == "checkpoints" else Path(path).stem,
         origin=path,
         backend="torch",
@@ -116,19 +116,19 @@ def _open_checkpoint(path: str, average: int | None) -> System:
     )
 
 
-def with_ensemble(members: list[System], options: Evaluate) -> list[System]:
+def with_ensemble(members: list[LabSystem], options: Evaluate) -> list[LabSystem]:
     """Returns the ensemble of members and language model, with or without the members; else only the members."""
     if options.ensemble is None:
         return members
     assert not isinstance(options.weights, Path)  # with_tuned has read it
     name = "ensemble" if all(system.name != "ensemble" for system in members) else f"ensemble of {len(members)}"
     language_model = None if options.language_model is None else open_any([str(options.language_model)])[0]
-    ensemble = combine(members, options.ensemble, options.weights, language_model, options.language_model_weight)
+    ensemble = lab_ensemble(members, options.ensemble, options.weights, language_model, options.language_model_weight)
     alone = len(members) == 1 and language_model is None
     return [replace(ensemble, name=name), *(members if options.members and not alone else [])]
 
 
-def with_shortlist(system: System, options: Evaluate) -> System:
+def with_shortlist(system: LabSystem, options: Evaluate) -> LabSystem:
     """Adds a shortlist to a system, if asked for: that of a bundle, or one from a checkpoint's training text."""
     frequent = options.shortlist.frequent
     if frequent is None:

@@ -12,8 +12,8 @@ from softsearch.app.config.validation import build
 from softsearch.data.corpora.base import ParallelSource, language_of
 from softsearch.data.lexicon import shortlist_tables
 from softsearch.errors import ConfigError, CorpusError
+from softsearch.evaluation.systems import LabSystem
 from softsearch.evaluation.test_set import HeldOutText, read_split
-from softsearch.runtime.system import System
 from softsearch.text.corpus import read_lines
 from softsearch.text.features import feature_lines, read_features
 from softsearch.text.filters import read_parallel
@@ -23,7 +23,7 @@ from softsearch.text.vocabulary import SOURCE_SEPARATOR
 
 
 def read_test_set(
-    options: Systems, files: tuple[Path, ...] | None, systems: Sequence[System], named: str = "test='[x.en,x.de]'"
+    options: Systems, files: tuple[Path, ...] | None, systems: Sequence[LabSystem], named: str = "test='[x.en,x.de]'"
 ) -> HeldOutText:
     """Reads ``files`` (sources, references), or else a split of the data in the options or of the first checkpoint.
 
@@ -45,7 +45,7 @@ def read_test_set(
     return text.joined(systems[0].tokenizers[1]) if systems else text
 
 
-def read_files(files: tuple[Path, ...], described: ParallelSource | System | None, named: str) -> HeldOutText:
+def read_files(files: tuple[Path, ...], described: ParallelSource | LabSystem | None, named: str) -> HeldOutText:
     """Reads files of sources and references in the text form of ``described``.
 
     Several files of sources are joined line by line, as in ``softsearch.text.joint_sources``. The languages are

@@ -151,8 +151,10 @@ async def models(service: Served) -> dict[str, list[ModelFacts]]:
 @router.get("/site.json", include_in_schema=False)
 async def site(service: Served) -> dict[str, Any]:
     """Returns the facts that the browser page loads first."""
-    facts, options = service.dispatcher.models.values(), controls(schema.page_options())
-    return site_json(facts, backend="server", version=softsearch.__version__, options=options)
+    facts = service.dispatcher.models.values()
+    glossaries = [name for name in service.settings.glossary or {} if name]
+    offers = {"options": controls(schema.page_options()), "glossaries": glossaries}
+    return site_json(facts, backend="server", version=softsearch.__version__, offers=offers)
 
 
 @router.get("/languages", response_model=list[schema.Language])

@@ -37,12 +37,11 @@ from softsearch.app import (
 )
 from softsearch.errors import ConfigError
 from softsearch.evaluation import HeldOutText
-from softsearch.evaluation.parts import Evaluator, bleu_for, text_problems
+from softsearch.evaluation.parts import Evaluator, LabSystem, bleu_for, lab_ensemble, text_problems
 from softsearch.extras.sweep.options import Tune
 from softsearch.extras.sweep.study import Plan
 from softsearch.extras.sweep.sweep import run_study
 from softsearch.extras.sweep.trial import TrialFailed, override, suggest
-from softsearch.runtime.parts import System, combine
 from softsearch.search import Rerank, SearchStrategy, translate_ids
 from softsearch.search.parts import ScoredHypothesis, ranked
 
@@ -58,8 +57,8 @@ class Models:
     """Models, and the text to tune them on."""
 
     options: Tune
-    systems: Sequence[System]
-    language_model: System | None
+    systems: Sequence[LabSystem]
+    language_model: LabSystem | None
     text: HeldOutText
     lists: dict[tuple[Any, ...], Any] = field(default_factory=dict)  # the latest n-best lists to rerank
 
@@ -89,11 +88,11 @@ class Models:
             raise TrialFailed(f"all of {name} are 0")
         return found
 
-    def combined(self, point: Point) -> System:
+    def combined(self, point: Point) -> LabSystem:
         """Returns the ensemble with the options of a point."""
         own = {"ensemble": self.options.ensemble, "language_model_weight": self.options.language_model_weight, **point}
         weights = self.numbers("weights", point)
-        return combine(self.systems, own["ensemble"], weights, self.language_model, own["language_model_weight"])
+        return lab_ensemble(self.systems, own["ensemble"], weights, self.language_model, own["language_model_weight"])
 
     def translate(self, point: Point) -> list[str]:
         """Translates the text with the options of a point."""

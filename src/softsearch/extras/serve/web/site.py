@@ -51,7 +51,7 @@ def site_json(
     about: PageAbout | None = None,
     files: Sequence[str] = (),
     most_tokens: Mapping[str, Sequence[int]] | None = None,
-    options: Mapping[str, Any] | None = None,
+    offers: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Returns the content of ``site.json``, which the page reads first.
 
@@ -62,7 +62,7 @@ def site_json(
         about: information about the models, with sentences to try.
         files: all files of the site; none for a server.
         most_tokens: of the translations of 0, 1, 2, ... source tokens, by model, for the search in the browser.
-        options: of the server's search, for a form.
+        offers: of a server: ``options`` for a form, and names of ``glossaries``.
     """
     about = about or PageAbout()
     more: dict[str, dict[str, Any]] = {name: {"about": asdict(model)} for name, model in about.models.items()}
@@ -76,7 +76,7 @@ def site_json(
         "models": [asdict(facts) | {"about": None} | more.get(facts.name, {}) for facts in models],
         "examples": [asdict(example) for example in about.examples],
         "files": list(files),
-        **({} if options is None else {"options": options}),
+        **(offers or {}),
     }
 
 
