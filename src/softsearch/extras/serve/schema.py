@@ -85,7 +85,7 @@ _WITH_CONTROLS = ("beam", "n_best", "alignments", "head", "trace")  # the page's
 _CHECKED = ("glossary", "keep")  # options that take less than elsewhere, because they come from strangers
 
 
-def stage_options(surface: Surface) -> dict[str, Any]:
+def _stage_options(surface: Surface) -> dict[str, Any]:
     """Returns the annotations of the options of stages on a surface, by name; none takes files of the server."""
     stages = (stage for stage in every_stage().values() if surface not in stage.unavailable)
     hints = {name: hint for stage in stages for name, hint in stage.hints.items()}
@@ -123,8 +123,8 @@ class Options(_SearchFields):  # type: ignore[valid-type,misc]  # created from t
         return {name: value for name, value in values.items() if value is not None}
 
 
-_TranslateFields = create_model("_TranslateFields", __base__=Options, **request_fields(stage_options("translate")))
-_StreamFields = create_model("_StreamFields", __base__=Options, **request_fields(stage_options("stream")))
+_TranslateFields = create_model("_TranslateFields", __base__=Options, **request_fields(_stage_options("translate")))
+_StreamFields = create_model("_StreamFields", __base__=Options, **request_fields(_stage_options("stream")))
 
 
 class TranslateRequest(_TranslateFields):  # type: ignore[valid-type,misc]  # created from the stages
