@@ -1,4 +1,6 @@
-"""Teacher forcing against the model's own logits."""
+"""Teacher forcing against the model's own logits, and the method and the loss of docs/recipes.md."""
+
+from typing import Any
 
 import pytest
 import torch
@@ -6,6 +8,7 @@ import torch
 from softsearch.models.loss import CrossEntropy
 from softsearch.testing.models import small_model
 from softsearch.training.interface import TrainingStep, teacher_forcing
+from tests.support.documented import python_blocks
 from tests.unit.training.objectives.batches import BATCH, TOKENS, gradients, log_probs_of
 
 
@@ -19,3 +22,21 @@ def test_is_the_likelihood_of_the_real_tokens(name: str) -> None:
     torch.testing.assert_close(loss.smoothed, expected)
     torch.testing.assert_close(loss.nll, expected.detach())
     torch.testing.assert_close(gradients(loss.smoothed, model), gradients(expected, model))
+
+
+def test_the_method_and_the_loss_of_the_docs() -> None:
+    names: dict[str, Any] = {}
+    method, loss = (
+        block for block in python_blocks("docs/recipes.md") if "TrainingStep" in block or "begin_step" in block
+    )
+    exec(method, names)
+    exec(loss, names)
+    warm = names["WarmSmoothing"](smoothing=0.2, steps=1000)
+    step = TrainingStep(small_model("rnnsearch"), warm, BATCH, number=500)
+    warm.begin_step(step)
+    usual, tokens = teacher_forcing(step)
+    found, count = names["confidence_penalty"](step, beta=0.5)
+    assert (warm.smoothing, step.logged["smoothing"]) == (0.1, pytest.approx(0.1))
+    assert count == tokens
+    torch.testing.assert_close(found.smoothed, usual.smoothed - 0.5 * step.logged["entropy"] * tokens)
+    assert warm.varies_by_step
