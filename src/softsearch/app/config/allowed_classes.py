@@ -4,7 +4,7 @@ A checkpoint may come from anybody. Its config may name softsearch's own models,
 opens, downloads or writes anything when it is built (metrics that would are left out by
 ``softsearch.app.systems.open.trained_metrics``), and classes that the user trusts: by the option
 ``trust``, by ``SOFTSEARCH_TRUST``, or by an installed package that lists them under the entry-point group
-``softsearch.classes``. All names are checked before any of them is imported, and no interpolation is resolved.
+``softsearch.classes``, as our own extras do. All names are checked before any of them is imported, and no interpolation is resolved.
 Only a checkpoint in the folder of a run (RUN/checkpoints next to RUN/config.yaml) may name files to read; files in
 /proc and /sys are never opened (softsearch.files). The address of a server is never taken from a file.
 Whatever users type or write in YAML goes through ``softsearch.app.config.validation.build`` and may name anything.
@@ -80,7 +80,7 @@ def installed_classes() -> dict[str, EntryPoint]:
     """Returns the classes and packages that installed packages list, by full name; imports none of them."""
     points = entry_points(group=ENTRY_POINTS)
     names = {".".join(filter(None, (point.module, point.attr))): point for point in points}
-    return {name: point for name, point in names.items() if _may_be_trusted(name)}
+    return {name: point for name, point in names.items() if _may_be_trusted(name) or _is_of_extra(name)}
 
 
 def to_be_trusted(config: Mapping[str, Any]) -> list[str]:
@@ -126,7 +126,8 @@ def _check_names(path: Path, key: _Key, node: dict[str, Any]) -> None:
     if not all(_allows((*_own(key), *others), name) for name in names):
         others += tuple(installed_classes())
     _refuse_names(path, names, (*_own(key), *others))
-    homes = [*_HOMES[key], *(name.partition(".")[0] for name in others)]
+    roots = (name.rpartition(".")[0] if _is_of_extra(name) else name.partition(".")[0] for name in others)
+    homes = [*_HOMES[key], *roots]
     with _built_from(path, key):
         for name in names:
             _check_home(name, homes)
@@ -172,6 +173,10 @@ def _inner_name(cls: type) -> str:
 
 def _may_be_trusted(name: str) -> bool:
     return name.partition(".")[0] not in ("softsearch", *sys.stdlib_module_names)
+
+
+def _is_of_extra(name: str) -> bool:
+    return name.startswith("softsearch.extras.")
 
 
 def _allows(prefixes: Iterable[str], name: str) -> bool:

@@ -1,0 +1,220 @@
+"""Message catalogs: PO, Qt's TS, XLIFF, and TMX to read, through translate-toolkit and lxml, which keep other bytes."""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+from xml.sax.saxutils import escape
+
+from softsearch.errors import ConfigError, CorpusError, parsing
+from softsearch.process import how_to_install
+
+State = Literal["translated", "untranslated", "fuzzy", "left out"]
+MAX_BYTES = 256 << 20
+_ADVICE = "repair it (for PO, msgfmt -c FILE names the line), or leave it out"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A message of a catalog.
+
+    Args:
+        sources: its text; with a plural, the singular and the plural.
+        targets: its translations, one for each plural form of the language; "" where there is none.
+        place: the part of the program that it is in, such as a dialog: equal for messages that are seen together.
+        state: ``fuzzy`` if a person must look at it; ``left out`` for obsolete and untranslatable ones.
+        unit: the library's object.
+    """
+
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+    place: str
+    state: State
+    unit: Any
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Yields texts with their translations: the singular with the first form, the plural with the last."""
+        if len(self.sources) == 1 or len(self.targets) > 1:
+            yield self.sources[0], self.targets[0]
+        if len(self.sources) > 1:
+            yield self.sources[1], self.targets[-1]
+
+    def needed(self) -> list[int]:
+        """Returns for each translation which source it is of: the first form has the singular, if there are others."""
+        if len(self.sources) == 1:
+            return [0] * len(self.targets)
+        return [int(len(self.targets) == 1 or form > 0) for form in range(len(self.targets))]
+
+
+class Catalog(ABC):
+    """An opened catalog: its messages, and a way to fill in translations that leaves all others as they are."""
+
+    src_lang: str = ""
+    tgt_lang: str = ""
+    marker: str = ""  # of accelerators, if the file names it
+    entries: Sequence[Entry]
+
+    @abstractmethod
+    def fill(self, entry: Entry, targets: Sequence[str], note: str) -> None:
+        """Writes translations into a message, marked as its format marks what a person must look at, with a note."""
+
+    @abstractmethod
+    def __bytes__(self) -> bytes:
+        """Returns the whole file."""
+
+
+class _Toolkit(Catalog):
+    """A format of translate-toolkit."""
+
+    def __init__(self, data: bytes, path: Path, storage: str) -> None:
+        module, _, name = storage.partition(":")
+        try:
+            reader = getattr(import_module(f"translate.storage.{module}"), name)
+        except ImportError as error:
+            raise ConfigError(f"{path} needs translate-toolkit: {how_to_install('localise')}") from error
+        if module == "pypo" and (charset := re.search(rb"charset=([\w-]+)", data[:4096])):
+            data.decode(charset[1].decode())  # else another one is guessed
+        self._store = reader.parsestring(data)
+        self.src_lang = self._store.getsourcelanguage() or ""
+        self.tgt_lang = self._store.gettargetlanguage() or ""
+        header = getattr(self._store, "parseheader", dict)()
+        self.marker = (header.get("X-Accelerator-Marker") or "")[:1]
+        forms = re.match(r"\s*nplurals\s*=\s*(\d)", header.get("Plural-Forms") or "")
+        self._forms = max(1, int(forms[1])) if forms else 1
+        self.entries = [self._entry(unit) for unit in self._store.units if not unit.isheader()]
+        if module == "pypo":
+            _refuse_repeated(self.entries, path)
+
+    def _entry(self, unit: Any) -> Entry:
+        sources = tuple(map(str, unit.source.strings)) if unit.hasplural() else (str(unit.source or ""),)
+        target = unit.target
+        targets = tuple(str(each) for each in getattr(target, "strings", [target or ""]))
+        if len(sources) > 1 and len(targets) < self._forms:
+            targets += ("",) * (self._forms - len(targets))
+        state: State = "translated" if all(targets) else "untranslated"
+        if unit.isfuzzy() and any(targets):
+            state = "fuzzy"
+        if unit.isobsolete() or not unit.istranslatable() or not sources[0].strip():
+            state = "left out"
+        locations = unit.getlocations()
+        place = locations[0].rpartition(":")[0] or locations[0] if locations else unit.getcontext() or ""
+        return Entry(sources, targets, place, state, unit)
+
+    def fill(self, entry: Entry, targets: Sequence[str], note: str) -> None:
+        from translate.misc.multistring import multistring
+
+        entry.unit.target = multistring(list(targets)) if len(entry.sources) > 1 else targets[0]
+        entry.unit.markfuzzy()
+        entry.unit.addnote(note, origin="translator")
+
+    def __bytes__(self) -> bytes:
+        return bytes(self._store)
+
+
+class _Xliff(Catalog):
+    """XLIFF 1.2 and 2.x; a text with elements inside is its XML, as a message with tags."""
+
+    def __init__(self, data: bytes, path: Path) -> None:
+        try:
+            from lxml import etree
+        except ImportError as error:
+            raise ConfigError(f"{path} needs lxml: {how_to_install('localise')}") from error
+        self._etree = etree
+        self._root = etree.fromstring(data, etree.XMLParser(resolve_entities=False, no_network=True))
+        root = re.search(rb"<(?:\w+:)?xliff\b[^>]*>", data)
+        self._start = data[: root.end()] if root else b""  # whose attributes lxml would sort
+        self._end = data[len(data.rstrip()) :]
+        self._name = f"{{{self._root.nsmap.get(None, '')}}}" if self._root.nsmap.get(None) else ""
+        self._is_2 = self._root.get("version", "").startswith("2")
+        file = next(self._root.iter(f"{self._name}file"), self._root)
+        keys = ("srcLang", "trgLang") if self._is_2 else ("source-language", "target-language")
+        self.src_lang, self.tgt_lang = ((self._root if self._is_2 else file).get(key) or "" for key in keys)
+        kind = "segment" if self._is_2 else "trans-unit"
+        self.entries = [self._entry(unit) for unit in self._root.iter(f"{self._name}{kind}")]
+
+    def _entry(self, unit: Any) -> Entry:
+        source, target = (self._inside(unit.find(f"{self._name}{side}")) for side in ("source", "target"))
+        found = unit.find(f"{self._name}target")
+        mark = unit.get("state", "") if self._is_2 else ("" if found is None else found.get("state", ""))
+        state: State = "translated" if target else "untranslated"
+        if target and (mark.startswith("needs") or mark in ("new", "initial")):
+            state = "fuzzy"
+        if unit.get("translate") == "no" or not source.strip():
+            state = "left out"
+        return Entry((source,), (target,), unit.get("id", ""), state, unit)
+
+    def _inside(self, element: Any) -> str:
+        if element is None or not len(element):
+            return "" if element is None else element.text or ""
+        text = self._etree.tostring(element, encoding="unicode", with_tail=False)
+        declared = re.compile(r' xmlns(?::\w+)?="[^"]*"')
+        return declared.sub("", text.partition(">")[2].rpartition("</")[0])
+
+    def fill(self, entry: Entry, targets: Sequence[str], note: str) -> None:
+        unit, source = entry.unit, entry.unit.find(f"{self._name}source")
+        namespaces = "".join(f' xmlns{f":{k}" if k else ""}="{v}"' for k, v in self._root.nsmap.items())
+        text = targets[0] if len(source) else escape(targets[0])
+        with parsing(f"the translation of {entry.sources[0]!r:.60}", CorpusError, "report it"):
+            target = self._etree.fromstring(f"<target{namespaces}>{text}</target>")
+        if (old := unit.find(f"{self._name}target")) is not None:
+            target.tail = old.tail
+            unit.replace(old, target)
+        else:
+            target.tail = source.tail
+            source.addnext(target)
+        if self._is_2:
+            unit.set("state", "initial")
+        else:
+            target.set("state", "needs-review-translation")
+            added = self._etree.Element(f"{self._name}note", {"from": "softsearch"})
+            added.text, added.tail = note, target.tail
+            target.addnext(added)
+
+    def __bytes__(self) -> bytes:
+        whole = bytes(self._etree.tostring(self._root, encoding="utf-8"))
+        return self._start + whole[whole.index(b">") + 1 :] + self._end
+
+
+_KINDS = {".po": "pypo:pofile", ".pot": "pypo:pofile", ".ts": "ts2:tsfile", ".tmx": "tmx:tmxfile"}
+_XLIFF = (".xlf", ".xliff", ".sdlxliff", ".mxliff")
+
+
+def is_catalog(path: Path) -> bool:
+    """Tells whether a file's name is that of a catalog."""
+    return path.suffix.lower() in (*_KINDS, *_XLIFF)
+
+
+def open_catalog(path: Path) -> Catalog:
+    """Opens a catalog.
+
+    Raises:
+        CorpusError: it cannot be read, or is of another kind; the message says what to do.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in (*_KINDS, *_XLIFF):
+        raise CorpusError(f"{path} is no catalog by its name; expected {', '.join((*_KINDS, *_XLIFF))}")
+    try:
+        if (size := path.stat().st_size) > MAX_BYTES:
+            raise CorpusError(f"{path} has {size:,} bytes, expected at most {MAX_BYTES:,}; divide it")
+        data = path.read_bytes()
+    except OSError as error:
+        raise CorpusError(f"{path} cannot be read: {error.strerror}; name files of messages") from error
+    if suffix not in (".po", ".pot") and re.search(rb"<!ENTITY", data):
+        raise CorpusError(f"{path} declares entities, which are not read; write their text into the file")
+    with parsing(path, CorpusError, _ADVICE):
+        return _Xliff(data, path) if suffix in _XLIFF else _Toolkit(data, path, _KINDS[suffix])
+
+
+def _refuse_repeated(entries: Sequence[Entry], path: Path) -> None:
+    seen: set[tuple[str, str]] = set()
+    for entry in entries:
+        key = entry.unit.getcontext(), entry.sources[0]
+        if entry.state != "left out" and key in seen:
+            raise CorpusError(
+                f"{path} has the message {entry.sources[0]!r:.60} twice; remove one (msguniq FILE), or give them "
+                "contexts"
+            )
+        seen.add(key)

@@ -1,0 +1,60 @@
+"""What would break a program's build or its interface, found before a translation is written."""
+
+import re
+from collections import Counter
+
+from softsearch.extras.localise.accelerators import take_off
+from softsearch.extras.localise.spans import SYMBOL, spans_of
+
+_TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]*)[^<>]*?(/?)>")
+_END = re.compile(r"(?:\.\.\.|\u2026|[:?!]|(?<!\.)\.)?\s*$")
+_ENDS = str.maketrans({"\uff1a": ":", "\uff1f": "?", "\uff01": "!", "\u3002": ".", "\u061f": "?", "\u06d4": "."})
+_UNCLOSED = frozenset({"br", "hr", "img", "wbr"})
+
+
+def problems(source: str, target: str, markers: str = "") -> list[str]:
+    """Returns what is wrong with a translation; an empty list if nothing is.
+
+    Args:
+        source: the message.
+        target: its translation.
+        markers: those of accelerators in its catalog.
+    """
+    found = []
+    if not target.strip():
+        return ["it is empty"]
+    ours, theirs = (Counter(text[begin:end] for begin, end in spans_of(text)) for text in (target, source))
+    if missing := theirs - ours:
+        found.append(f"it lacks {', '.join(sorted(missing))}")
+    if surplus := ours - theirs:
+        found.append(f"it has {', '.join(sorted(surplus))}, which the message has not")
+    if SYMBOL.search(target) and not SYMBOL.search(source):
+        found.append("it has a symbol of the model")
+    if _is_nested(source) and not _is_nested(target):
+        found.append("its tags are not nested")
+    if source.count("\n") != target.count("\n"):
+        found.append(f"it has {target.count(chr(10))} line breaks, the message {source.count(chr(10))}")
+    if take_off(source, markers).marker != take_off(target, markers).marker:
+        found.append("one of both has an accelerator, or another one")
+    if ending(source) != ending(target):
+        found.append(f"it ends with {ending(target) or 'no sign'}, the message with {ending(source) or 'none'}")
+    return found
+
+
+def ending(text: str) -> str:
+    """Returns the sign that a text ends with, as ASCII and the ellipsis; "" if there is none."""
+    match = _END.search(text.translate(_ENDS))
+    return match[0].strip().replace("...", "\u2026") if match else ""
+
+
+def _is_nested(text: str) -> bool:
+    opened: list[str] = []
+    for match in _TAG.finditer(text):
+        closes, name, is_empty = match.groups()
+        if is_empty or name.lower() in _UNCLOSED:
+            continue
+        if not closes:
+            opened.append(name)
+        elif not opened or opened.pop() != name:
+            return False
+    return not opened

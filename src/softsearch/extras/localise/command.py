@@ -1,0 +1,133 @@
+"""The command ``softsearch localise BUNDLE CATALOG ... --out FILE``."""
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from math import exp
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from softsearch import Translator
+from softsearch.errors import ConfigError
+from softsearch.extras.localise.catalog import open_catalog
+from softsearch.extras.localise.fill import Filled, Translate, Written, fill
+from softsearch.extras.localise.memory import Memory
+from softsearch.extras.localise.messages import found_files
+from softsearch.extras.localise.spans import SYMBOL, SYMBOLS, Masked, mask, unmask
+from softsearch.files import new_file
+
+if TYPE_CHECKING:
+    from softsearch.runtime.translate_options import TranslateOptions
+
+_SHOWN = 20  # messages that were left untranslated
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of ``softsearch localise``."""
+    parser.add_argument(
+        "bundle", type=Path, metavar="BUNDLE", help="the model, exported; best trained by data=catalogs"
+    )
+    parser.add_argument(
+        "catalogs", nargs="+", metavar="CATALOG", help="PO, XLIFF or TS: files, folders, or patterns in quotes"
+    )
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the new catalog; with several, a folder for them")
+    parser.add_argument(
+        "--memory",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="catalogs whose translations of the same text are taken",
+    )
+    parser.add_argument(
+        "--glossary", type=Path, metavar="FILE", help="terms that translations must contain, as in softsearch translate"
+    )
+    parser.add_argument("--beam", type=int, default=None, metavar="N", help="hypotheses kept (default: the bundle's)")
+    parser.add_argument("--dry-run", action="store_true", help="only print what would be done")
+    parser.set_defaults(parser=parser)
+
+
+def localise(arguments: argparse.Namespace) -> None:
+    """Fills catalogs and prints what was done.
+
+    Raises:
+        SoftsearchError: a file cannot be read, is of another language, or would be replaced.
+    """
+    files = found_files(arguments.catalogs)
+    if arguments.out is None and not arguments.dry_run:
+        arguments.parser.error("write --out FILE, or --dry-run to see what would be done")
+    outputs = _outputs(files, arguments.out)
+    translator = Translator(arguments.bundle)
+    tgt_lang = translator.system.tgt_lang
+    memory = Memory(found_files(arguments.memory) if arguments.memory else (), tgt_lang)
+    options = {key: value for key in ("beam", "glossary") if (value := getattr(arguments, key)) is not None}
+    for path, out in zip(files, outputs, strict=True):
+        begin = time.perf_counter()
+        catalog = open_catalog(path)
+        _check_language(path, catalog.tgt_lang, tgt_lang)
+        memory.add(catalog, path.name)
+        filled = fill(catalog, memory, translation(translator, options))
+        if not arguments.dry_run and out is not None:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            with new_file(out) as file:
+                file.write(bytes(catalog))
+        _print(path, None if arguments.dry_run else out, filled, time.perf_counter() - begin)
+
+
+def translation(translator: Translator, options: "TranslateOptions") -> Translate:
+    """Returns a function that translates lines of messages, in which all spans that are not language stay."""
+    knows_symbols = SYMBOLS[0] in translator.system.tokenizers[0].vocabulary()
+
+    def translate(lines: Sequence[str]) -> list[Written]:
+        masked = [mask(line) if knows_symbols else Masked(line, ()) for line in lines]
+        kept: TranslateOptions = {"keep": [SYMBOL.pattern]} if knows_symbols else {"keep_usual": True}
+        found = translator.translate([each.text for each in masked], confidence=True, **{**options, **kept})
+        texts = [
+            None if each.truncated else unmask(each.text, own.spans) if own.spans else each.text
+            for each, own in zip(found, masked, strict=True)
+        ]
+        sure = [None if each.confidence is None else exp(each.confidence.mean_log_prob) for each in found]
+        return [Written(text or "", *rest) for text, *rest in zip(texts, sure, (f.unknown for f in found), strict=True)]
+
+    return translate
+
+
+def _outputs(files: Sequence[Path], out: Path | None) -> list[Path | None]:
+    """Returns the file to write for each catalog.
+
+    Raises:
+        ConfigError: one exists.
+    """
+    if out is None:
+        return [None] * len(files)
+    outputs = [out] if len(files) == 1 and not out.is_dir() else [out / path.name for path in files]
+    if len(set(outputs)) < len(files):
+        raise ConfigError("two catalogs have the same name; write them one by one, each with its own --out")
+    if there := [path for path in outputs if path.exists()]:
+        raise ConfigError(f"{there[0]} exists already; choose another --out, or remove it")
+    return list(outputs)
+
+
+def _check_language(path: Path, found: str, expected: str) -> None:
+    if found and found.replace("_", "-").partition("-")[0] != expected.partition("-")[0]:
+        raise ConfigError(
+            f"{path} is a catalog for {found!r}, but the model translates into {expected!r}; choose another bundle"
+        )
+
+
+def _print(path: Path, out: Path | None, filled: Filled, seconds: float) -> None:
+    rows = {
+        "translated before": filled.before,
+        "from the memory": filled.memory,
+        "translated, to be reviewed": filled.translated,
+        "left untranslated": len(filled.left),
+    }
+    print(f"{path}{f' -> {out}' if out else ''} ({seconds:.1f} s)")
+    for name, count in rows.items():
+        print(f"  {name:28}{count:>8,}")
+    for source, reason in filled.left[:_SHOWN]:
+        print(f"    {source!r:.60}: {reason:.160}")
+    if len(filled.left) > _SHOWN:
+        print(f"    and {len(filled.left) - _SHOWN:,} others")
+    if filled.unknown:
+        print(f"  the model does not know: {' '.join(sorted(filled.unknown)[:40])}", file=sys.stderr)

@@ -1,0 +1,53 @@
+"""A translation memory: the messages of catalogs that are translated already, word for word."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from softsearch.errors import ConfigError
+from softsearch.extras.localise.accelerators import markers_of, take_off
+from softsearch.extras.localise.catalog import Catalog, open_catalog
+
+
+class Match(NamedTuple):
+    """A translation of the same text, without its accelerator, and the file that has it."""
+
+    target: str
+    origin: str
+
+
+class Memory:
+    """Translations by source; the first of several is taken.
+
+    Args:
+        files: catalogs.
+        tgt_lang: the language of the translations, such as ``de``.
+
+    Raises:
+        CorpusError: a catalog cannot be read.
+        ConfigError: a catalog is of another language.
+    """
+
+    def __init__(self, files: Iterable[Path], tgt_lang: str) -> None:
+        self._matches: dict[str, Match] = {}
+        for path in files:
+            catalog = open_catalog(path)
+            found = catalog.tgt_lang.replace("_", "-")
+            if found and found.partition("-")[0] != tgt_lang.partition("-")[0]:
+                raise ConfigError(f"--memory {path} is of language {found!r}, expected {tgt_lang!r}; leave it out")
+            self.add(catalog, path.name)
+
+    def add(self, catalog: Catalog, origin: str) -> None:
+        """Adds the translated messages of a catalog."""
+        pairs = [pair for entry in catalog.entries if entry.state == "translated" for pair in entry.pairs()]
+        markers = markers_of(pairs, declared=catalog.marker)
+        for source, target in pairs:
+            match = Match(take_off(target, markers).text, origin)
+            self._matches.setdefault(take_off(source, markers).text, match)
+
+    def find(self, source: str) -> Match | None:
+        """Returns the translation of a text without its accelerator."""
+        return self._matches.get(source)
+
+    def __len__(self) -> int:
+        return len(self._matches)

@@ -1,0 +1,97 @@
+"""The messages of many catalogs as pairs of text for a model, each text once, with what was left out and why."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from softsearch.errors import ConfigError, CorpusError
+from softsearch.extras.localise.accelerators import markers_of, take_off
+from softsearch.extras.localise.catalog import Catalog, is_catalog, open_catalog
+from softsearch.extras.localise.spans import mask_pair
+
+
+@dataclass
+class Messages:
+    """Pairs of a language pair's catalogs.
+
+    Args:
+        src_lang: the source's language, by the catalogs unless it is given.
+        tgt_lang: the target's language, likewise.
+        pairs: source and target with symbols and without accelerators, and the catalog's number; equal pairs once.
+        left_out: numbers of messages by the reason.
+    """
+
+    src_lang: str = ""
+    tgt_lang: str = ""
+    pairs: list[tuple[str, str, int]] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+    _seen: set[tuple[str, str]] = field(default_factory=set)
+
+    def add(self, catalog: Catalog, path: Path, number: int) -> None:
+        """Adds the translated messages of a catalog.
+
+        Raises:
+            ConfigError: it is of other languages than those before.
+        """
+        self._check_languages(catalog, path)
+        for source, target in self._translated(catalog):
+            masked = mask_pair(source, target)
+            pair = ("", "") if masked is None else (" ".join(masked[0].split()), " ".join(masked[1].split()))
+            reason = (
+                ("same text on both sides" if source == target else "")
+                or ("other placeholders or tags than the source" if masked is None else "")
+                or ("repeated" if pair in self._seen else "")
+            )
+            if reason:
+                self.left_out[reason] += 1
+            else:
+                self._seen.add(pair)
+                self.pairs.append((*pair, number))
+
+    def _translated(self, catalog: Catalog) -> Iterator[tuple[str, str]]:
+        """Yields translated texts without accelerators, and counts the other messages."""
+        self.left_out.update(entry.state for entry in catalog.entries if entry.state != "translated")
+        pairs = [pair for entry in catalog.entries if entry.state == "translated" for pair in entry.pairs()]
+        markers = markers_of(pairs, declared=catalog.marker)
+        for source, target in pairs:
+            yield take_off(source, markers).text, take_off(target, markers).text
+
+    def _check_languages(self, catalog: Catalog, path: Path) -> None:
+        for key, found in (("src_lang", catalog.src_lang), ("tgt_lang", catalog.tgt_lang)):
+            code, before = found.replace("_", "-"), getattr(self, key)
+            if code and before and code.partition("-")[0] != before.partition("-")[0]:
+                raise ConfigError(
+                    f"{path} says that its {key} is {code!r}, but that of the others, or data.{key}, is {before!r}; "
+                    "leave out catalogs of other languages"
+                )
+            setattr(self, key, before or code)
+
+
+def found_files(patterns: str | Sequence[str]) -> list[Path]:
+    """Returns the catalogs that patterns such as ``de/**/*.po``, names and folders stand for, sorted.
+
+    Raises:
+        CorpusError: a pattern names none.
+    """
+    files: dict[Path, None] = {}
+    for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        whole = Path(pattern).expanduser()
+        named = (
+            whole.rglob("*") if whole.is_dir() else Path(whole.anchor or ".").glob(str(whole.relative_to(whole.anchor)))
+        )
+        found = sorted(path for path in named if path.is_file() and (is_catalog(path) or not whole.is_dir()))
+        if not found:
+            raise CorpusError(
+                f"{pattern!r} names no catalog; expected files, folders, or patterns such as 'de/**/*.po'"
+            )
+        files |= dict.fromkeys(found)
+    return list(files)
+
+
+def read_messages(files: Iterable[Path], src_lang: str = "", tgt_lang: str = "") -> Messages:
+    """Returns the translated messages of catalogs; raises as ``open_catalog`` and ``Messages.add``."""
+    messages = Messages(src_lang, tgt_lang)
+    for number, path in enumerate(files):
+        messages.add(open_catalog(path), path, number)
+    return messages

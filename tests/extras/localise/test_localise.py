@@ -1,0 +1,230 @@
+"""Catalogs are filled, each new text marked for review, and nothing else is touched."""
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from softsearch.errors import CorpusError
+from softsearch.extras.localise.catalog import open_catalog
+from softsearch.extras.localise.checks import problems
+from softsearch.extras.localise.fill import Written, fill
+from softsearch.extras.localise.memory import Memory
+from softsearch.runtime.cli import main
+
+BUNDLE = "tests/golden/bundle"
+PO = r"""# A program's
+msgid ""
+msgstr ""
+"Language: de\n"
+"Content-Type: text/plain; charset=UTF-8\n"
+"Plural-Forms: nplurals=2; plural=(n != 1);\n"
+
+#: menu.c:1
+msgid "_Two"
+msgstr ""
+
+#: menu.c:2
+#, c-format
+msgid "Three %s"
+msgstr "Drei %s"
+
+#: menu.c:3
+#, fuzzy
+msgid "Old"
+msgstr "Alt"
+
+#: other.c:9
+msgctxt "dialog"
+msgid ""
+"Three %s\n"
+"  two:  "
+msgstr ""
+
+#: other.c:10
+msgid "one file"
+msgid_plural "two files"
+msgstr[0] ""
+msgstr[1] ""
+
+#, c-format
+msgid "lost %d"
+msgstr ""
+
+#~ msgid "gone"
+#~ msgstr "weg"
+"""
+TS = """<?xml version="1.0" encoding="utf-8"?>
+<!DOCTYPE TS>
+<TS version="2.1" language="de_DE" sourcelanguage="en">
+<context>
+    <name>Main</name>
+    <message>
+        <source>&amp;Two</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>&amp;Three</source>
+        <translation>&amp;Drei</translation>
+    </message>
+</context>
+</TS>
+"""
+XLIFF = """<?xml version="1.0" encoding="UTF-8"?>
+<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">
+  <file original="a" source-language="en" target-language="de" datatype="plaintext">
+    <body>
+      <trans-unit id="1"><source>two <g id="1">three</g> &amp; more</source></trans-unit>
+      <trans-unit id="2"><source>One</source><target state="translated">Eins &lt;b&gt;</target></trans-unit>
+    </body>
+  </file>
+</xliff>
+"""
+XLIFF_2 = """<?xml version="1.0" encoding="UTF-8"?>
+<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en" trgLang="de">
+  <file id="f"><unit id="1"><segment><source>two</source></segment></unit></file>
+</xliff>
+"""
+WORDS = {"Two": "Zwei", "two": "zwei", "two:": "zwei", "Three %s": "Drei %s", "one file": "eine Datei"}
+WORDS |= {"two files": "zwei Dateien", "lost %d": "verloren", 'two <g id="1">three</g> &amp; more': "zwei"}
+
+
+def words(lines: Sequence[str]) -> list[Written]:
+    return [Written(WORDS[line], 0.5, ["x"] if line == "Two" else []) for line in lines]
+
+
+def test_untranslated_messages_of_po_are_filled(tmp_path: Path) -> None:
+    (tmp_path / "x.po").write_text(PO)
+    catalog = open_catalog(tmp_path / "x.po")
+    assert bytes(catalog) == PO.encode()
+    memory = Memory([tmp_path / "x.po"], "de")
+    filled = fill(catalog, memory, words)
+    assert (filled.before, filled.memory, filled.translated, filled.unknown) == (2, 0, 3, {"x"})
+    assert filled.left == [("lost %d", "it lacks %d")]
+    (tmp_path / "y.po").write_bytes(bytes(catalog))
+    again = {entry.sources[0]: entry for entry in open_catalog(tmp_path / "y.po").entries}
+    assert again["_Two"].targets == ("_Zwei",)
+    assert again["Three %s\n  two:  "].targets == ("Drei %s\n  zwei:  ",)
+    assert again["one file"].targets == ("eine Datei", "zwei Dateien")
+    assert {source for source, entry in again.items() if entry.state == "fuzzy"} == {
+        "_Two", "Old", "Three %s\n  two:  ", "one file"
+    }  # fmt: skip
+    text = bytes(catalog).decode()
+    assert text.count("# softsearch: translated, confidence 0.50\n") == 3
+    kept = PO[PO.index("#: menu.c:2") : PO.index("#: other.c:9")]
+    assert kept in text
+    assert text.endswith(PO[PO.index('#, c-format\nmsgid "lost') :])
+    if msgfmt := shutil.which("msgfmt"):
+        subprocess.run([msgfmt, "-c", "--check-format", "-o", tmp_path / "y.mo", tmp_path / "y.po"], check=True)
+
+
+def test_a_memory_has_precedence_and_is_named(tmp_path: Path) -> None:
+    (tmp_path / "old.po").write_text(PO.replace('msgid "_Two"\nmsgstr ""', 'msgid "Two"\nmsgstr "Ein Paar"'))
+    (tmp_path / "x.po").write_text(PO)
+    catalog = open_catalog(tmp_path / "x.po")
+    filled = fill(catalog, Memory([tmp_path / "old.po"], "de"), words)
+    assert (filled.memory, filled.translated) == (1, 2)
+    assert 'msgstr "Ein _Paar"' in bytes(catalog).decode() or 'msgstr "_Ein Paar"' in bytes(catalog).decode()
+    assert "# softsearch: from old.po\n" in bytes(catalog).decode()
+
+
+def test_ts_and_xliff_are_filled(tmp_path: Path) -> None:
+    for name, content in (("x.ts", TS), ("x.xlf", XLIFF), ("y.xlf", XLIFF_2)):
+        (tmp_path / name).write_text(content)
+        catalog = open_catalog(tmp_path / name)
+        assert bytes(catalog).decode() == content
+        assert (catalog.src_lang, catalog.tgt_lang[:2]) == ("en", "de")
+        fill(catalog, Memory((), "de"), lambda lines: [Written(WORDS[line], None, []) for line in lines])
+        text = bytes(catalog).decode()
+        if name == "x.ts":
+            assert '<translation type="unfinished">&amp;Zwei</translation>' in text
+            assert "<translation>&amp;Drei</translation>" in text
+        elif name == "x.xlf":  # its translation lacks the element and the entity
+            assert text == content
+        else:
+            assert '<segment state="initial"><source>two</source><target>zwei</target></segment>' in text
+
+
+def test_elements_of_xliff_stay(tmp_path: Path) -> None:
+    (tmp_path / "x.xlf").write_text(XLIFF)
+    catalog = open_catalog(tmp_path / "x.xlf")
+    fill(catalog, Memory((), "de"), lambda lines: [Written(line.replace("two", "zwei"), 0.25, []) for line in lines])
+    new = '<target state="needs-review-translation">zwei <g id="1">three</g> &amp; more</target>'
+    assert bytes(catalog).decode() == XLIFF.replace(
+        "&amp; more</source>",
+        f'&amp; more</source>{new}<note from="softsearch">softsearch: translated, confidence 0.25</note>',
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "reason"),
+    [
+        ("Open %s", "Öffnen", "it lacks %s"),
+        ("Open", "Öffnen %s", "it has %s, which the message has not"),
+        ("<b>a</b>", "</b>a<b>", "its tags are not nested"),
+        ("a\nb", "a b", "it has 0 line breaks, the message 1"),
+        ("~Open", "Öffnen", "one of both has an accelerator"),
+        ("Open:", "Öffnen", "it ends with no sign, the message with :"),
+        ("Open", " ", "it is empty"),
+        ("Open", "<3> Datei", "it has a symbol of the model"),
+    ],
+)
+def test_what_would_break_is_found(source: str, target: str, reason: str) -> None:
+    assert any(found.startswith(reason) for found in problems(source, target, "~"))
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("Open...", "Öffnen…"),
+        ("Open?", "開く？"),
+        ("<br>a<b>b</b>", "<b>b</b><br>a"),
+        ("~Open", "開く(~O)"),
+        ("%s %s", "%s %s"),
+    ],
+)
+def test_what_is_right_is_not_complained_about(source: str, target: str) -> None:
+    assert problems(source, target, "~") == []
+
+
+def test_the_command_fills_a_catalog(repo_root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.po").write_text(PO.replace("_Two", "two").replace("Three", "three"))
+    bundle, out = str(repo_root / BUNDLE), tmp_path / "out" / "x.po"
+    assert main(["localise", bundle, str(tmp_path / "x.po"), "--dry-run"]) == 0
+    assert not out.exists()
+    assert main(["localise", bundle, str(tmp_path / "x.po"), "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert f"{tmp_path / 'x.po'} -> {out}" in printed
+    assert "translated, to be reviewed" in printed
+    assert open_catalog(out).entries[0].targets == ("zwei",)
+    before = out.read_bytes()
+    assert main(["localise", bundle, str(tmp_path / "x.po"), "--out", str(out)]) == 2
+    assert f"{out} exists already" in capsys.readouterr().err
+    assert out.read_bytes() == before
+    (tmp_path / "fr.po").write_text(PO.replace("Language: de", "Language: fr"))
+    assert main(["localise", bundle, str(tmp_path / "fr.po"), "--dry-run"]) == 2
+    assert "a catalog for 'fr', but the model translates into 'de'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.po", b'msgid "a\nmsgstr ""\n', r"x\.po cannot be read .*msgfmt -c"),
+        (
+            "x.po",
+            b'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\nmsgid "\xfc"\nmsgstr ""\n',
+            "cannot be read",
+        ),
+        ("x.po", PO.encode() + b'\nmsgid "Old"\nmsgstr "x"\n', "has the message 'Old' twice"),
+        ("x.xlf", b"<xliff><file>", "cannot be read"),
+        ("x.xlf", b'<!DOCTYPE x [<!ENTITY a "b">]><xliff/>', "declares entities"),
+        ("x.ts", b"<TS><context>", "cannot be read"),
+        ("x.txt", b"", "is no catalog by its name"),
+    ],
+)
+def test_damaged_catalogs_are_named(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(CorpusError, match=message):
+        open_catalog(tmp_path / name)
