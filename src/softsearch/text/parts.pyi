@@ -1,8 +1,10 @@
 from .file_kinds import other_kind as other_kind
+from .kept_forms import usual_spans as usual_spans
 from .languages import languages_of as languages_of
 from .languages import nearest_language as nearest_language
 from .plain_values import parse as parse
 from .plain_values import read_json as read_json
+from .same_text import hash_of as hash_of
 from .sentence_tags import SentenceTags as SentenceTags
 from .sentence_tags import Tags as Tags
 from .word_links import word_starts as word_starts

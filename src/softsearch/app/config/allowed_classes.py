@@ -4,9 +4,9 @@ A checkpoint may come from anybody. Its config may name softsearch's own models,
 opens, downloads or writes anything when it is built (metrics that would are left out by
 ``softsearch.app.systems.open.trained_metrics``), and classes that the user trusts: by the option
 ``trust``, by ``SOFTSEARCH_TRUST``, or by an installed package that lists them under the entry-point group
-``softsearch.classes``, as our own extras do. All names are checked before any of them is imported, and no interpolation is resolved.
-Only a checkpoint in the folder of a run (RUN/checkpoints next to RUN/config.yaml) may name files to read; files in
-/proc and /sys are never opened (softsearch.files). The address of a server is never taken from a file.
+``softsearch.classes``, as our own extras do. All names are checked before any of them is imported, and no interpolation
+is resolved. Only a checkpoint in the folder of a run (RUN/checkpoints next to RUN/config.yaml) may name files to read;
+files in /proc and /sys are never opened (softsearch.files). The address of a server is never taken from a file.
 Whatever users type or write in YAML goes through ``softsearch.app.config.validation.build`` and may name anything.
 """
 

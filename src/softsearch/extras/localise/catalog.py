@@ -80,7 +80,7 @@ class _Toolkit(Catalog):
         self._store = reader.parsestring(data)
         self.src_lang = self._store.getsourcelanguage() or ""
         self.tgt_lang = self._store.gettargetlanguage() or ""
-        header = getattr(self._store, "parseheader", dict)()
+        header: dict[str, str] = getattr(self._store, "parseheader", dict)()
         self.marker = (header.get("X-Accelerator-Marker") or "")[:1]
         forms = re.match(r"\s*nplurals\s*=\s*(\d)", header.get("Plural-Forms") or "")
         self._forms = max(1, int(forms[1])) if forms else 1

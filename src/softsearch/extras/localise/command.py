@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 from math import exp
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from softsearch import Translator
+from softsearch import Translation, Translator
 from softsearch.errors import ConfigError
 from softsearch.extras.localise.catalog import open_catalog
 from softsearch.extras.localise.fill import Filled, Translate, Written, fill
@@ -16,9 +16,6 @@ from softsearch.extras.localise.memory import Memory
 from softsearch.extras.localise.messages import found_files
 from softsearch.extras.localise.spans import SYMBOL, SYMBOLS, Masked, mask, unmask
 from softsearch.files import new_file
-
-if TYPE_CHECKING:
-    from softsearch.runtime.translate_options import TranslateOptions
 
 _SHOWN = 20  # messages that were left untranslated
 
@@ -74,22 +71,26 @@ def localise(arguments: argparse.Namespace) -> None:
         _print(path, None if arguments.dry_run else out, filled, time.perf_counter() - begin)
 
 
-def translation(translator: Translator, options: "TranslateOptions") -> Translate:
+def translation(translator: Translator, options: dict[str, Any]) -> Translate:
     """Returns a function that translates lines of messages, in which all spans that are not language stay."""
     knows_symbols = SYMBOLS[0] in translator.system.tokenizers[0].vocabulary()
 
     def translate(lines: Sequence[str]) -> list[Written]:
         masked = [mask(line) if knows_symbols else Masked(line, ()) for line in lines]
-        kept: TranslateOptions = {"keep": [SYMBOL.pattern]} if knows_symbols else {"keep_usual": True}
+        kept: dict[str, Any] = {"keep": [SYMBOL.pattern]} if knows_symbols else {"keep_usual": True}
         found = translator.translate([each.text for each in masked], confidence=True, **{**options, **kept})
-        texts = [
-            None if each.truncated else unmask(each.text, own.spans) if own.spans else each.text
-            for each, own in zip(found, masked, strict=True)
-        ]
-        sure = [None if each.confidence is None else exp(each.confidence.mean_log_prob) for each in found]
-        return [Written(text or "", *rest) for text, *rest in zip(texts, sure, (f.unknown for f in found), strict=True)]
+        return [_written(each, own) for each, own in zip(found, masked, strict=True)]
 
     return translate
+
+
+def _written(found: Translation, masked: Masked) -> Written:
+    """A translation with the spans of its message; "" if it is cut off, or does not have each of them once."""
+    text = "" if found.truncated else found.text
+    if text and masked.spans:
+        text = unmask(text, masked.spans) or ""
+    sure = None if found.confidence is None else exp(found.confidence.mean_log_prob)
+    return Written(text, sure, found.unknown)
 
 
 def _outputs(files: Sequence[Path], out: Path | None) -> list[Path | None]:

@@ -8,15 +8,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
-from softsearch.data.corpora.base import FilePair, ParallelSource, UnreadPath, digest_of, is_size, refuse_unread
-from softsearch.data.corpora.held_out import HeldOut, Whole, divide
-from softsearch.data.preparation.cache_folder import made_folder
+from softsearch.data import FilePair, ParallelSource, refuse_unread
+from softsearch.data.parts import HeldOut, UnreadPath, Whole, digest_of, divide, is_size, made_folder
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.extras.localise.catalog import open_catalog
 from softsearch.extras.localise.messages import found_files, read_messages
 from softsearch.extras.localise.spans import SYMBOLS
-from softsearch.text.corpus import write_lines
-from softsearch.text.same_text import hash_of
+from softsearch.text import write_lines
+from softsearch.text.parts import hash_of
 
 _FORMAT = 1
 _SPLITS, _NOWHERE = ("val", "test"), -1

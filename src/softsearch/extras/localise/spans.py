@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from softsearch.text.kept_forms import usual_spans
+from softsearch.text.parts import usual_spans
 
 MOST = 40  # symbols of a message
 SYMBOLS = tuple(f"<{number}>" for number in range(1, MOST + 1))
