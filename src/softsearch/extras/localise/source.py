@@ -99,7 +99,7 @@ class Catalogs(ParallelSource):
             for place, name in enumerate(names):
                 chosen = [pair for pair, at in zip(messages.pairs, places, strict=True) if at == place]
                 for side, file in enumerate(_files(folder, name)):
-                    write_lines(file, (pair[side] for pair in chosen))
+                    write_lines(file, (str(pair[side]) for pair in chosen))
             left_out = messages.left_out + Counter({"in training, too": places.count(_NOWHERE)})
             reasons = ", ".join(f"{reason} {count:,}" for reason, count in left_out.most_common() if count)
             _log.info(
