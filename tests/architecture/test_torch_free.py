@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from softsearch.doors import MODULES, PACKAGES, ROOMS
 from tests.architecture.test_dependencies import OPTIONAL
 from tests.support.programs import run_python
 
@@ -46,6 +47,13 @@ def test_layer_loads_without_the_lab(layer: str, repo_root: Path) -> None:
     modules = _modules(repo_root, layer)
     assert len(modules) > 1
     done = _import_without_lab(repo_root, *modules)
+    assert done.returncode == 0, done.stderr
+
+
+def test_doors_and_rooms_open_without_the_lab(repo_root: Path) -> None:
+    """Their names are imported on first use; softsearch.testing needs pytest, which only tests have."""
+    doors = [f"softsearch.{name}" for name in (*PACKAGES, *MODULES, *ROOMS) if name != "testing"]
+    done = _import_without_lab(repo_root, *doors)
     assert done.returncode == 0, done.stderr
 
 

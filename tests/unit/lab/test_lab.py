@@ -4,13 +4,17 @@ import os
 import re
 import signal
 import threading
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hydra.core.hydra_config import HydraConfig
+from omegaconf import OmegaConf
 
-from softsearch import Bundle, ConfigError, Translator, lab
+from softsearch import Bundle, CheckpointError, ConfigError, CorpusError, Translator, lab
 from softsearch.models import Seq2Seq
 from tests.support.commands import SMALL
 
@@ -51,6 +55,66 @@ def test_the_model_can_be_looked_into(run: lab.Run) -> None:
     model = lab.load(run.folder)
     assert isinstance(model, Seq2Seq)
     assert not model.training
+
+
+def test_a_run_has_its_data_and_a_new_model(run: lab.Run) -> None:
+    text = run.held_out()
+    assert (text.src_lang, text.tgt_lang) == (run.source.src_lang, run.source.tgt_lang)
+    assert len(run.translations()) == len(text.sources) > 0
+    with pytest.raises(CorpusError, match="there"):
+        run.held_out("there")
+    with pytest.raises(CorpusError, match="val"):
+        run.translations("val")
+    torch.manual_seed(1)
+    new = run.new_model()
+    assert not new.training
+    different = [not old.equal(own.cpu()) for old, own in zip(new.parameters(), run.model.parameters(), strict=True)]
+    assert any(different)
+
+
+def test_weights_from_elsewhere_become_a_run(run: lab.Run, tmp_path: Path) -> None:
+    config = OmegaConf.to_container(OmegaConf.load(run.folder / "config.yaml"))
+    assert isinstance(config, dict)
+    config = {key: config[key] for key in ("name", "model", "data", "tokenizer", "cache_dir")}
+    weights = {name: weight.cpu() for name, weight in run.model.state_dict().items()}
+    saved = tmp_path / "saved"
+    parameters = lab.save(saved, weights, config, run.tokenizers)
+    assert parameters == sum(weight.numel() for weight in run.model.weights())
+    assert lab.Run(saved).translate(["two", "three"]) == run.translate(["two", "three"])
+    with pytest.raises(ConfigError, match="saved exists"):
+        lab.save(saved, weights, config, run.tokenizers)
+    del weights[min(weights)]
+    with pytest.raises(CheckpointError, match="do not fit"):
+        lab.save(tmp_path / "other", weights, config, run.tokenizers)
+    assert [path.name for path in tmp_path.iterdir()] == ["saved"]
+
+
+def test_steps_are_taken_one_by_one(run: lab.Run) -> None:
+    words = [*SMALL, "optimizer.lr=0.01", "scheduler.warmup_steps=1"]
+    losses, again = (list(lab.Training(*words, cache_dir=run.cache_dir, seed=3).train(8)) for _ in range(2))
+    assert losses == again
+    assert losses[-1] < losses[0]
+    training = lab.Training(*words, cache_dir=run.cache_dir)
+    assert training.parameters == sum(weight.numel() for weight in run.model.parameters())
+    (text,) = training.translate(["two"])
+    assert isinstance(text, str)
+    batch = training.batch(["two"], ["zwei"])
+    assert batch.src_tokens.shape[0] == batch.tgt_tokens.shape[0] == 1
+    with pytest.raises(ConfigError, match="did you mean"):
+        lab.Training(*SMALL, modle="rnn")
+
+
+def test_data_are_prepared_by_another_mapping(tmp_path: Path) -> None:
+    seen = []
+
+    def mapping(task: Callable[[Any], Any], items: Iterable[Any], processes: int) -> Iterator[Any]:
+        seen.append(processes)
+        yield from map(task, items)
+
+    words = [word for word in SMALL if word.startswith(("data.", "tokenizer."))]
+    lab.prepare(*words, mapping=mapping, processes=3, cache_dir=tmp_path, run_dir=tmp_path / "run")
+    assert set(seen) == {3}
+    assert [*tmp_path.glob("prepared/*/*")]
 
 
 def test_a_mistake_is_an_exception_and_leaves_nothing_behind(tmp_path: Path) -> None:
