@@ -1,22 +1,32 @@
-"""The table of docs/search.md and the comments of configs/search, from options: python -m tests.option_tables"""
+"""What is written from the options of searches: python -m tests.option_tables
+
+The table of docs/search.md, the comments of configs/search and the keywords that editors know.
+"""
 
 import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import yaml
 
 from softsearch.app.config.composition import CONFIGS
 from softsearch.app.config.validation import imported
 from softsearch.extras.serve.schema import search_options
-from softsearch.option import option
+from softsearch.option import kind_of, option
 from softsearch.ranges import in_words
-from softsearch.runtime.options import STRATEGIES
+from softsearch.runtime.options import LENGTHS, STRATEGIES, option_of
 
 DOCS = Path("docs/search.md")
+KEYWORDS = Path("src/softsearch/runtime/translate_options.py")
+_OTHER_TYPES = {  # than those of a search's own arguments
+    **dict.fromkeys(LENGTHS, "int | str | Length"),
+    "banned": "str | Sequence[str]",
+    "rescore_length_penalty": "float",
+    "rescore_weights": "Sequence[float]",
+}
 HEADER = "| option | searches | values | default | over HTTP | |\n|---|---|---|---|---|---|\n"
 RETURNED = ("alignments",)  # asked for by the command, and in no config
 _LINE = re.compile(r"( *)(\w+):(.*?)(?: # .*)?$")
@@ -47,6 +57,20 @@ def _rows() -> Iterator[str]:
         http = "yes" if name in taken else f"`{field}`" if field in taken else "no"
         cells = (f"`{name}`", ", ".join(searches), values, json.dumps(default), http, option(hint).help)
         yield f"| {' | '.join(cells)} |\n"
+
+
+def keywords(text: str) -> str:
+    """The module of the keywords of ``Translator.translate`` with those of searches anew."""
+    before, begin, rest = text.partition('is the bundle\'s recommendation."""\n\n')
+    types = {option_of(name): _type(hint) for name, (hint, _, _) in options().items()} | _OTHER_TYPES
+    lines = (f"    {name}: {types[name]} | None\n" for name in sorted(types))
+    return f"{before}{begin}{''.join(lines)}{rest[rest.index(chr(10) * 2) + 1 :]}"
+
+
+def _type(hint: Any) -> str:
+    kind, _ = kind_of(hint)
+    choices = ", ".join(map(json.dumps, get_args(kind)))
+    return f"Literal[{choices}]" if choices else str(kind.__name__)
 
 
 def config(text: str) -> str:
@@ -89,6 +113,7 @@ def files() -> dict[Path, str]:
     """The files with their contents anew."""
     searches = sorted((CONFIGS / "search").glob("*.yaml"))
     made = {path: config(path.read_text(encoding="utf-8")) for path in searches}
+    made |= {KEYWORDS: keywords(KEYWORDS.read_text(encoding="utf-8"))}
     return {DOCS: docs(DOCS.read_text(encoding="utf-8")), **made}
 
 
