@@ -26,11 +26,8 @@ def test_is_the_likelihood_of_the_real_tokens(name: str) -> None:
 
 def test_the_method_and_the_loss_of_the_docs() -> None:
     names: dict[str, Any] = {}
-    method, loss = (
-        block for block in python_blocks("docs/recipes.md") if "TrainingStep" in block or "begin_step" in block
-    )
-    exec(method, names)
-    exec(loss, names)
+    for block in python_blocks("docs/recipes.md"):
+        exec(block, names)
     warm = names["WarmSmoothing"](smoothing=0.2, steps=1000)
     step = TrainingStep(small_model("rnnsearch"), warm, BATCH, number=500)
     warm.begin_step(step)

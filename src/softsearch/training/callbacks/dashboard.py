@@ -3,29 +3,19 @@
 from typing import Any
 
 import lightning
-import torch
 from lightning.pytorch.callbacks import Callback
-from lightning.pytorch.strategies import FSDPStrategy, Strategy
-from torch import Tensor
-from torch.nn.utils import get_total_norm
 from torch.optim import Optimizer
 
 from softsearch.evaluation.by_length import MIN_DRAWN, length_ranges
-from softsearch.evaluation.inference import TorchStepFunction, evaluating
 from softsearch.evaluation.metrics import Metric, facts, for_text
-from softsearch.evaluation.schema import Heatmap
 from softsearch.evaluation.units import unit_of
-from softsearch.evaluation.word_alignment import Sentence, align, encode_sentences
-from softsearch.models.interface import Seq2Seq
 from softsearch.ranges import Count
-from softsearch.text.features import FeatureSource
-from softsearch.training.callbacks.translate import TranslateValidation, whole_weights
+from softsearch.training.callbacks.gradient_norms import gradient_norms
+from softsearch.training.callbacks.sample_heatmaps import draw_samples
+from softsearch.training.callbacks.translate import TranslateValidation
 from softsearch.training.interface import TrainingPart
 from softsearch.training.lightning_internals import logged_step
 from softsearch.training.loggers.tables_and_images import log_config, log_heatmaps, log_image, log_table, shows_images
-from softsearch.training.optimizer.lazy_adam import gradient_values
-
-_MAX_PIECES = 60  # pieces on a side of a readable heatmap
 
 
 class Dashboard(TrainingPart, Callback):
@@ -64,7 +54,8 @@ class Dashboard(TrainingPart, Callback):
         if validation is None or not validation.translated or trainer.sanity_checking:
             return
         loggers, samples = trainer.loggers, validation.sample_lines()
-        drawn = self._draw(trainer, pl_module.model, validation) if self.heatmaps and shows_images(loggers) else []
+        most = self.heatmaps if shows_images(loggers) else 0
+        drawn = draw_samples(trainer, pl_module.model, validation, most) if most else []
         if not trainer.is_global_zero:
             return
         source = trainer.datamodule.source  # type: ignore[attr-defined]
@@ -86,26 +77,6 @@ class Dashboard(TrainingPart, Callback):
         if drawn:
             log_heatmaps(loggers, "samples/alignments", drawn, step)
 
-    def _draw(self, trainer: lightning.Trainer, model: Seq2Seq, validation: TranslateValidation) -> list[Heatmap]:
-        """Draws heatmaps of the first samples that are short enough, on the first process."""
-        data: Any = trainer.datamodule  # type: ignore[attr-defined]  # missing from Lightning's annotations
-        tokenizers = (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)
-        tgt = encode_sentences(tokenizers[1], validation.spaced(validation.written))
-        src, lines = validation.spaced(validation.src), validation.sample_lines()
-        sources = [Sentence(ids, line[0]) for ids, line in zip(src, lines, strict=True)]
-        pairs = [pair for pair in zip(sources, tgt, strict=True) if max(len(s.ids) for s in pair) <= _MAX_PIECES]
-        sources, tgt = ([pair[side] for pair in pairs[: self.heatmaps]] for side in (0, 1))
-        with whole_weights(trainer), evaluating(model):
-            aligned = align(TorchStepFunction(model), tokenizers, sources, tgt, units="pieces") or []
-        if not trainer.is_global_zero or not aligned:
-            return []
-        from softsearch.report.heatmap import heatmap
-
-        vectors = (sentence.ids.features if isinstance(sentence.ids, FeatureSource) else None for sentence in sources)
-        pictures = (None if features is None else data.source.picture(features) for features in vectors)
-        captions = (tokenizers[1].normalize_like_decode(str(sentence.text)) for sentence in tgt)
-        return [heatmap(*a, caption, p) for a, caption, p in zip(aligned, captions, pictures, strict=True)]
-
 
 def _score_lengths(metric: Metric, validation: TranslateValidation) -> tuple[dict[str, float], dict[str, int]]:
     """Returns the score and the number of sentences in each range of source lengths."""
@@ -115,23 +86,3 @@ def _score_lengths(metric: Metric, validation: TranslateValidation) -> tuple[dic
         sources, references, hypotheses = ([lines[i][side] for i in indices] for side in range(3))
         by_range[name], counts[name] = metric.corpus_score(hypotheses, references, sources), len(indices)
     return by_range, counts
-
-
-def gradient_norms(model: Seq2Seq, strategy: Strategy) -> dict[str, Tensor]:
-    """Returns the L2 norms of the gradients of all ``Seq2Seq.parts``, and of the whole model.
-
-    FSDP splits gradients among processes, so all must call this; their squares are added.
-    """
-    gradients = {part: gradient_values(parameters) for part, parameters in model.parts().items()}
-    if not isinstance(strategy, FSDPStrategy):  # with FSDP all processes must add the same parts, even empty ones
-        gradients = {part: group for part, group in gradients.items() if group}
-    if not gradients:
-        return {}
-    norms_of_parts = [get_total_norm(group).to(strategy.root_device, torch.float32) for group in gradients.values()]
-    squares = torch.stack(norms_of_parts).square()
-    if isinstance(strategy, FSDPStrategy):
-        summed = strategy.reduce(squares, reduce_op="sum")
-        assert isinstance(summed, Tensor)
-        squares = summed
-    norms = torch.cat([squares, squares.sum()[None]]).sqrt()
-    return dict(zip((*gradients, "total"), norms.unbind(), strict=True))

@@ -27,6 +27,7 @@ from softsearch.testing.models import model_config, small_model
 from softsearch.text.tokenizer import TokenizerTrainer
 from softsearch.training.callbacks.dashboard import Dashboard
 from softsearch.training.callbacks.exact_resume import ExactResume
+from softsearch.training.callbacks.sample_heatmaps import draw_samples
 from softsearch.training.callbacks.throughput import Throughput
 from softsearch.training.callbacks.translate import TranslateValidation
 from softsearch.training.loggers.metrics_csv import MetricsFile
@@ -282,7 +283,7 @@ def test_a_model_without_attention_has_no_heatmaps(tmp_path: Path) -> None:
 
 
 def test_scalars_alone_draw_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("softsearch.training.callbacks.dashboard.align", None)  # calling it would fail
+    monkeypatch.setattr("softsearch.training.callbacks.sample_heatmaps.align", None)  # calling it would fail
     fit(tmp_path, [MetricsFile(path=tmp_path / "metrics.csv")])
     assert set(read_csv(tmp_path / "metrics.csv")) >= TRAINING | VALIDATION
 
@@ -298,5 +299,5 @@ def test_the_words_of_split_text_are_known_in_heatmaps(tmp_path: Path) -> None:
     validation = TranslateValidation(metrics=METRICS, search=Greedy(), samples_dir=tmp_path)
     validation.src, validation.written = [tokenizer.encode(line) for line in lines], lines
     validation.translated = [(line, "", tokenizer.normalize_like_decode(line)) for line in lines]
-    first, _ = Dashboard()._draw(trainer, small_model("rnnsearch"), validation)
+    first, _ = draw_samples(trainer, small_model("rnnsearch"), validation, 4)
     assert (first.tgt, first.caption) == (["▁low@@", "▁er", "▁the", "▁new@@", "▁est", "</s>"], "lower the newest")

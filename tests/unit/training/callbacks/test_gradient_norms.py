@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from softsearch.models.interface import Seq2Seq
 from softsearch.testing.models import small_model
-from softsearch.training.callbacks.dashboard import gradient_norms
+from softsearch.training.callbacks.gradient_norms import gradient_norms
 
 ALONE = SingleDeviceStrategy()
 SRC, TGT = torch.tensor([[4, 5, 2], [6, 2, 0]]), torch.tensor([[1, 7, 8], [1, 5, 2]])
