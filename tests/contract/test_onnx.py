@@ -40,7 +40,7 @@ from softsearch.search.shortlist import ShortlistStep
 from softsearch.testing.models import count, model_config
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import BOS, EOS, SPECIALS
-from tests.support.models import HAVE_ALL_PARTS, POSITIONS, as_sources, every_model
+from tests.support.models import POSITIONS, as_sources, every_model
 
 FEWEST = {"num_layers": 1, "transition_depth": 2, "order": 3, "highway_layers": 1, "max_src_len": 64}
 WIDER = {"decoder_only": {"embeddings": {"dim": 32}, "decoder": {"d_ff": 40}}}  # equal matrices from 1 kB on are shared
@@ -124,6 +124,7 @@ BY_DAY = {  # one of each family of operators; the other models at night, and by
     "rnnlm", "pointer_generator", "rnnsearch-class_factored", "rnn-cell._target_=tests.support.models.OwnCell",
     "transformer_base-encoder.pre_norm=true-decoder.pre_norm=true", DECODER_ONLY, ROTARY,
 }  # fmt: skip
+OF_MAKE_TEST = {"rnnsearch", "ngram", "nematus_deep", "pointer_generator", DECODER_ONLY, ROTARY}
 DAYS_CASES = {case.values[0] for case in every_model() if case.id in BY_DAY}
 PRECISE = {"rnnsearch", "ngram", DECODER_ONLY}  # one of each kind, in all precisions and with a shortlist
 
@@ -140,7 +141,7 @@ def cases(of_make_test: set[str], of_the_day: set[str]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("exported", params, indirect=True, scope="module")
 
 
-every_case, every_precise_case = cases(HAVE_ALL_PARTS & BY_DAY, BY_DAY), cases(PRECISE, PRECISE)
+every_case, every_precise_case = cases(OF_MAKE_TEST, BY_DAY), cases({"rnnsearch"}, PRECISE)
 
 
 @pytest.fixture(scope="module")
@@ -238,6 +239,7 @@ def test_the_single_graph_translates_as_the_search_does(exported: Exported) -> N
         assert len(of_step) == 1 + 4 * layers  # embeddings; attention and feed-forward, in and out
 
 
+@pytest.mark.day
 def test_a_single_graph_is_written_with_a_description(
     tokenizer: SentencePieceTokenizer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -321,6 +323,7 @@ def log_probs_of(step_fn: OnnxStepFunction, src: Sentences) -> Any:
     return np.stack(steps)
 
 
+@pytest.mark.day  # unit/export/test_parity.py
 def test_graphs_that_differ_are_refused(tokenizer: SentencePieceTokenizer, tmp_path: Path) -> None:
     model = random_model(("rnnsearch",), tokenizer.vocab_size, seed=1)
     other = random_model(("rnnsearch",), tokenizer.vocab_size, seed=2)

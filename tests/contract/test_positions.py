@@ -38,6 +38,7 @@ DECODERS = {
 SOURCES, TARGETS = [[4, 5, 6, 7, 8, 9], [7], [10, 11, 12]], [[5, 6], [8, 9, 10], [4]]
 
 
+@pytest.mark.day
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[] if n == "transformer_tiny" else pytest.mark.nightly) for n in DECODERS]
 )

@@ -26,6 +26,7 @@ def files(trained: Path) -> list[Path]:
     return [next((trained.parent / "cache").glob(f"spellout-*/test.{lang}")) for lang in ("en", "de")]
 
 
+@pytest.mark.day
 def test_a_checkpoint_gives_its_data_the_loss_of_its_run(trained: Path, tmp_path: Path) -> None:
     done = run("score", f"ckpt={trained / 'checkpoints' / 'best.ckpt'}", "tokens=true", f"hydra.run.dir={tmp_path}",
                f"cache_dir={trained.parent / 'cache'}")  # fmt: skip

@@ -307,6 +307,7 @@ def test_a_page_and_its_figure_have_words_instead_of_names(name: str) -> None:
     assert not re.findall(r"\w*[a-z]_\w+", "\n".join([page, *texts]))
 
 
+@pytest.mark.day
 def test_the_list_of_claims_is_up_to_date(tmp_path: Path) -> None:
     for name, results in published(PAGES).items():
         (tmp_path / name).mkdir()

@@ -216,7 +216,10 @@ def test_init_takes_over_no_interpolation(key: str, value: str, home: Home, cana
         composed("train", f"init={home.other}")
 
 
-@pytest.mark.parametrize("command", ["evaluate", "average", "rerank", "score", "tune", "dictionary", "export"])
+@pytest.mark.parametrize(
+    "command",
+    ["evaluate", "average", "rerank", "score", "tune", "dictionary", pytest.param("export", marks=pytest.mark.day)],
+)
 def test_what_no_command_needs_is_plain_text(command: str, home: Home, canary: Path) -> None:
     home.save(lambda checkpoint: change(checkpoint[ORIGIN]["config"], IGNORED, canary))
     home.commands[command]()

@@ -161,6 +161,7 @@ def test_a_run_that_exists_is_named_as_text(tmp_path: Path) -> None:
     assert lab.Run(str(tmp_path)).metrics == {"test/bleu": 1.5}
 
 
+@pytest.mark.day
 def test_the_page_is_typed_as_it_is_printed(
     repo_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
