@@ -31,7 +31,7 @@ from softsearch.runtime.cli import main
 from softsearch.runtime.translator import Translator
 from softsearch.search.beam import BeamSearch
 from softsearch.text.languages import languages_of
-from softsearch.text.vocabulary import EOS, PAD, UNK, language_tag, source_tag
+from softsearch.text.vocabulary import BOS, EOS, PAD, UNK, language_tag, source_tag
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents
 from tests.support.browser import complaints, open_page, texts, view, violations
 from tests.support.huggingface import m2m_folder
@@ -111,6 +111,19 @@ def test_logits_are_equal_in_every_pair_of_languages(both: Both, text: list[str]
         expected = theirs[real][:, both.rows][:, kept]
         torch.testing.assert_close(ours[real][:, kept], expected, rtol=0, atol=1e-5)  # of sinusoids in float32
     both.ours.float(), both.theirs.float()
+
+
+def test_what_a_search_has_written_is_read_as_it_was(both: Both, text: list[str]) -> None:
+    src_tokens = pad([np.array(both.ids(text[0], both.codes[0], both.codes[-1]))])
+    written, steps = [BOS], []
+    with torch.no_grad():
+        state = both.ours.encode(src_tokens)
+        for _ in range(5):  # the language first
+            logits, _, state = both.ours.decoder.step(torch.tensor(written[-1:]), state)
+            steps.append(logits)
+            written.append(int(logits.index_fill(1, torch.tensor([PAD, EOS]), -torch.inf).argmax()))
+        found = both.ours(src_tokens, torch.tensor([written[:-1]]))
+    torch.testing.assert_close(found[0, 1:], torch.cat(steps[1:]), rtol=0, atol=1e-5)
 
 
 def translated(both: Both, search: Any, lines: Sequence[str], src: str, tgt: str) -> list[list[int]]:
