@@ -66,7 +66,8 @@ def answers(folder: Path, lines: list[str]) -> list[str]:
     return [f"{answer.code}: {answer.said}" for answer in found]
 
 
-def test_advice_leads_on(tmp_path: Path) -> None:
+def test_advice_leads_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))  # ~, without files that somebody may have there
     first = answers(tmp_path, [line for case in ADVICE for line in (case[0], case[2])])
     for (line, advice, then, expected), said, after in zip(ADVICE, first[::2], first[1::2], strict=True):
         assert advice in said, (line, said)
