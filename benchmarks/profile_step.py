@@ -173,7 +173,7 @@ def main() -> None:
     models = [name for name in options.models if "=" not in name]
     overrides += [name for name in options.models if "=" in name]  # what follows the models is no model
     if options.rounds:
-        print(rate(overrides, options.steps, options.rounds, options.out))
+        print(rate(overrides, options.steps, options.rounds))
     elif not models:
         parts, operators, total, described = run(overrides, options.steps, options.out)
         text = f"{described}; {total:.0f} ms a step\n\n{show('part', parts)}\n\n{show('operator itself', operators)}\n"

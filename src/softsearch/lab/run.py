@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from softsearch.app.cache import cache_folder
 from softsearch.app.config.build import rebuild_model, rebuild_source, untrained_model
 from softsearch.app.results import read_metrics, translations_of
 from softsearch.data.corpora.base import ParallelSource
@@ -75,8 +76,8 @@ class Run:
 
     @property
     def cache_dir(self) -> Path:
-        """The folder where its data are prepared and downloaded."""
-        return Path(self._contents.config["cache_dir"])
+        """The folder where its data are prepared and downloaded; the usual one for a run without data."""
+        return Path(self._contents.config.get("cache_dir") or cache_folder())
 
     def held_out(self, split: str = "test") -> HeldOutText:
         """Reads a split of the run's data.
