@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,10 @@ import softsearch
 from softsearch.errors import BundleError, ConfigError, printable
 from softsearch.files import MANIFEST, new_contents, new_folder
 from softsearch.runtime.manifest import DATA_SUFFIX, FORMAT_VERSION, SPECIAL_IDS, FileEntry, Manifest
-from softsearch.search.shortlist import Shortlist
 from softsearch.text.plain_values import read_json
+
+if TYPE_CHECKING:
+    from softsearch.search.shortlist import Shortlist
 
 MANIFEST_HASH = "manifest.sha256"
 FREQUENT, TRANSLATIONS = "frequent.int32", "translations.int32"  # shortlist files: little-endian ids without a header
@@ -286,7 +288,7 @@ def has_shortlist(bundle: Bundle) -> bool:
     return {FREQUENT, TRANSLATIONS} <= bundle.files.keys()
 
 
-def open_shortlist(bundle: Bundle, frequent: int) -> Shortlist:
+def open_shortlist(bundle: Bundle, frequent: int) -> "Shortlist":
     """The shortlist of a bundle with its ``frequent`` most frequent target words.
 
     Raises:
@@ -305,6 +307,8 @@ def open_shortlist(bundle: Bundle, frequent: int) -> Shortlist:
             f"bundle {bundle.path}: {TRANSLATIONS} has {translations.size} entries, expected a multiple of the "
             f"{src_vocab} source words; export the bundle again"
         )
+    from softsearch.search.shortlist import Shortlist  # few bundles have one
+
     return Shortlist(words[:frequent], translations.reshape(src_vocab, -1))
 
 

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.errors import BundleError, SoftsearchError, printable
-from softsearch.process import how_to_install
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.graph_check import (
     GRAPH_INITIALIZER,
@@ -43,6 +42,8 @@ try:
     import onnxruntime
     from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 except ModuleNotFoundError as error:
+    from softsearch.process import how_to_install
+
     raise SoftsearchError(
         f"ONNX Runtime is not installed: {how_to_install('cpu')}; or with gpu for cpu, on a host with an NVIDIA GPU"
     ) from error

@@ -12,7 +12,6 @@ from softsearch.runtime.manifest import Manifest
 from softsearch.runtime.translation import Lines, Part, encode_whole, feature_parts, split_text, text_lines
 from softsearch.text.corpus import is_blank
 from softsearch.text.features import Features
-from softsearch.text.joint_sources import tokenize_sources
 from softsearch.text.languages import Languages, languages_of
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.text.vocabulary import SOURCE_SEPARATOR, UNK
@@ -75,6 +74,8 @@ class LineEncoder:
         """A source (0) or target (1) text in the form that the model reads or writes."""
         if not self.is_plain:
             return text
+        from softsearch.text.joint_sources import tokenize_sources  # most models read plain text
+
         return tokenize_sources(self.tokenizers[side].normalized(text), self.trained_languages[side])
 
     def ids(self, text: str, side: int) -> list[int]:

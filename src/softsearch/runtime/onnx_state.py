@@ -1,6 +1,6 @@
 """State of an ONNX step function, with the sentences still being searched, and the candidates of its steps."""
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 from softsearch.errors import BundleError
 from softsearch.runtime.manifest import DECODER_STEP
 from softsearch.search.interface import Candidates, whole_vocabulary
-from softsearch.search.shortlist import AllowedTokens, spread
+
+if TYPE_CHECKING:
+    from softsearch.search.shortlist import AllowedTokens
 
 BLOCK = 64  # a graph searches the vocabulary, or a shortlist, in blocks of this many words
 _COMPACT_BELOW = 0.75  # live share of slots or sentences below which dropping the others is worth a copy
@@ -94,7 +96,7 @@ class OnnxState(NamedTuple):
         return self._replace(cache=(np.take_along_axis(bias, kept[:, None], axis=2), *moved))
 
 
-def read_words(allowed: AllowedTokens) -> Words:
+def read_words(allowed: "AllowedTokens") -> Words:
     """Converts a batch's allowed words to the form that the graph reads."""
     sentences, count = allowed.mask.shape
     padding = -count % BLOCK
@@ -112,6 +114,8 @@ def read_candidates(outputs: dict[str, NDArray[Any]], words: Words | None, vocab
     if "all_log_probs" in outputs:
         by_id = outputs["all_log_probs"]
         if words is not None:
+            from softsearch.search.shortlist import spread
+
             by_id = spread(by_id, words.tokens[: words.used], vocab_size)
         return whole_vocabulary(by_id, alignments)
     log_probs, tokens = outputs["log_probs"], outputs["candidates"]

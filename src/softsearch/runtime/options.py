@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from softsearch.errors import ConfigError, summarize
 from softsearch.option import Option, expect, option
@@ -18,7 +18,6 @@ from softsearch.search.beam import BeamSearch
 from softsearch.search.exact import ExactSearch
 from softsearch.search.greedy import Greedy
 from softsearch.search.interface import PrefixStrategy
-from softsearch.search.rerank import Rerank, RescoringModel
 from softsearch.search.sampling import Sampling
 from softsearch.text.corpus import read_lines
 from softsearch.text.vocabulary import SPECIALS
@@ -26,10 +25,11 @@ from softsearch.text.vocabulary import SPECIALS
 if TYPE_CHECKING:  # softsearch --version needs no SentencePiece
     from importlib.metadata import EntryPoint
 
+    from softsearch.search.rerank import Rerank, RescoringModel
     from softsearch.text.tokenizer import SentencePieceTokenizer
 
 Strategy = Greedy | BeamSearch | Sampling | ExactSearch  # or a similar class from an installed package
-Search = Strategy | Rerank
+Search = Union[Strategy, "Rerank"]  # which is imported when it is asked for
 STRATEGIES: dict[str, type[Strategy]] = {"greedy": Greedy, "beam": BeamSearch, "sample": Sampling, "exact": ExactSearch}
 KINDS = (*STRATEGIES, "rerank")  # rerank: beam search with scores of other models
 ENTRY_POINTS = "softsearch.searches"  # installed packages add to STRATEGIES: name = "module:Class"
@@ -203,7 +203,7 @@ def default_batch_tokens(search: Search) -> int:
 
 def _writer(search: Search) -> object:
     """The search that writes the translations; for a reranker, its beam search."""
-    return search.search if isinstance(search, Rerank) else search
+    return getattr(search, "search", search)
 
 
 def refuse_misplaced(given: Collection[str]) -> None:
@@ -294,7 +294,7 @@ def choose_search(
     options: Mapping[str, Any],
     recommended: tuple[str, Mapping[str, Any]],
     tokenizer: "SentencePieceTokenizer",
-    rescorers: Sequence[RescoringModel],
+    rescorers: "Sequence[RescoringModel]",
 ) -> Search:
     """The search of ``Translator.translate``: the named or the ``recommended`` one, with the options.
 
@@ -313,6 +313,8 @@ def choose_search(
     strategy = make_search(recommended[1], tokenizer, "beam" if kind == "rerank" else kind, given)
     if kind != "rerank":
         return strategy
+    from softsearch.search.rerank import Rerank
+
     assert isinstance(strategy, BeamSearch)
     every = replace(strategy, n_best=strategy.beam)
     try:

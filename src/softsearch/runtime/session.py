@@ -23,7 +23,7 @@ name in ``decoder_step.onnx``.
 import copy
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,9 +44,11 @@ from softsearch.runtime.manifest import DECODER_BLOCK, DECODER_STEP, EMBEDDING_T
 from softsearch.runtime.onnx_state import OnnxState, read_candidates, read_words
 from softsearch.runtime.providers import Provider
 from softsearch.search.interface import Candidates, StepFunction
-from softsearch.search.shortlist import Shortlist, ShortlistStep
 from softsearch.text.features import padded_features
 from softsearch.text.vocabulary import PAD, with_eos
+
+if TYPE_CHECKING:
+    from softsearch.search.shortlist import Shortlist
 
 _NO_MEMORY = "Available memory of"  # part of a message of ONNX Runtime's allocator
 _COMPACT_EVERY = 2  # steps
@@ -138,9 +140,11 @@ class OnnxStepFunction(StepFunction):
 
         return open_session(step_with_weights(reopen(*self._opened)), self._name, self._provider)
 
-    def with_shortlist(self, shortlist: Shortlist) -> StepFunction:
+    def with_shortlist(self, shortlist: "Shortlist") -> StepFunction:
         """Restricts the step function to a shortlist; older bundles compute all words and mask the others."""
         if not self._takes_shortlist:
+            from softsearch.search.shortlist import ShortlistStep
+
             return ShortlistStep(self, shortlist)
         other = copy.copy(self)
         other._shortlist = shortlist

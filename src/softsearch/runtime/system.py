@@ -3,16 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.line_encoder import open_tokenizers
 from softsearch.runtime.providers import Provider
 from softsearch.runtime.session import OnnxStepFunction
-from softsearch.search.forced_decoding import PairScore, score_pairs
 from softsearch.search.interface import StepFunction
 from softsearch.text.languages import languages_of
 from softsearch.text.tokenizer import Tokenizers
+
+if TYPE_CHECKING:
+    from softsearch.search.forced_decoding import PairScore
 
 BATCH_TOKENS = 1024  # maximum source tokens in a batch, padding included
 
@@ -29,7 +31,7 @@ class System:
     tgt_lang: str
     max_src_tokens: int | None = None  # per sentence, EOS included; None without a limit
 
-    def score(self, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]]) -> list[PairScore]:
+    def score(self, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]]) -> "list[PairScore]":
         """The log probability of every translation, given as token ids without EOS.
 
         Tokens' log probabilities are in the order of the text, EOS last.
@@ -37,6 +39,8 @@ class System:
         Raises:
             InputError: the numbers of sources and translations differ, or the model returned NaN.
         """
+        from softsearch.search.forced_decoding import score_pairs  # translations need none of it
+
         starts = [*map(languages_of(self.tokenizers[0]).start, src)]  # these tokens have probability 1
         begun = [[*start, *ids] for start, ids in zip(starts, tgt, strict=True)] if any(starts) else tgt
         scores = score_pairs(self.step_fn, src, begun, batch_tokens=BATCH_TOKENS)

@@ -14,10 +14,8 @@ from softsearch.runtime.options import Search
 from softsearch.runtime.sentences import count_sentences
 from softsearch.search.exact import ExactSearch
 from softsearch.search.interface import Hypothesis
-from softsearch.search.rerank import Rerank
 from softsearch.text.corpus import is_blank
 from softsearch.text.features import Features, check_features, check_finite, feature_lines, with_features
-from softsearch.text.joint_sources import split_sources
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.text.vocabulary import SOURCE_SEPARATOR, with_eos
 
@@ -261,7 +259,7 @@ def join(search: Search, tokenizers: Tokenizers, candidates: Sequence[Candidate]
     return Translation(
         text=text,
         fewer_sentences=count_sentences(text)
-        < max(map(count_sentences, split_sources(line), chain(languages, repeat(languages[-1])))),
+        < max(map(count_sentences, _sources(line), chain(languages, repeat(languages[-1])))),
         unknown=tuple(each for candidate in candidates for each in _unknown(src_tokenizer, candidate.part)),
         missing_terms=tuple(term for candidate in candidates for term in candidate.missing_terms),
         term_cost=sum(hypothesis.term_cost for hypothesis in hypotheses),
@@ -284,6 +282,15 @@ def join(search: Search, tokenizers: Tokenizers, candidates: Sequence[Candidate]
     )
 
 
+def _sources(line: str) -> list[str]:
+    """The sources of a line, usually one."""
+    if SOURCE_SEPARATOR not in line:
+        return [line]
+    from softsearch.text.joint_sources import split_sources  # few models read several
+
+    return split_sources(line)
+
+
 def _unknown(tokenizer: SentencePieceTokenizer, part: Part) -> list[str]:
     return [] if tokenizer.unknown_ids.isdisjoint(part.ids) else tokenizer.unknown(part.text)
 
@@ -295,7 +302,7 @@ def _joint_score(search: Search, scores: Sequence[float], lengths: Sequence[int]
     """
 
     def per_nat(length: int) -> float:
-        return float(length**-search.length_penalty) if isinstance(search, Rerank) else search.score(1.0, length)
+        return search.score(1.0, length)
 
     total = sum(score / per_nat(length) for score, length in zip(scores, lengths, strict=True))
     return per_nat(sum(lengths)) * total

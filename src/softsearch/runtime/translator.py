@@ -18,7 +18,6 @@ from softsearch.runtime.stages.stage import Searched
 from softsearch.runtime.system import System, open_bundle, without_alignments
 from softsearch.runtime.translation import Candidate, Lines, Part, Translation, join_all, text_lines
 from softsearch.search.batching import translate_ids
-from softsearch.search.forced_decoding import PairScore
 from softsearch.search.options import Average
 from softsearch.text.features import Features
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from softsearch.runtime.glossary import GlossaryLike
     from softsearch.runtime.term_encoder import TermEncoder
     from softsearch.runtime.translate_options import StreamOptions, TranslateOptions
+    from softsearch.search.forced_decoding import PairScore
     from softsearch.search.rerank import RescoringModel
     from softsearch.search.shortlist import Shortlist
 
@@ -246,7 +246,7 @@ class Translator(Reopened):
         first_line: int = 1,
         tgt: str | None = None,
         src: str | None = None,
-    ) -> list[PairScore]:
+    ) -> "list[PairScore]":
         """The log probability of each target line as a translation of its source line.
 
         Args:
@@ -267,8 +267,10 @@ class Translator(Reopened):
         sides[0] = list(self.encoder.tagged(sides[0], tgt, src))
         return self.score_ids(*self.encoder.pairs((sides[0], sides[1]), names, first_line))
 
-    def score_ids(self, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]]) -> list[PairScore]:
+    def score_ids(self, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]]) -> "list[PairScore]":
         """Scores translations encoded by a `LineEncoder`; see `score`."""
+        from softsearch.search.forced_decoding import PairScore
+
         pairs = list(zip(src, tgt, strict=True))
         whole = [pair for pair in pairs if all(pair)]
         scores = iter(self._without_alignments.score([one for one, _ in whole], [other for _, other in whole]))

@@ -89,6 +89,10 @@ class Rerank:
         self.length_penalty: float = check_option("length_penalty", length_penalty, WeightedPenalty)
         self.search, self.scorers, self.proposers = search, scorers, proposers
 
+    def score(self, log_prob: float, length: int) -> float:
+        """The score of a translation of ``length`` tokens, EOS included, from its weighted sum."""
+        return log_prob * float(length**-self.length_penalty)
+
     def __call__(self, step_fn: StepFunction, src: Sentences) -> list[list[Hypothesis]]:
         """Translates one batch; see ``softsearch.search.SearchStrategy``.
 

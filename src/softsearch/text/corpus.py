@@ -20,8 +20,6 @@ from typing import IO, Any, Literal, NamedTuple
 
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.files import open_file
-from softsearch.process import how_to_install
-from softsearch.text.file_kinds import has_segments, other_kind, refuse_document, segments
 
 MAX_LINE_BYTES = 1 << 20
 _CHUNK_PAIRS, _CHUNK_BYTES = 4096, 4 << 20  # whichever comes first
@@ -102,6 +100,8 @@ def _aligned(src: Path, tgt: Path) -> Iterator[tuple[bytes, bytes]]:
 
 def _read(path: Path) -> Iterator[bytes]:
     """Yields lines without the newline."""
+    from softsearch.text.file_kinds import has_segments, refuse_document, segments  # lines in memory need none of it
+
     with open_text(path) as stream:
         head = stream.peek(_HEAD)
         refuse_unusual_lines(head, str(path))
@@ -118,6 +118,8 @@ def _open_zstandard(file: IO[bytes]) -> IO[bytes]:
     try:
         import pyarrow as pa
     except ImportError as error:
+        from softsearch.process import how_to_install
+
         raise ConfigError(
             f"{file.name} is compressed by Zstandard, which needs pyarrow: {how_to_install('table')}; or decompress it"
         ) from error
@@ -141,6 +143,8 @@ def open_text(path: Path) -> Iterator[io.BufferedReader]:
         CorpusError: it cannot be read, is an archive or a pointer to a file, or reading fails in the system or the
             decompressor.
     """
+    from softsearch.text.file_kinds import other_kind
+
     try:
         with ExitStack() as stack:
             file = stack.enter_context(path.open("rb") if path.is_fifo() else open_file(path))  # such as <(zcat a.gz)
