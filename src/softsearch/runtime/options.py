@@ -5,32 +5,56 @@ option here, ``max_length="10 + 2 * source"``, and that tokens are ``banned`` by
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Union
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Union
 
 from softsearch.errors import ConfigError, summarize
 from softsearch.option import Option, expect, option
 from softsearch.runtime.stages.table import OPTIONS
 from softsearch.search.beam import BeamSearch
-from softsearch.search.exact import ExactSearch
 from softsearch.search.greedy import Greedy
 from softsearch.search.interface import PrefixStrategy
-from softsearch.search.sampling import Sampling
 from softsearch.text.corpus import read_lines
 from softsearch.text.vocabulary import SPECIALS
 
 if TYPE_CHECKING:  # softsearch --version needs no SentencePiece
     from importlib.metadata import EntryPoint
 
+    from softsearch.search.exact import ExactSearch
     from softsearch.search.rerank import Rerank, RescoringModel
+    from softsearch.search.sampling import Sampling
     from softsearch.text.tokenizer import SentencePieceTokenizer
 
-Strategy = Greedy | BeamSearch | Sampling | ExactSearch  # or a similar class from an installed package
-Search = Union[Strategy, "Rerank"]  # which is imported when it is asked for
-STRATEGIES: dict[str, type[Strategy]] = {"greedy": Greedy, "beam": BeamSearch, "sample": Sampling, "exact": ExactSearch}
+Strategy = Union[Greedy, BeamSearch, "Sampling", "ExactSearch"]  # or a similar class from an installed package
+Search = Union[Strategy, "Rerank"]
+
+
+class _Strategies(Mapping[str, type[Strategy]]):
+    """Classes by name, imported when they are asked for."""
+
+    _PLACES: ClassVar = {
+        "greedy": "greedy:Greedy",
+        "beam": "beam:BeamSearch",
+        "sample": "sampling:Sampling",
+        "exact": "exact:ExactSearch",
+    }
+
+    def __getitem__(self, kind: str) -> type[Strategy]:
+        strategy: type[Strategy] = resolve_name(f"softsearch.search.{self._PLACES[kind]}")
+        return strategy
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._PLACES)
+
+    def __len__(self) -> int:
+        return len(self._PLACES)
+
+
+STRATEGIES = _Strategies()
 KINDS = (*STRATEGIES, "rerank")  # rerank: beam search with scores of other models
 ENTRY_POINTS = "softsearch.searches"  # installed packages add to STRATEGIES: name = "module:Class"
 LENGTHS = {"max_length": Option("maximum target tokens", 100), "min_length": Option("minimum target tokens", 1)}
@@ -81,13 +105,10 @@ def option_names(kind: str) -> set[str]:
     return {*map(option_of, strategy.hints)} | ({"prefix"} if issubclass(strategy, PrefixStrategy) else set())
 
 
+@cache
 def _option_kinds() -> dict[str, list[str]]:
     names = {kind: option_names(kind) for kind in KINDS}
     return {name: [kind for kind in KINDS if name in names[kind]] for name in set[str]().union(*names.values())}
-
-
-_KINDS_WITH = _option_kinds()
-_SUGGESTIONS = sorted({*_KINDS_WITH, *OPTIONS, "prefixes", "search"} - {"prefix"})
 
 
 class Length(NamedTuple):
@@ -114,7 +135,7 @@ def read_length(value: object) -> Length:
 
 def kinds_with(option: str) -> list[str]:
     """The searches that have an option; empty if the option is unknown."""
-    return _KINDS_WITH.get(option, [])
+    return _option_kinds().get(option, [])
 
 
 def check_options(kind: str, given: Collection[str], spell: Callable[[str], str] = str) -> None:
@@ -129,7 +150,8 @@ def check_options(kind: str, given: Collection[str], spell: Callable[[str], str]
     own = option_names(kind)
     for name in (name for name in given if name not in own):
         if not (others := kinds_with(name)):
-            raise ConfigError(f"{spell(name)} is not a search option{nearest(name, _SUGGESTIONS)}")
+            known = sorted({*_option_kinds(), *OPTIONS, "prefixes", "search"} - {"prefix"})
+            raise ConfigError(f"{spell(name)} is not a search option{nearest(name, known)}")
         names = " or ".join(filter(None, [", ".join(others[:-1]), others[-1]]))
         raise ConfigError(f"{spell(name)} is an option of {spell('search')} {names}, not of {spell('search')} {kind}")
     if "diversity" in given and "groups" not in given:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from softsearch.errors import InputError
 from softsearch.runtime.options import Search
 from softsearch.runtime.sentences import count_sentences
-from softsearch.search.exact import ExactSearch
 from softsearch.search.interface import Hypothesis
 from softsearch.text.corpus import is_blank
 from softsearch.text.features import Features, check_features, check_finite, feature_lines, with_features
@@ -266,7 +265,7 @@ def join(search: Search, tokenizers: Tokenizers, candidates: Sequence[Candidate]
         score=scores[0] if len(scores) == 1 else _joint_score(search, scores, [h.length for h in hypotheses]),
         log_prob=sum(hypothesis.log_prob for hypothesis in hypotheses),
         truncated=any(hypothesis.truncated for hypothesis in hypotheses),
-        optimal=all(h.optimal for h in hypotheses) if isinstance(search, ExactSearch) else None,
+        optimal=all(h.optimal for h in hypotheses) if getattr(search, "is_exact", False) else None,
         confidence=join_confidences([candidate.confidence for candidate in candidates]),
         src_pieces=tuple(
             piece for pair in zip(texts, sources, strict=True) for piece in src_tokenizer.read_pieces(*pair)

@@ -38,6 +38,7 @@ class ExactSearch(Lengths):
         ConfigError: a value is of the wrong type or out of range.
     """
 
+    is_exact = True
     beam: Beam = 5  # of the beam search that gives the first bound
     max_nodes: Annotated[
         int,

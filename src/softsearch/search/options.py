@@ -5,7 +5,7 @@ the HTTP interface, bundles and docs/search.md use the same names, and take thei
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,8 @@ class Lengths(CheckedOptions):
     """
 
     section = "search."
+    is_exact: ClassVar[bool] = False  # whether it can prove that a translation is the most probable one
+
     max_length_factor: Annotated[
         _Factor, Option("maximum target tokens per source token, plus the offset", recommended=10)
     ] = 2.0
