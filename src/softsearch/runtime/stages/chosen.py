@@ -118,8 +118,9 @@ class Stages:
         own: dict[type[Stage], dict[str, Any]] = {}
         others: dict[str, Any] = {}
         for name, value in options.items():
-            stage = None if value is None else stage_of(name)
-            (others if stage is None else own.setdefault(stage, {}))[name] = value
+            if value is not None:
+                stage = stage_of(name)
+                (others if stage is None else own.setdefault(stage, {}))[name] = value
         if not own:
             return self, others
         if options.get("markup") and options.get("paragraphs"):  # not the lines are split, but the text in the tags
