@@ -167,12 +167,9 @@ class StepOutput(NamedTuple):
 
 
 def over_tokens(alignments: Tensor, src_mask: Tensor, tokens_per_position: int) -> Tensor:
-    """Alignments over source tokens, ``[rows, src_len]``: the tokens of a position share its weight equally.
+    """Alignments over source tokens, ``[rows, src_len]``, from those over positions, whose tokens share their weight.
 
-    Args:
-        alignments: ``[rows, positions]``, rows = sentences * beams.
-        src_mask: ``[sentences, src_len]`` bool, True = real token.
-        tokens_per_position: the encoder's, see ``EncoderDescription``.
+    ``src_mask`` is ``[sentences, src_len]`` bool, True = real token; there are some beams for each sentence.
     """
     if tokens_per_position == 1:
         return alignments
@@ -193,21 +190,18 @@ class Encoder(nn.Module):
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
         """Encodes ``[batch, src_len]`` token ids; True in ``src_mask`` marks real tokens.
 
-        An encoder with a ``feature_dim`` also takes ``src_features``, ``[batch, src_len, feature_dim]``, 0 for tokens
-        without a vector.
+        With a ``feature_dim`` it also takes ``src_features`` ``[batch, src_len, feature_dim]``, 0 where there is none.
         """
         raise NotImplementedError
 
 
 class Decoder(nn.Module):
-    """Predicts the next target token; subclasses set ``output_projection``.
+    """Predicts the next target token; built with ``embeddings=``, ``encoder=`` (its description) and own options."""
 
-    A decoder is built with ``embeddings=``, ``encoder=`` (an ``EncoderDescription``) and its own options.
-    """
-
-    output_projection: nn.Linear | OutputLayer  # features to logits or log probabilities
+    output_projection: nn.Linear | OutputLayer  # features to logits or log probabilities; subclasses set it
     copies_source = False  # whether it reads source ids as target ids
     takes_shortlist = True  # whether a step can compute only some of the words
+    alignments_name = ""  # which of several heads its alignments come from, such as "layer 1, head 0"
 
     def __init__(self, embeddings: Embeddings, dropout: float) -> None:
         super().__init__()
@@ -242,11 +236,6 @@ class Decoder(nn.Module):
     def has_attention(self) -> bool:
         """Tells whether steps return alignments."""
         return bool(self.source_attention())
-
-    @property
-    def alignments_name(self) -> str:
-        """Which of several heads the alignments come from, such as ``layer 1, head 0``; "" without several."""
-        return ""
 
     def all_heads(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
         """The attention of each head, ``[layers, heads, batch, tgt_len, positions]``, where there are several."""

@@ -182,12 +182,8 @@ class MultiHeadDecoder(Decoder):
                 "method=guided_alignment: method.layer and method.head)"
             )
         self.alignment_layer, self.alignment_head = alignment_layer % num_layers, alignment_head
-
-    @property
-    def alignments_name(self) -> str:
-        """The layer and head that the alignments come from."""
-        head = "mean of its heads" if self.alignment_head is None else f"head {self.alignment_head}"
-        return f"layer {self.alignment_layer}, {head}"
+        head = "mean of its heads" if alignment_head is None else f"head {alignment_head}"
+        self.alignments_name = f"layer {self.alignment_layer}, {head}"
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
         """Computes all positions at once.
