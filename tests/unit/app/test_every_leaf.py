@@ -32,6 +32,7 @@ NEEDED = {  # what a choice leaves to the user
         *(f"data.sources.features.{split}=[{split}.npy,{split}.de]" for split in ("train", "val")),
         *(f"data.sources.text.{split}=[{split}.en,{split}.de]" for split in ("train", "val")),
     ),
+    "method=combined": ("+method@method.methods.r_drop=r_drop",),
     "metric=length_ratio": ("monitor=val/loss",),
     "search=rerank": ("search.models=[a.ckpt]",),
 }
