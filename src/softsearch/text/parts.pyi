@@ -7,4 +7,5 @@ from .plain_values import read_json as read_json
 from .same_text import hash_of as hash_of
 from .sentence_tags import SentenceTags as SentenceTags
 from .sentence_tags import Tags as Tags
+from .vocabulary import SYMBOL as SYMBOL
 from .word_links import word_starts as word_starts

@@ -27,7 +27,7 @@ from softsearch.errors import ConfigError, CorpusError, InputError
 from softsearch.ranges import Range, Share
 from softsearch.text.corpus import MAX_LINE_BYTES
 from softsearch.text.sentencepiece_model import parse_model
-from softsearch.text.vocabulary import BOS, EOS, FIRST_TAG, PAD, SOURCE_SEPARATOR, SPECIALS, UNK
+from softsearch.text.vocabulary import BOS, EOS, FIRST_TAG, PAD, SOURCE_SEPARATOR, SPECIALS, SYMBOL, UNK
 
 Kind = Literal["word", "char", "bpe", "unigram"]
 _Pieces = Annotated[int, Range(len(SPECIALS) + 1, 2**24)]
@@ -255,7 +255,8 @@ class TokenizerTrainer:
     def train(self, src_lines: Iterable[str], tgt_lines: Iterable[str], tags: Sequence[str] = ()) -> Tokenizers:
         """Returns the source and the target tokenizer, the same object twice when joint.
 
-        Each of the ``tags``, words of source lines, becomes one piece of the source vocabulary.
+        Each of the ``tags``, words of source lines, becomes one piece of the source vocabulary, and each symbol among
+        them (``<1>``) one piece of both.
         """
         if self.joint:
             both = train_tokenizer(chain(src_lines, tgt_lines), kind=self.kind, vocab_size=self.vocab_size, tags=tags)
@@ -263,7 +264,8 @@ class TokenizerTrainer:
         src_key = "vocab_size" if self.src_vocab_size is None else "src_vocab_size"
         (src_kind, kind), size = self.kinds, getattr(self, src_key)
         src = train_tokenizer(src_lines, kind=src_kind, vocab_size=size, tags=tags, key=f"tokenizer.{src_key}")
-        return src, train_tokenizer(tgt_lines, kind=kind, vocab_size=self.vocab_size)
+        symbols = [*filter(SYMBOL.fullmatch, tags)]
+        return src, train_tokenizer(tgt_lines, kind=kind, vocab_size=self.vocab_size, tags=symbols)
 
 
 def train_tokenizer(
@@ -273,8 +275,8 @@ def train_tokenizer(
 
     Text is used unchanged: no Unicode normalisation, every character of the corpus in the vocabulary. Blank lines are
     ignored. If the corpus supports fewer entries than ``vocab_size``, that many are trained and a warning is logged.
-    Each of the ``tags`` is one piece, with the space before it, wherever it begins a word. ``key`` is the option that
-    sets ``vocab_size``, for messages.
+    Each of the ``tags`` is one piece, with the space before it, wherever it begins a word; a symbol such as ``<1>`` is
+    one wherever it stands. ``key`` is the option that sets ``vocab_size``, for messages.
 
     Raises:
         ConfigError: ``vocab_size`` has no room for the corpus's characters.
@@ -296,7 +298,7 @@ def train_tokenizer(
             eos_id=EOS,
             **_SPECIAL_PIECES,
             unk_surface=" \u2047" if kind == "word" else "\u2047",  # a word includes the space before it
-            user_defined_symbols=[_SPACE + tag for tag in tags],
+            user_defined_symbols=[tag if SYMBOL.fullmatch(tag) else _SPACE + tag for tag in tags],
             normalization_rule_name="identity",
             character_coverage=1.0,
             max_sentence_length=4 * MAX_LINE_BYTES,

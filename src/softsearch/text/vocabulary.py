@@ -16,6 +16,8 @@ SOURCE_TAG = re.compile(r"<from:([^\s<>]+)>")
 # The tag between the sources of a line, as in "a man <and> un homme" (Zoph & Knight 2016, arXiv:1601.00710).
 SOURCE_SEPARATOR = "<and>"
 _LANGUAGES = re.compile(rf"(?:(?:{LANGUAGE_TAG.pattern}|{SOURCE_TAG.pattern})\s*)*")
+# Stands for text that is not language, such as the placeholder of a message, anywhere in a line of either side.
+SYMBOL = re.compile(r"<(\d+)>")
 FEATURE_TAG = "<feature>"  # represents a feature vector in a source line (softsearch.text.features)
 FIRST_TAG = len(SPECIALS)  # id of the first tag in vocabularies with tags
 

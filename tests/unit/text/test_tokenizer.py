@@ -299,3 +299,14 @@ BAD_OPTIONS = [
 def test_bad_options(options: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         build(OmegaConf.create({"tokenizer": {"_target_": name_of(TokenizerTrainer), **options}}).tokenizer)
+
+
+def test_symbols_are_pieces_anywhere_on_both_sides() -> None:
+    trainer = TokenizerTrainer(kind="bpe", vocab_size=60, joint=False)
+    symbols = ["<1>", "<2>", "<3>"]
+    tokenizers = trainer.train(["open <1>all<2> (<3>)"] * 9, ["alle <1> <2>en<3>"] * 9, ["<2de>", *symbols])
+    for tokenizer, line in zip(tokenizers, ("open <1>all<2> (<3>)", "<1>all<2>e <3>"), strict=True):
+        pieces, ids = tokenizer.vocabulary(), tokenizer.encode(line)
+        assert [ids.count(pieces[symbol][0]) for symbol in symbols] == [1, 1, 1]
+        assert tokenizer.decode(ids) == line
+    assert ["\u2581<2de>" in tokenizer.vocabulary() for tokenizer in tokenizers] == [True, False]

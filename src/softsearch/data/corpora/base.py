@@ -62,7 +62,7 @@ class Languages:
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The tags that source lines may have; each is one piece of the vocabulary."""
+        """The tags that source lines may have, and symbols such as ``<1>``; each is one piece of the vocabulary."""
         return ()
 
     @property

@@ -4,7 +4,8 @@ import re
 from collections import Counter
 
 from softsearch.extras.localise.accelerators import take_off
-from softsearch.extras.localise.spans import SYMBOL, spans_of
+from softsearch.extras.localise.spans import spans_of
+from softsearch.text.parts import SYMBOL
 
 _TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]*)[^<>]*?(/?)>")
 _END = re.compile(r"(?:\.\.\.|\u2026|[:?!]|(?<!\.)\.)?\s*$")

@@ -14,8 +14,9 @@ from softsearch.extras.localise.catalog import open_catalog
 from softsearch.extras.localise.fill import Filled, Translate, Written, fill
 from softsearch.extras.localise.memory import Memory
 from softsearch.extras.localise.messages import found_files
-from softsearch.extras.localise.spans import SYMBOL, SYMBOLS, Masked, mask, unmask
+from softsearch.extras.localise.spans import SYMBOLS, Masked, mask, unmask
 from softsearch.files import new_file
+from softsearch.text.parts import SYMBOL
 
 _SHOWN = 20  # messages that were left untranslated
 

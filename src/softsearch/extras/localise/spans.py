@@ -7,11 +7,10 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from softsearch.text.parts import usual_spans
+from softsearch.text.parts import SYMBOL, usual_spans
 
 MOST = 40  # symbols of a message
 SYMBOLS = tuple(f"<{number}>" for number in range(1, MOST + 1))
-SYMBOL = re.compile(r"<(\d{1,2})>")
 _OPTION = re.compile(r"(?<![\w-])--[A-Za-z][\w-]*")
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp);")
 _PLAIN_NUMBER = re.compile(r"[\d\s.,:'\u2019/x\u00d7+\u2212\u2013-]+")
