@@ -221,7 +221,7 @@ def test_the_command_fills_a_catalog(repo_root: Path, tmp_path: Path, capsys: py
         ("x.xlf", b"<xliff><file>", "cannot be read"),
         ("x.xlf", b'<!DOCTYPE x [<!ENTITY a "b">]><xliff/>', "declares entities"),
         ("x.ts", b"<TS><context>", "cannot be read"),
-        ("x.txt", b"", "is no catalog by its name"),
+        ("x.txt", b"", "does not have the name of a catalog"),
     ],
 )
 def test_damaged_catalogs_are_named(tmp_path: Path, name: str, content: bytes, message: str) -> None:

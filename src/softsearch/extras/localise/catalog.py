@@ -195,7 +195,7 @@ def open_catalog(path: Path) -> Catalog:
     """
     suffix = path.suffix.lower()
     if suffix not in (*_KINDS, *_XLIFF):
-        raise CorpusError(f"{path} is no catalog by its name; expected {', '.join((*_KINDS, *_XLIFF))}")
+        raise CorpusError(f"{path} does not have the name of a catalog; expected {', '.join((*_KINDS, *_XLIFF))}")
     try:
         if (size := path.stat().st_size) > MAX_BYTES:
             raise CorpusError(f"{path} has {size:,} bytes, expected at most {MAX_BYTES:,}; divide it")

@@ -32,7 +32,7 @@ class Messages:
         """Adds the translated messages of a catalog.
 
         Raises:
-            ConfigError: it is of other languages than those before.
+            ConfigError: its languages differ from those before.
         """
         self._check_languages(catalog, path)
         for source, target in self._translated(catalog):
@@ -63,7 +63,7 @@ class Messages:
             if code and before and code.partition("-")[0] != before.partition("-")[0]:
                 raise ConfigError(
                     f"{path} says that its {key} is {code!r}, but that of the others, or data.{key}, is {before!r}; "
-                    "leave out catalogs of other languages"
+                    "leave it out"
                 )
             setattr(self, key, before or code)
 
