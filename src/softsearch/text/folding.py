@@ -82,7 +82,7 @@ def invisible() -> dict[str, str]:
 
 @cache
 def _capitals() -> dict[str, str]:
-    """Returns the small letter of each capital letter, without signs such as Kelvin, which are other forms of letters."""
+    """Returns the small letter of each capital letter; signs such as Kelvin are other forms of letters."""
     pairs = ((char, char.lower()) for char in map(chr, range(_LAST_CAPITAL + 1)))
     return {
         char: low for char, low in pairs if low != char and len(low) == 1 and unicodedata.is_normalized("NFC", char)
