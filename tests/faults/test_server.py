@@ -293,7 +293,7 @@ def test_without_file_handles_the_log_stays_short_and_clients_come_back() -> Non
 )
 def test_a_stop_lets_requests_in_flight_finish(number: signal.Signals, code: int) -> None:
     """Fault: SIGTERM or Ctrl-C to the server. Effect: requests in flight finish; exit code 143 or 130."""
-    with serving(f"golden={BUNDLE}", "--workers", 1) as served:
+    with serving(f"golden={BUNDLE}", "--workers", 1, "--deadline", 120) as served:  # on a busy machine
         url = served.url
         with _client(served) as client, ThreadPoolExecutor(2) as pool:
             assert client.get("/readyz").status_code == 200
