@@ -25,6 +25,7 @@ pytestmark = pytest.mark.day
 VALUES = [-1, 0, 10**20, "text", ["text"], None, True]
 NEEDED = {  # what a choice leaves to the user
     "data=parallel": ("data.train=[a.en,a.de]", "data.val=[b.en,b.de]"),
+    "data=catalogs": ("data.train=a.po", "data.src_lang=en", "data.tgt_lang=de"),
     "data=table": ("data.train=a.tsv", "data.val=b.tsv", "data.src=en", "data.tgt=de"),
     "data=huggingface": ("data.root=a", "data.src=en", "data.tgt=de"),
     "data=features": ("data.train=[a.npy,a.en]", "data.val=[b.npy,b.en]"),
