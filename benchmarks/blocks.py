@@ -1,4 +1,4 @@
-"""CPU seconds of a bundle's search in blocks of steps and in single steps, interleaved."""
+"""CPU time of a bundle's search in blocks of steps and in single steps, in turns, the least of each text."""
 
 import argparse
 import time
@@ -15,26 +15,27 @@ def main() -> None:
     parser.add_argument("lines", type=Path)
     parser.add_argument("--beam", type=int, default=5)
     parser.add_argument("--sentences", type=int, default=1, help="at once")
-    parser.add_argument("--most", type=int, default=200)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--most", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()
     lines = options.lines.read_text(encoding="utf-8").splitlines()[: options.most]
+    texts = [lines[at : at + options.sentences] for at in range(0, len(lines), options.sentences)]
     translator = Translator(Bundle.open(options.bundle), threads=1)
-    seconds: dict[str, list[float]] = {"single steps": [], "blocks": []}
-    texts: dict[str, list[str]] = {}
-    for _ in range(options.rounds):
-        for kind, spent in seconds.items():
-            blocks.MOST = 0 if kind == "single steps" else options.sentences
-            start = time.process_time()
-            texts[kind] = [
-                translation.text
-                for at in range(0, len(lines), options.sentences)
-                for translation in translator.translate(lines[at : at + options.sentences], beam=options.beam)
-            ]
-            spent.append(time.process_time() - start)
-    for kind, spent in seconds.items():
-        print(f"{kind}: {min(spent):.2f} CPU seconds, the least of {options.rounds} rounds")
-    print(sum(one != other for one, other in zip(*texts.values(), strict=True)), "lines differ")
+    kinds = {"single steps": 0, "blocks": max(options.sentences, blocks.MAX_SENTENCES)}
+    least = {kind: [float("inf")] * len(texts) for kind in kinds}
+    differ = 0
+    for turn in range(options.rounds):
+        for number, text in enumerate(texts):
+            found = {}
+            for kind in sorted(kinds, reverse=(turn + number) % 2 == 0):
+                blocks.MAX_SENTENCES = kinds[kind]
+                start = time.process_time_ns()
+                found[kind] = [translation.text for translation in translator.translate(text, beam=options.beam)]
+                least[kind][number] = min(least[kind][number], (time.process_time_ns() - start) / 1e6)
+            differ += found["single steps"] != found["blocks"]
+    steps, in_blocks = (sum(least[kind]) / len(texts) for kind in kinds)
+    print(f"single steps {steps:.2f} ms, blocks {in_blocks:.2f} ms of CPU time, {1 - in_blocks / steps:.1%} less")
+    print(f"{differ} of {options.rounds * len(texts)} texts differ")
 
 
 if __name__ == "__main__":

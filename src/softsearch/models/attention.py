@@ -62,12 +62,10 @@ class Attention(nn.Module):
 
     def project(self, states: Tensor) -> tuple[Tensor, ...]:
         """Products with the annotations ``[sentences, positions, memory_dim]``, computed once per sentence."""
-        del states
         return ()
 
     def start(self, mask: Tensor) -> tuple[Tensor, ...]:
         """The state that the first step reads, axis 0 = sentences, given the ``mask`` of the annotations."""
-        del mask
         return ()
 
     def energies(self, query: Tensor, memory: Memory, state: tuple[Tensor, ...]) -> Tensor:
@@ -85,7 +83,6 @@ class Attention(nn.Module):
             position: the step of each query, ``[sentences, queries]`` from 0.
             state: the tensors that the previous step returned, each ``[sentences * queries, ...]``.
         """
-        del position
         weights = masked_softmax(self.energies(query, memory, state), memory.mask[:, None])
         return AttentionOutput(weights, weights)
 
@@ -124,7 +121,6 @@ class AdditiveAttention(Attention):
 
     def products(self, query: Tensor, memory: Memory, state: tuple[Tensor, ...]) -> Tensor:
         """The sum inside the tanh, ``[sentences, queries, positions, dim]``."""
-        del state
         total: Tensor = self.query_projection(query)[:, :, None]
         return total + memory.projected[0][:, None] if self.reads_content else total
 

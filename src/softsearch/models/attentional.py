@@ -84,7 +84,6 @@ class AttentionalDecoder(Decoder):
 
     def query_dim(self, embedding_dim: int, hidden_dim: int) -> int:
         """The width of a query."""
-        del embedding_dim
         return hidden_dim
 
     def state_dim(self, hidden_dim: int) -> int:
@@ -147,7 +146,6 @@ class AttentionalDecoder(Decoder):
 
     def logits(self, embedded: Tensor, read: StepInputs, memory: Memory) -> Tensor:
         """The logits of one step, ``[rows, vocab]``."""
-        del memory
         return self.output_projection(self.dropout(self.readout(embedded, read.state, read.context)))
 
     def _embed(self, tokens: Tensor, state: DecoderState) -> Tensor:
@@ -191,7 +189,6 @@ class AttentionalDecoder(Decoder):
 
     def query(self, cell_input: Tensor, s: State) -> Tensor:
         """The query of the attention, for a decoder with one cell."""
-        del cell_input
         return self.cell.drop_output(s)
 
     def one_cell(self, cell_input: Tensor, context_part: Tensor, s: State) -> State:

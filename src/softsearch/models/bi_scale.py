@@ -28,7 +28,6 @@ class BiScaleCell(Cell):
         super().__init__(input_dim, hidden_dim)  # without the options of other cells
 
     def make_weights(self, *, layer_norm: bool) -> None:
-        del layer_norm
         hidden_dim = self.hidden_dim
         self.faster_weight = recurrent_matrices(hidden_dim, 2)  # multiplies (1 - g1) * h1, for h1' and g1'
         self.restart_weight = recurrent_matrices(hidden_dim, 2)  # multiplies g1 * h2
@@ -36,7 +35,6 @@ class BiScaleCell(Cell):
         self.chunk_weight = recurrent_matrices(hidden_dim, 2)  # multiplies g1' * h1'
 
     def update(self, x: Tensor, state: State, keep: Tensor | None) -> State:
-        del keep
         h1, h2, g1, g2 = state
         faster, slower = x.chunk(2, dim=-1)
         faster = faster + ((1 - g1) * h1) @ self.faster_weight + (g1 * h2) @ self.restart_weight

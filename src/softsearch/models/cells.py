@@ -81,7 +81,6 @@ class Cell(nn.Module):
 
     def make_weights(self, *, layer_norm: bool) -> None:
         """Creates the weights of the state, and others that ``update`` needs."""
-        del layer_norm
         self.recurrent_weight = recurrent_matrices(self.hidden_dim, self.blocks)
 
     def forward(self, x: Tensor, state: State, real: Tensor | None = None) -> State:
@@ -261,7 +260,6 @@ class GRUCell(Cell):
         )
 
     def make_weights(self, *, layer_norm: bool) -> None:
-        del layer_norm
         self.recurrent_gate_weight = recurrent_matrices(self.hidden_dim, 2)  # U_z, U_r
         self.recurrent_candidate_weight = recurrent_matrices(self.hidden_dim, 1)  # U
         inside = self.reset == "after"

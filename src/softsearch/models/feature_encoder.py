@@ -16,7 +16,6 @@ class FeatureEncoder(Encoder):
 
     def __init__(self, *, embedding: nn.Embedding, feature_dim: Size) -> None:
         super().__init__()
-        del embedding
         self.embedding = None
         self.description = EncoderDescription(feature_dim, feature_dim=feature_dim)
 

@@ -81,7 +81,6 @@ class LuongAttention(Attention):
         With ``local-p`` the weights are the paper's, which sum to less than 1; the alignments are the same divided by
         their sum.
         """
-        del state
         positions = torch.arange(memory.mask.shape[1], device=memory.mask.device)
         mask = memory.mask[:, None]  # [sentences, 1, src_len]
         if self.score == "location":

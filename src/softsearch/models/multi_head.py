@@ -217,5 +217,4 @@ class MultiHeadDecoder(Decoder):
 
     def over_source(self, weights: Tensor, src_mask: Tensor) -> Tensor:
         """Weights ``[batch, queries, ...]`` as a distribution over the source, ``[batch, queries, positions]``."""
-        del src_mask
         return weights

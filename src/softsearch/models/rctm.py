@@ -73,7 +73,6 @@ class RCTMDecoder(Decoder):
 
     def _read(self, memory: Memory, position: Tensor) -> Tensor:
         """Computes s at positions ``[sentences, any]``: ``[sentences, any, hidden_dim]``, any = 1 if all are equal."""
-        del position
         return memory.projected[0][:, None]
 
 

@@ -69,7 +69,6 @@ class NoSource(Encoder):
 
     def __init__(self, *, embedding: nn.Embedding) -> None:
         super().__init__()
-        del embedding
         self.embedding = None
 
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
@@ -115,7 +114,6 @@ class RecurrentDecoder(Decoder):
 
     def _starts_from(self, embeddings: Embeddings, encoder: EncoderDescription) -> tuple[LayerShape, ...]:
         """The shapes of the final states that the layers start from; empty if they start from zeros."""
-        del embeddings
         return encoder.layers
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:

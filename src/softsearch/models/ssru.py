@@ -27,14 +27,12 @@ class SSRU(nn.Module):
 
     def sequence(self, x: Tensor, angles: Tensor | None = None) -> Tensor:
         """Runs over all positions: ``[batch, len, d_model]`` -> the same; angles are not read."""
-        del angles
         return self._follow(x, *self.start(x))[0]
 
     def step(
         self, x: Tensor, past: Tensors, bias: Tensor | None = None, angles: Tensor | None = None
     ) -> tuple[Tensor, Tensors]:
         """Runs the position after ``past``: ``[rows, d_model]`` -> the same, and the new past; slots are not read."""
-        del bias, angles
         y, c = self._follow(x[:, None], *past)
         return y[:, 0], (c,)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -275,11 +275,18 @@ def text_sha256(path: Path) -> str:
 def digest_of(path: Path) -> str:
     """Returns the SHA-256 of a file, in hexadecimal digits."""
     stat = path.stat()
-    return _digest_once(path, stat.st_size, stat.st_mtime_ns)
+    return _digest_once(_FileState(path, stat.st_size, stat.st_mtime_ns))
+
+
+class _FileState(NamedTuple):
+    """A file, and what changes with its text."""
+
+    path: Path
+    size: int
+    mtime_ns: int
 
 
 @cache
-def _digest_once(path: Path, size: int, mtime_ns: int) -> str:
+def _digest_once(file: _FileState) -> str:
     """Returns a file's SHA-256, read again only after a change, because every validation needs it."""
-    del size, mtime_ns
-    return text_sha256(path)
+    return text_sha256(file.path)

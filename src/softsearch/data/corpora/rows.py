@@ -4,6 +4,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import reduce
 from itertools import islice
 from pathlib import Path
@@ -17,12 +18,23 @@ from softsearch.text.corpus import MAX_LINE_BYTES, PACKED, read_lines
 from softsearch.text.file_kinds import other_kind
 
 Pair = tuple[str, str]
-_Reader = Callable[[Path, tuple[Column, Column], Counter[str]], Iterator[tuple[str, Pair]]]
 _PARQUET_ROWS = 1024  # rows read at a time
 _SEPARATED = {".tsv": "\t", ".csv": ","}  # the usual separators
 _MAX_LISTED, _MAX_COMPARED = 5, 10_000  # column names in a message, and names compared to find similar ones
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """What a reader reads, and where it counts the rows that it leaves out."""
+
+    path: Path
+    columns: tuple[Column, Column]
+    left_out: Counter[str]
+
+
+_Reader = Callable[[_Table], Iterator[tuple[str, Pair]]]
 
 
 def read_rows(
@@ -52,7 +64,7 @@ def read_rows(
         raise ConfigError(f"data.src and data.tgt are {columns}, but {name} has named columns; give their names")
     read = _separated(_SEPARATED[kind], separator) if kind in _SEPARATED else _READERS[kind]
     with parsing(path, CorpusError, "write the table again, in UTF-8"):
-        yield from _checked(read(path, columns, Counter() if left_out is None else left_out))
+        yield from _checked(read(_Table(path, columns, Counter() if left_out is None else left_out)))
 
 
 def is_table(name: str | Path) -> bool:
@@ -90,12 +102,13 @@ def _checked(rows: Iterable[tuple[str, Pair]]) -> Iterator[Pair]:
 def _separated(usual: str, separator: str | None) -> "_Reader":
     """Makes a reader of TSV or CSV."""
 
-    def read(path: Path, columns: tuple[Column, Column], left_out: Counter[str]) -> Iterator[tuple[str, Pair]]:
+    def read(table: _Table) -> Iterator[tuple[str, Pair]]:
+        path, columns = table.path, table.columns
         indices: list[int] = []
         width = 0
         for number, cells in read_cells(path, usual, columns, separator):
             if not any(map(str.strip, cells)):
-                left_out["blank lines"] += 1
+                table.left_out["blank lines"] += 1
                 continue
             if not width:
                 width = len(cells)
@@ -159,11 +172,12 @@ def _cell(where: str, row: Any, column: Column) -> str:
     return row or ""
 
 
-def _json_lines(path: Path, columns: tuple[Column, Column], left_out: Counter[str]) -> Iterator[tuple[str, Pair]]:
+def _json_lines(table: _Table) -> Iterator[tuple[str, Pair]]:
+    path, columns = table.path, table.columns
     for number, line in enumerate(read_lines(path), start=1):
         where = f"{path}:{number}"
         if not line.strip():
-            left_out["blank lines"] += 1
+            table.left_out["blank lines"] += 1
             continue
         try:
             row = json.loads(line)
@@ -173,8 +187,8 @@ def _json_lines(path: Path, columns: tuple[Column, Column], left_out: Counter[st
         yield where, (_cell(where, row, columns[0]), _cell(where, row, columns[1]))
 
 
-def _parquet(path: Path, columns: tuple[Column, Column], left_out: Counter[str]) -> Iterator[tuple[str, Pair]]:
-    del left_out
+def _parquet(table: _Table) -> Iterator[tuple[str, Pair]]:
+    path, columns = table.path, table.columns
     try:
         import pyarrow as pa
         from pyarrow import compute, parquet
@@ -218,8 +232,9 @@ def _names_in(path: Path, fields: list[Any], column: str) -> list[str]:
     return names
 
 
-def _tmx(path: Path, columns: tuple[Column, Column], left_out: Counter[str]) -> Iterator[tuple[str, Pair]]:
+def _tmx(table: _Table) -> Iterator[tuple[str, Pair]]:
     """Reads each translation unit as a row, and its languages as columns; ``en`` also matches ``en-US``."""
+    path, columns = table.path, table.columns
     found: dict[str, str] = {}
     taken = [Counter[str]() for _ in columns]
     for unit in read_units(path):
@@ -233,7 +248,7 @@ def _tmx(path: Path, columns: tuple[Column, Column], left_out: Counter[str]) -> 
             yield where, (unit.texts[codes[0]], unit.texts[codes[1]])
         else:
             missing = [str(column) for column, code in zip(columns, codes, strict=True) if not code]
-            left_out[f"units without {' and '.join(missing)}"] += 1
+            table.left_out[f"units without {' and '.join(missing)}"] += 1
     for column, counts in zip(columns, taken, strict=True):
         if not counts and not _languages(found, str(column)):
             _existing(str(path), found, str(column))

@@ -57,7 +57,6 @@ class StepTimes:
 
     def __call__(self, runs: Runs) -> list[Row]:
         """Builds the models, and measures."""
-        del runs
         batches = {size: self._batch(*size) for size in product(self.vocabularies, self.lengths)}
         built = {key: self._build(*key) for key in product(self.models, self.vocabularies)}
         rows: list[Row] = []

@@ -68,12 +68,11 @@ class AtomicCheckpointIO(TorchCheckpointIO):
             ) from error
 
     def load_checkpoint(self, path: str | Path, map_location: Any = None, weights_only: Any = None) -> dict[str, Any]:
-        """Reads a checkpoint into main memory; only tensors and plain values are ever unpickled.
+        """Reads a checkpoint into main memory, whatever is asked for; only tensors and plain values are ever unpickled.
 
         Raises:
             CheckpointError: the file is missing or damaged, or holds something else.
         """
-        del map_location, weights_only  # always "cpu" and True
         return load_checkpoint(Path(path))
 
 
