@@ -53,17 +53,17 @@ def is_blank(text: str) -> bool:
     return all(unicodedata.category(char) in ("Cc", "Cf", "Zs", "Zl", "Zp") for char in text)
 
 
-def read_lines(path: Path) -> Iterator[str]:
+def read_lines(path: Path, *, of_json: bool = False) -> Iterator[str]:
     """Yields the lines of a UTF-8 file (plain, gzip, xz, bzip2 or Zstandard, under any name) without line ends.
 
     Of test sets of WMT and IWSLT in SGML or XML these are the segments.
 
-    Byte order marks and the CR of a CRLF are removed; a lone CR becomes a space.
+    Byte order marks and the CR of a CRLF are removed; a lone CR becomes a space. Lines ``of_json`` are no sentences.
 
     Raises:
         CorpusError: the file is missing, empty, damaged or not UTF-8, or a line is longer than 1 MiB.
     """
-    for number, raw in enumerate(_read(path), start=1):
+    for number, raw in enumerate(_read(path, of_json=of_json), start=1):
         yield decode_line(raw, str(path), number).replace("\r", " ")
 
 
@@ -98,14 +98,15 @@ def _aligned(src: Path, tgt: Path) -> Iterator[tuple[bytes, bytes]]:
         yield src_line, tgt_line
 
 
-def _read(path: Path) -> Iterator[bytes]:
+def _read(path: Path, *, of_json: bool = False) -> Iterator[bytes]:
     """Yields lines without the newline."""
     from softsearch.text.file_kinds import has_segments, refuse_document, segments  # lines in memory need none of it
 
     with open_text(path) as stream:
         head = stream.peek(_HEAD)
         refuse_unusual_lines(head, str(path))
-        refuse_document(head, path)
+        if not of_json:
+            refuse_document(head, path)
         lines = segments(_raw_lines(stream), path) if has_segments(head) else _raw_lines(stream)
         first = next(lines, None)
         if first is None:

@@ -174,7 +174,7 @@ def _cell(where: str, row: Any, column: Column) -> str:
 
 def _json_lines(table: _Table) -> Iterator[tuple[str, Pair]]:
     path, columns = table.path, table.columns
-    for number, line in enumerate(read_lines(path), start=1):
+    for number, line in enumerate(read_lines(path, of_json=True), start=1):
         where = f"{path}:{number}"
         if not line.strip():
             table.left_out["blank lines"] += 1
