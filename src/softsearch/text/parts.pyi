@@ -8,4 +8,5 @@ from .same_text import hash_of as hash_of
 from .sentence_tags import SentenceTags as SentenceTags
 from .sentence_tags import Tags as Tags
 from .vocabulary import SYMBOL as SYMBOL
+from .vocabulary import with_eos as with_eos
 from .word_links import word_starts as word_starts

@@ -14,8 +14,8 @@ from softsearch.evaluation import HeldOutText
 from softsearch.extras.claims.analyses.aligners import read_aligned
 from softsearch.extras.claims.inspected import Inspected
 from softsearch.models import Seq2Seq
-from softsearch.text import EOS, UNK
-from softsearch.text.parts import word_starts
+from softsearch.text import UNK
+from softsearch.text.parts import with_eos, word_starts
 
 
 def erasures(inspected: Inspected, text: HeldOutText, cache_dir: Path, *, sentences: int) -> Iterator[dict[str, Any]]:
@@ -31,7 +31,7 @@ def erasures(inspected: Inspected, text: HeldOutText, cache_dir: Path, *, senten
     for links, pair in islice(zip(gold, pairs, strict=True), sentences):
         src, tgt = (np.asarray(ids) for ids in pair)
         src_starts, tgt_starts = (
-            word_starts(tokenizer.pieces([*ids, EOS]), whole_words=tokenizer.has_words)
+            word_starts(tokenizer.pieces(with_eos(ids)), whole_words=tokenizer.has_words)
             for tokenizer, ids in zip(inspected.tokenizers, pair, strict=True)
         )
         words = [range(*ends) for ends in pairwise(src_starts)]  # except EOS
