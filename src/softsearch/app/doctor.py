@@ -8,7 +8,7 @@ import platform
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint, PackageNotFoundError, requires, version
 
 import softsearch
@@ -37,6 +37,7 @@ _EXTRAS = {  # extra -> what it is for, other than commands
     "sweep": "launcher=joblib and submitit_slurm",
     "table": "data=table of Parquet; text in .zst",
     "hf": "data=huggingface",
+    "localise": "data=catalogs",
     "ctranslate2": "export format=ctranslate2, argos",
 }
 _NEEDS = {"serve": ("cpu",), "paragraphs": ("cpu",)}  # extra -> other extras that it needs
@@ -119,8 +120,8 @@ def plugins() -> None:
     from softsearch.app.console import echo, print_rows
     from softsearch.runtime.stages.chosen import ENTRY_POINTS as STAGES
 
-    added = {name: point for name, point in installed().items() if not point.value.startswith("softsearch.")}
-    classes = allowed_classes.installed_classes()
+    added = _of_others(installed())
+    classes = _of_others(allowed_classes.installed_classes())
     if added:
         print_rows(("command", "installed by"), map(_distribution, added, added.values()))
     stages = {point.name: point for point in entry_points(group=STAGES)}
@@ -136,6 +137,10 @@ def plugins() -> None:
             f"no installed package lists commands under {ENTRY_POINTS}, stages under {STAGES} or classes under "
             f"{allowed_classes.ENTRY_POINTS}"
         )
+
+
+def _of_others(points: Mapping[str, EntryPoint]) -> dict[str, EntryPoint]:
+    return {name: point for name, point in points.items() if not point.value.startswith("softsearch.")}
 
 
 def _distribution(name: str, point: EntryPoint) -> tuple[str, str]:
