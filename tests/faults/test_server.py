@@ -189,6 +189,7 @@ def _workers(served: Served) -> list[int]:
 @linux
 def test_a_worker_that_dies_is_replaced(served: Served, client: httpx.Client) -> None:
     """Fault: a worker process is killed. Effect: it is replaced, and its requests are answered."""
+    eventually(lambda: client.get("/readyz").status_code == 200)  # after a test before, whose worker is replaced
     (worker,) = _workers(served)
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(_translate, client, [LONG], **SLOW)

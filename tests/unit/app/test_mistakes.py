@@ -140,7 +140,7 @@ BEFORE_THE_LAB = [
         for group in ("data", "model", "optimizer", "logger", "callbacks", "scheduler", "loss", "method", "trainer",
                       "tokenizer", "batching", "search")
     ),
-    (2, "train ~data", "data is null, expected one of features, features_beside_text, "),
+    (2, "train ~data", "data is null, expected one of catalogs, features, features_beside_text, "),
     (2, "train model=5", "model is 5, expected one of chorowski2015, "),
     (2, "train =5", "'=5' has no key; write key=value"),
     (2, "train data=parallel", "data.train is required; for example data.train='[train.en,train.de]'"),
@@ -172,7 +172,7 @@ BEFORE_THE_LAB = [
     (2, "evaluate model=lstm",
      "model is an option of train, and a checkpoint keeps its own value; a trained one is ckpt=RUN; evaluate has "),
     (2, "evaluate model.encoder.dropout=0", "model.encoder.dropout is an option of train, and a checkpoint keeps"),
-    (2, "evaluate data.root=x", "there is no data.root while data is null; add data=NAME, one of features, "),
+    (2, "evaluate data.root=x", "there is no data.root while data is null; add data=NAME, one of catalogs, features, "),
     (2, "evaluate ckptt=x", "there is no config key 'ckptt'; did you mean 'ckpt'?"),
     (2, "evaluate average=0", "average is 0 (int), expected a whole number of at least 1 or null"),
     (2, "evaluate shortlist.frequent=x", "shortlist.frequent is 'x' (str), expected a whole number"),
