@@ -35,7 +35,7 @@ def subset_rows(
     src, tgt = ([np.asarray(ids) for ids in side[:sentences]] for side in text.encode(systems[0].tokenizers))
     models = [inspected.model for inspected in systems]
     probs = torch.stack([next_token_probs(model, src, tgt) for model in models])  # [members, tokens, vocab]
-    targets = torch.tensor([token for ids in tgt for token in with_eos(ids)])
+    targets = torch.tensor([token for ids in tgt for token in with_eos(ids.tolist())])
     entropies, best, losses = _entropy(probs), probs.argmax(-1), _loss(probs, targets)
     for size in range(1, len(systems) + 1):
         for members in map(list, combinations(range(len(systems)), size)):
