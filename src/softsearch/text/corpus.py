@@ -58,7 +58,8 @@ def read_lines(path: Path, *, of_json: bool = False) -> Iterator[str]:
 
     Of test sets of WMT and IWSLT in SGML or XML these are the segments.
 
-    Byte order marks and the CR of a CRLF are removed; a lone CR becomes a space. With ``of_json`` the file may have objects of JSON.
+    Byte order marks and the CR of a CRLF are removed; a lone CR becomes a space. JSON is refused
+    unless it is ``of_json``.
 
     Raises:
         CorpusError: the file is missing, empty, damaged or not UTF-8, or a line is longer than 1 MiB.
