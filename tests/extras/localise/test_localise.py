@@ -147,6 +147,26 @@ def test_ts_and_xliff_are_filled(tmp_path: Path) -> None:
             assert '<segment state="initial"><source>two</source><target>zwei</target></segment>' in text
 
 
+@pytest.mark.parametrize("encoding", ["UTF-8", "ISO-8859-1"])
+def test_prefixes_encodings_and_what_follows_the_root_stay(tmp_path: Path, encoding: str) -> None:
+    text = XLIFF_2.replace('"UTF-8"', f'"{encoding}"').replace("<unit", "<!-- \xfc --><unit") + "<!-- end > -->\n"
+    text = text.replace("xmlns=", "xmlns:x=").replace('version="2.0"', 'note="a > b" version="2.0"')
+    for name in ("xliff", "file", "unit", "segment", "source"):
+        text = text.replace(f"<{name}", f"<x:{name}").replace(f"</{name}", f"</x:{name}")
+    (tmp_path / "x.xlf").write_bytes(text.encode(encoding))
+    catalog = open_catalog(tmp_path / "x.xlf")
+    assert bytes(catalog) == text.encode(encoding)
+    fill(catalog, Memory((), "de"), lambda lines: [Written("zw\xf6lf", None, []) for _ in lines])
+    new = '<x:segment state="initial"><x:source>two</x:source><x:target>zw\xf6lf</x:target>'
+    assert bytes(catalog) == text.replace("<x:segment><x:source>two</x:source>", new).encode(encoding)
+
+
+def test_tmx_is_only_read(tmp_path: Path, repo_root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.tmx").write_text("<tmx/>")
+    assert main(["localise", str(repo_root / BUNDLE), str(tmp_path / "x.tmx"), "--dry-run"]) == 2
+    assert "is a TMX, which is only read; name it as --memory" in capsys.readouterr().err
+
+
 def test_elements_of_xliff_stay(tmp_path: Path) -> None:
     (tmp_path / "x.xlf").write_text(XLIFF)
     catalog = open_catalog(tmp_path / "x.xlf")
@@ -205,7 +225,7 @@ def test_the_command_fills_a_catalog(repo_root: Path, tmp_path: Path, capsys: py
     assert out.read_bytes() == before
     (tmp_path / "fr.po").write_text(PO.replace("Language: de", "Language: fr"))
     assert main(["localise", bundle, str(tmp_path / "fr.po"), "--dry-run"]) == 2
-    assert "a catalog for 'fr', but the model translates into 'de'" in capsys.readouterr().err
+    assert "fr.po is a catalog of 'fr', expected 'de'; choose a bundle" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

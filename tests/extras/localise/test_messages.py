@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from softsearch.data.parts import UnreadPath
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.extras.localise import Catalogs
 from softsearch.extras.localise.accelerators import markers_of, put_on, take_off
@@ -150,3 +151,12 @@ def test_no_message_is_in_two_splits(tmp_path: Path, split_by: str, caplog: pyte
         assert "in training, too" in caplog.text
         with pytest.raises(CorpusError, match=r"data\.val=900 with data\.split_by=file leaves no catalog of 20"):
             Catalogs(train=source.train, val=900, split_by="file").files(tmp_path / "cache")
+
+
+def test_files_that_only_a_checkpoint_names_are_not_read(tmp_path: Path) -> None:
+    named = UnreadPath(catalogs(tmp_path / "po"))
+    for train in (named, [named]):
+        source = Catalogs(train=train)
+        assert source.tgt_lang == ""
+        with pytest.raises(CorpusError, match="was not read"):
+            source.files(tmp_path / "cache")

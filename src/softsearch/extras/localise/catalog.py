@@ -14,6 +14,8 @@ from softsearch.process import how_to_install
 
 State = Literal["translated", "untranslated", "fuzzy", "left out"]
 MAX_BYTES = 256 << 20
+_ROOT = re.compile(rb"<(?:[\w.-]+:)?xliff(?:\s+[\w:.-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'))*\s*>")
+_ROOT_END = re.compile(rb"</(?:[\w.-]+:)?xliff\s*>")
 _ADVICE = "repair it (for PO, msgfmt -c FILE names the line), or leave it out"
 
 
@@ -57,6 +59,19 @@ class Catalog(ABC):
     marker: str = ""  # of accelerators, if the file names it
     entries: Sequence[Entry]
 
+    def pairs(self) -> list[tuple[str, str]]:
+        """Returns the translated texts with their translations."""
+        return [pair for entry in self.entries if entry.state == "translated" for pair in entry.pairs()]
+
+    def check_language(self, path: Path, expected: str, advice: str) -> None:
+        """Refuses a catalog that names another target language, whatever its region and script.
+
+        Raises:
+            ConfigError: it does.
+        """
+        if self.tgt_lang and language_of(self.tgt_lang) != language_of(expected):
+            raise ConfigError(f"{path} is a catalog of {self.tgt_lang!r}, expected {expected!r}; {advice}")
+
     @abstractmethod
     def fill(self, entry: Entry, targets: Sequence[str], note: str) -> None:
         """Writes translations into a message, marked as its format marks what a person must look at, with a note."""
@@ -64,6 +79,11 @@ class Catalog(ABC):
     @abstractmethod
     def __bytes__(self) -> bytes:
         """Returns the whole file."""
+
+
+def language_of(code: str) -> str:
+    """Returns the language of a code such as ``de_DE`` or ``zh-Hant``."""
+    return re.split("[-_]", code)[0]
 
 
 class _Toolkit(Catalog):
@@ -124,10 +144,13 @@ class _Xliff(Catalog):
             raise ConfigError(f"{path} needs lxml: {how_to_install('localise')}") from error
         self._etree = etree
         self._root = etree.fromstring(data, etree.XMLParser(resolve_entities=False, no_network=True))
-        root = re.search(rb"<(?:\w+:)?xliff\b[^>]*>", data)
-        self._start = data[: root.end()] if root else b""  # whose attributes lxml would sort
-        self._end = data[len(data.rstrip()) :]
-        self._name = f"{{{self._root.nsmap.get(None, '')}}}" if self._root.nsmap.get(None) else ""
+        begin, ends = _ROOT.search(data), [match.end() for match in _ROOT_END.finditer(data)]
+        if begin is None or not ends:
+            raise CorpusError(f"{path} has no <xliff> in an encoding such as UTF-8; write it as UTF-8")
+        self._start, self._end = data[: begin.end()], data[ends[-1] :]  # lxml would sort the attributes of the root
+        self._encoding = self._root.getroottree().docinfo.encoding or "UTF-8"
+        namespace = etree.QName(self._root).namespace
+        self._name = f"{{{namespace}}}" if namespace else ""
         self._is_2 = self._root.get("version", "").startswith("2")
         file = next(self._root.iter(f"{self._name}file"), self._root)
         keys = ("srcLang", "trgLang") if self._is_2 else ("source-language", "target-language")
@@ -159,6 +182,7 @@ class _Xliff(Catalog):
         text = targets[0] if len(source) else escape(targets[0])
         with parsing(f"the translation of {entry.sources[0]!r:.60}", CorpusError, "report it"):
             target = self._etree.fromstring(f"<target{namespaces}>{text}</target>")
+        target.tag = f"{self._name}target"
         if (old := unit.find(f"{self._name}target")) is not None:
             target.tail = old.tail
             unit.replace(old, target)
@@ -174,8 +198,9 @@ class _Xliff(Catalog):
             target.addnext(added)
 
     def __bytes__(self) -> bytes:
-        whole = bytes(self._etree.tostring(self._root, encoding="utf-8"))
-        return self._start + whole[whole.index(b">") + 1 :] + self._end
+        whole: str = self._etree.tostring(self._root, encoding="unicode", with_tail=False)
+        inside = whole[whole.index(">") + 1 :]  # lxml escapes this sign in attributes
+        return self._start + inside.encode(self._encoding, "xmlcharrefreplace") + self._end
 
 
 _KINDS = {".po": "pypo:pofile", ".pot": "pypo:pofile", ".ts": "ts2:tsfile", ".tmx": "tmx:tmxfile"}

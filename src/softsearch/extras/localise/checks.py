@@ -8,7 +8,7 @@ from softsearch.extras.localise.spans import spans_of
 from softsearch.text.parts import SYMBOL
 
 _TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]*)[^<>]*?(/?)>")
-_END = re.compile(r"(?:\.\.\.|\u2026|[:?!]|(?<!\.)\.)?\s*$")
+_END = re.compile(r"(?:\.\.\.|[\u2026:?!.\uff1a\uff1f\uff01\u3002\u061f\u06d4])\Z")
 _ENDS = str.maketrans({"\uff1a": ":", "\uff1f": "?", "\uff01": "!", "\u3002": ".", "\u061f": "?", "\u06d4": "."})
 _UNCLOSED = frozenset({"br", "hr", "img", "wbr"})
 
@@ -44,8 +44,13 @@ def problems(source: str, target: str, markers: str = "") -> list[str]:
 
 def ending(text: str) -> str:
     """Returns the sign that a text ends with, as ASCII and the ellipsis; "" if there is none."""
-    match = _END.search(text.translate(_ENDS))
-    return match[0].strip().replace("...", "\u2026") if match else ""
+    return sign_of(text.rstrip()).translate(_ENDS).replace("...", "\u2026")
+
+
+def sign_of(text: str) -> str:
+    """Returns the sign that a text ends with, as it is; "" if there is none."""
+    match = _END.search(text)
+    return match[0] if match else ""
 
 
 def _is_nested(text: str) -> bool:

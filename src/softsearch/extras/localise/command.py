@@ -55,16 +55,16 @@ def localise(arguments: argparse.Namespace) -> None:
     if arguments.out is None and not arguments.dry_run:
         arguments.parser.error("write --out FILE, or --dry-run to see what would be done")
     outputs = _outputs(files, arguments.out)
-    translator = Translator(arguments.bundle)
+    translator = Translator(arguments.bundle, glossary=arguments.glossary)
+    translate = translation(translator, {} if arguments.beam is None else {"beam": arguments.beam})
     tgt_lang = translator.system.tgt_lang
     memory = Memory(found_files(arguments.memory) if arguments.memory else (), tgt_lang)
-    options = {key: value for key in ("beam", "glossary") if (value := getattr(arguments, key)) is not None}
     for path, out in zip(files, outputs, strict=True):
         begin = time.perf_counter()
         catalog = open_catalog(path)
-        _check_language(path, catalog.tgt_lang, tgt_lang)
+        catalog.check_language(path, tgt_lang, "choose a bundle that translates into its language")
         memory.add(catalog, path.name)
-        filled = fill(catalog, memory, translation(translator, options))
+        filled = fill(catalog, memory, translate)
         if not arguments.dry_run and out is not None:
             out.parent.mkdir(parents=True, exist_ok=True)
             with new_file(out) as file:
@@ -98,8 +98,10 @@ def _outputs(files: Sequence[Path], out: Path | None) -> list[Path | None]:
     """Returns the file to write for each catalog.
 
     Raises:
-        ConfigError: one exists.
+        ConfigError: one exists, or a catalog is of a format that is only read.
     """
+    if read_only := [path for path in files if path.suffix.lower() == ".tmx"]:
+        raise ConfigError(f"{read_only[0]} is a TMX, which is only read; name it as --memory, or as data.train")
     if out is None:
         return [None] * len(files)
     outputs = [out] if len(files) == 1 and not out.is_dir() else [out / path.name for path in files]
@@ -108,13 +110,6 @@ def _outputs(files: Sequence[Path], out: Path | None) -> list[Path | None]:
     if there := [path for path in outputs if path.exists()]:
         raise ConfigError(f"{there[0]} exists already; choose another --out, or remove it")
     return list(outputs)
-
-
-def _check_language(path: Path, found: str, expected: str) -> None:
-    if found and found.replace("_", "-").partition("-")[0] != expected.partition("-")[0]:
-        raise ConfigError(
-            f"{path} is a catalog for {found!r}, but the model translates into {expected!r}; choose another bundle"
-        )
 
 
 def _print(path: Path, out: Path | None, filled: Filled, seconds: float) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from softsearch.extras.localise.accelerators import Accelerated, markers_of, put_on, take_off
-from softsearch.extras.localise.catalog import Catalog, Entry
-from softsearch.extras.localise.checks import ending, problems
+from softsearch.extras.localise.accelerators import markers_of, put_on, take_off
+from softsearch.extras.localise.catalog import Catalog
+from softsearch.extras.localise.checks import ending, problems, sign_of
 from softsearch.extras.localise.memory import Memory
 
 _LINE = re.compile(r"(\s*)(.*?)(\s*)\Z", re.DOTALL)
@@ -20,6 +20,15 @@ class Written(NamedTuple):
     text: str
     confidence: float | None
     unknown: Sequence[str]
+
+
+class _Text(NamedTuple):
+    """A translation to be written, and where it is from."""
+
+    text: str
+    origin: str
+    is_match: bool = False
+    unknown: Sequence[str] = ()
 
 
 Translate = Callable[[Sequence[str]], Sequence[Written]]  # lines of messages -> translations with the same spans
@@ -51,53 +60,42 @@ def fill(catalog: Catalog, memory: Memory, translate: Translate) -> Filled:
     """
     done, waiting = Filled(), [entry for entry in catalog.entries if entry.state == "untranslated"]
     done.before = sum(entry.state in ("translated", "fuzzy") for entry in catalog.entries)
-    pairs = [pair for entry in catalog.entries if entry.state == "translated" for pair in entry.pairs()]
-    markers = markers_of(pairs, (source for entry in waiting for source in entry.sources), catalog.marker)
+    markers = markers_of(catalog.pairs(), (source for entry in waiting for source in entry.sources), catalog.marker)
     used = _used_letters(catalog, markers)
     plain = {source: take_off(source, markers) for entry in waiting for source in entry.sources}
     needed = {each.text for each in plain.values() if memory.find(each.text) is None}
     lines = {line: None for text in sorted(needed) for line in text.split("\n") if line.strip()}
     translations = dict(zip(lines, translate([line.strip() for line in lines]), strict=True))
     for entry in waiting:
-        _fill_entry(catalog, entry, markers, plain, memory, translations, used[entry.place], done)
+        texts = [_text_of(plain[entry.sources[number]].text, memory, translations) for number in entry.needed()]
+        done.unknown.update(piece for text in texts for piece in text.unknown)
+        targets, reasons = [], dict[str, None]()
+        for number, text in zip(entry.needed(), texts, strict=True):
+            source = entry.sources[number]
+            _, marker, letter = plain[source]
+            targets.append(put_on(text.text, marker, letter, used[entry.place]) if marker else text.text)
+            reasons |= dict.fromkeys(problems(source, targets[-1], markers))
+        if reasons:
+            done.left.append((entry.sources[0], "; ".join(reasons)))
+            continue
+        used[entry.place] |= {take_off(target, markers).letter.casefold() for target in targets}
+        is_match = all(text.is_match for text in texts)
+        done.memory += is_match
+        done.translated += not is_match
+        catalog.fill(entry, targets, "; ".join(dict.fromkeys(f"softsearch: {text.origin}" for text in texts)))
     return done
 
 
-def _fill_entry(
-    catalog: Catalog,
-    entry: Entry,
-    markers: str,
-    plain: dict[str, Accelerated],
-    memory: Memory,
-    translations: dict[str, Written],
-    used: set[str],
-    done: Filled,
-) -> None:
-    targets, notes, reasons = [], dict[str, None](), dict[str, None]()
-    for number in entry.needed():
-        source = entry.sources[number]
-        bare, marker, letter = plain[source]
-        if match := memory.find(bare):
-            target = match.target
-            notes[f"softsearch: from {match.origin}"] = None
-        else:
-            parts = [translations[line] for line in bare.split("\n") if line.strip()]
-            target = _like_source(bare, translations)
-            done.unknown.update(piece for part in parts for piece in part.unknown)
-            sure = [part.confidence for part in parts if part.confidence is not None]
-            notes[f"softsearch: translated{f', confidence {min(sure):.2f}' if sure else ''}"] = None
-        if marker:
-            target = put_on(target, marker, letter, used)
-        reasons |= dict.fromkeys(problems(source, target, markers))
-        targets.append(target)
-    if reasons:
-        done.left.append((entry.sources[0], "; ".join(reasons)))
-        return
-    used |= {letter for target in targets if (letter := take_off(target, markers).letter)}
-    is_match = all(note.startswith("softsearch: from") for note in notes)
-    done.memory += is_match
-    done.translated += not is_match
-    catalog.fill(entry, targets, "; ".join(notes))
+def _text_of(source: str, memory: Memory, translations: dict[str, Written]) -> _Text:
+    """The translation of a text without its accelerator."""
+    if match := memory.find(source):
+        return _Text(match.target, f"from {match.origin}", is_match=True)
+    parts = [translations[line] for line in source.split("\n") if line.strip()]
+    sure = [part.confidence for part in parts if part.confidence is not None]
+    origin = f"translated{f', confidence {min(sure):.2f}' if sure else ''}"
+    return _Text(
+        _like_source(source, translations), origin, unknown=[piece for part in parts for piece in part.unknown]
+    )
 
 
 def _like_source(source: str, translations: dict[str, Written]) -> str:
@@ -107,17 +105,9 @@ def _like_source(source: str, translations: dict[str, Written]) -> str:
         before, text, after = _LINE.match(line).groups()  # type: ignore[union-attr]  # it matches any text
         if text:
             own, found = ending(text), translations[line].text.strip()
-            text = found if ending(found) == own else found.removesuffix(_sign(found)).rstrip() + _sign(text)
+            text = found if ending(found) == own else found.removesuffix(sign_of(found)).rstrip() + sign_of(text)
         lines.append(before + text + after)
     return "\n".join(lines)
-
-
-def _sign(text: str) -> str:
-    return (
-        text[len(text) - len(match[0]) :]
-        if (match := re.search(r"(?:\.\.\.|[\u2026:?!.\uff1a\uff1f\uff01\u3002])\Z", text))
-        else ""
-    )
 
 
 def _used_letters(catalog: Catalog, markers: str) -> defaultdict[str, set[str]]:

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from softsearch.errors import ConfigError
 from softsearch.extras.localise.accelerators import markers_of, take_off
 from softsearch.extras.localise.catalog import Catalog, open_catalog
 
@@ -32,14 +31,12 @@ class Memory:
         self._matches: dict[str, Match] = {}
         for path in files:
             catalog = open_catalog(path)
-            found = catalog.tgt_lang.replace("_", "-")
-            if found and found.partition("-")[0] != tgt_lang.partition("-")[0]:
-                raise ConfigError(f"--memory {path} is of language {found!r}, expected {tgt_lang!r}; leave it out")
+            catalog.check_language(path, tgt_lang, "leave it out of --memory")
             self.add(catalog, path.name)
 
     def add(self, catalog: Catalog, origin: str) -> None:
         """Adds the translated messages of a catalog."""
-        pairs = [pair for entry in catalog.entries if entry.state == "translated" for pair in entry.pairs()]
+        pairs = catalog.pairs()
         markers = markers_of(pairs, declared=catalog.marker)
         for source, target in pairs:
             match = Match(take_off(target, markers).text, origin)
@@ -48,6 +45,3 @@ class Memory:
     def find(self, source: str) -> Match | None:
         """Returns the translation of a text without its accelerator."""
         return self._matches.get(source)
-
-    def __len__(self) -> int:
-        return len(self._matches)

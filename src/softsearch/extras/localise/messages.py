@@ -7,7 +7,7 @@ from pathlib import Path
 
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.extras.localise.accelerators import markers_of, take_off
-from softsearch.extras.localise.catalog import Catalog, is_catalog, open_catalog
+from softsearch.extras.localise.catalog import Catalog, is_catalog, language_of, open_catalog
 from softsearch.extras.localise.spans import mask_pair
 
 
@@ -52,7 +52,7 @@ class Messages:
     def _translated(self, catalog: Catalog) -> Iterator[tuple[str, str]]:
         """Yields translated texts without accelerators, and counts the other messages."""
         self.left_out.update(entry.state for entry in catalog.entries if entry.state != "translated")
-        pairs = [pair for entry in catalog.entries if entry.state == "translated" for pair in entry.pairs()]
+        pairs = catalog.pairs()
         markers = markers_of(pairs, declared=catalog.marker)
         for source, target in pairs:
             yield take_off(source, markers).text, take_off(target, markers).text
@@ -60,7 +60,7 @@ class Messages:
     def _check_languages(self, catalog: Catalog, path: Path) -> None:
         for key, found in (("src_lang", catalog.src_lang), ("tgt_lang", catalog.tgt_lang)):
             code, before = found.replace("_", "-"), getattr(self, key)
-            if code and before and code.partition("-")[0] != before.partition("-")[0]:
+            if code and before and language_of(code) != language_of(before):
                 raise ConfigError(
                     f"{path} says that its {key} is {code!r}, but that of the others, or data.{key}, is {before!r}; "
                     "leave it out"

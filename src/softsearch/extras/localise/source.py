@@ -50,10 +50,13 @@ class Catalogs(ParallelSource):
 
     def __post_init__(self) -> None:
         """Fills in the languages."""
-        if not (self.tgt_lang and self.src_lang) and not isinstance(self.train, UnreadPath):
+        patterns = [self.train] if isinstance(self.train, str) else self.train
+        if any(isinstance(each, UnreadPath) for each in patterns):
+            return
+        if not (self.tgt_lang and self.src_lang):
             first = open_catalog(found_files(self.train)[0])
             self._fill_in_languages([first.src_lang.replace("_", "-") or "en"], [first.tgt_lang.replace("_", "-")])
-        if not self.tgt_lang and not isinstance(self.train, UnreadPath):
+        if not self.tgt_lang:
             raise ConfigError("the first catalog does not name its language; set data.tgt_lang=CODE, such as de")
 
     @property
