@@ -218,19 +218,33 @@ def open_catalog(path: Path) -> Catalog:
     Raises:
         CorpusError: it cannot be read, or is of another kind; the message says what to do.
     """
-    suffix = path.suffix.lower()
-    if suffix not in (*_KINDS, *_XLIFF):
-        raise CorpusError(f"{path} does not have the name of a catalog; expected {', '.join((*_KINDS, *_XLIFF))}")
+    _check_name(path)
     try:
         if (size := path.stat().st_size) > MAX_BYTES:
             raise CorpusError(f"{path} has {size:,} bytes, expected at most {MAX_BYTES:,}; divide it")
         data = path.read_bytes()
     except OSError as error:
         raise CorpusError(f"{path} cannot be read: {error.strerror}; name files of messages") from error
+    return read_catalog(data, path)
+
+
+def read_catalog(data: bytes, path: Path) -> Catalog:
+    """Reads the bytes of a catalog; only the name of ``path`` counts, no file is opened.
+
+    Raises:
+        CorpusError: they cannot be read, or are of another kind; the message says what to do.
+    """
+    _check_name(path)
+    suffix = path.suffix.lower()
     if suffix not in (".po", ".pot") and re.search(rb"<!ENTITY", data):
         raise CorpusError(f"{path} declares entities, which are not read; write their text into the file")
     with parsing(path, CorpusError, _ADVICE):
         return _Xliff(data, path) if suffix in _XLIFF else _Toolkit(data, path, _KINDS[suffix])
+
+
+def _check_name(path: Path) -> None:
+    if not is_catalog(path):
+        raise CorpusError(f"{path} does not have the name of a catalog; expected {', '.join((*_KINDS, *_XLIFF))}")
 
 
 def _refuse_repeated(entries: Sequence[Entry], path: Path) -> None:
