@@ -9,8 +9,9 @@ from starlette.types import Message
 from softsearch.errors import ConfigError
 from softsearch.extras.serve import admission
 from softsearch.extras.serve.access import read_keys
-from softsearch.extras.serve.admission import WORK
+from softsearch.extras.serve.admission import FILE, LIBRE, WORK
 from softsearch.extras.serve.app import make_app
+from softsearch.extras.serve.file_routes import router as file_router
 from softsearch.extras.serve.routes import router
 from tests.extras.serve.test_app import ask, make_service
 
@@ -52,7 +53,8 @@ def test_work_needs_a_key(headers: dict[str, str], body: dict[str, str], status:
 
 
 def test_every_route_with_work_asks_for_a_key() -> None:
-    assert {route.path for route in router.routes if "POST" in route.methods} == {*WORK}  # type: ignore[attr-defined]
+    routes = [*router.routes, *file_router.routes]
+    assert {route.path for route in routes if "POST" in route.methods} == {*WORK}  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("content_type", ["application/json", FORM])
@@ -79,7 +81,7 @@ def test_the_key_is_found_wherever_clients_put_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "GET", "DELETE", "BREW"])
-@pytest.mark.parametrize("path", ["/translate", "/translate/stream", "/score", "/detect"])
+@pytest.mark.parametrize("path", WORK)
 @pytest.mark.parametrize("content_type", ["application/json", FORM, "multipart/form-data; boundary=b", "", "x/y"])
 async def test_without_a_key_nobody_s_body_is_read(method: str, path: str, content_type: str, tmp_path: Path) -> None:
     """A body without end, of which 64 KiB may hold LibreTranslate's key; what is wrong with it is not told."""
@@ -97,7 +99,7 @@ async def test_without_a_key_nobody_s_body_is_read(method: str, path: str, conte
     scope = {"type": "http", "method": method, "path": path, "headers": headers, "query_string": b"q=a&api_key=wrong"}
     await app(scope, receive, send)
     assert sent[0]["status"] == 401
-    assert read <= (70_000 if path in ("/translate", "/detect") and method == "POST" else 0)
+    assert read <= (70_000 if path in (*LIBRE, FILE) and method == "POST" else 0)
 
 
 @pytest.mark.parametrize("query", [b"q=\xff", b"q=%ff", b"q=%ed%a0%80", b"&".join([b"a=b"] * 101), b"{}"])

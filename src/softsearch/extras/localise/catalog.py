@@ -205,6 +205,7 @@ class _Xliff(Catalog):
 
 _KINDS = {".po": "pypo:pofile", ".pot": "pypo:pofile", ".ts": "ts2:tsfile", ".tmx": "tmx:tmxfile"}
 _XLIFF = (".xlf", ".xliff", ".sdlxliff", ".mxliff")
+WRITABLE = (*(suffix for suffix in _KINDS if suffix != ".tmx"), *_XLIFF)
 
 
 def is_catalog(path: Path) -> bool:

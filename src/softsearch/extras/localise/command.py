@@ -4,19 +4,16 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from math import exp
 from pathlib import Path
-from typing import Any
 
-from softsearch import Translation, Translator
+from softsearch import Translator
 from softsearch.errors import ConfigError
 from softsearch.extras.localise.catalog import open_catalog
-from softsearch.extras.localise.fill import Filled, Translate, Written, fill
+from softsearch.extras.localise.fill import Filled, fill
 from softsearch.extras.localise.memory import Memory
 from softsearch.extras.localise.messages import found_files
-from softsearch.extras.localise.spans import SYMBOLS, Masked, mask, unmask
+from softsearch.extras.localise.translating import knows_symbols, options_for, translation
 from softsearch.files import new_file
-from softsearch.text.parts import SYMBOL
 
 _SHOWN = 20  # messages that were left untranslated
 
@@ -56,7 +53,9 @@ def localise(arguments: argparse.Namespace) -> None:
         arguments.parser.error("write --out FILE, or --dry-run to see what would be done")
     outputs = _outputs(files, arguments.out)
     translator = Translator(arguments.bundle, glossary=arguments.glossary)
-    translate = translation(translator, {} if arguments.beam is None else {"beam": arguments.beam})
+    tokenizer = translator.system.tokenizers[0]
+    options = {**options_for(tokenizer), **({} if arguments.beam is None else {"beam": arguments.beam})}
+    translate = translation(lambda lines: translator.translate(lines, **options), symbols=knows_symbols(tokenizer))
     tgt_lang = translator.system.tgt_lang
     memory = Memory(found_files(arguments.memory) if arguments.memory else (), tgt_lang)
     for path, out in zip(files, outputs, strict=True):
@@ -70,28 +69,6 @@ def localise(arguments: argparse.Namespace) -> None:
             with new_file(out) as file:
                 file.write(bytes(catalog))
         _print(path, None if arguments.dry_run else out, filled, time.perf_counter() - begin)
-
-
-def translation(translator: Translator, options: dict[str, Any]) -> Translate:
-    """Returns a function that translates lines of messages, in which all spans that are not language stay."""
-    knows_symbols = SYMBOLS[0] in translator.system.tokenizers[0].vocabulary()
-
-    def translate(lines: Sequence[str]) -> list[Written]:
-        masked = [mask(line) if knows_symbols else Masked(line, ()) for line in lines]
-        kept: dict[str, Any] = {"keep": [SYMBOL.pattern]} if knows_symbols else {"keep_usual": True}
-        found = translator.translate([each.text for each in masked], confidence=True, **{**options, **kept})
-        return [_written(each, own) for each, own in zip(found, masked, strict=True)]
-
-    return translate
-
-
-def _written(found: Translation, masked: Masked) -> Written:
-    """A translation with the spans of its message; "" if it is cut off, or does not have each of them once."""
-    text = "" if found.truncated else found.text
-    if text and masked.spans:
-        text = unmask(text, masked.spans) or ""
-    sure = None if found.confidence is None else exp(found.confidence.mean_log_prob)
-    return Written(text, sure, found.unknown)
 
 
 def _outputs(files: Sequence[Path], out: Path | None) -> list[Path | None]:
@@ -113,14 +90,8 @@ def _outputs(files: Sequence[Path], out: Path | None) -> list[Path | None]:
 
 
 def _print(path: Path, out: Path | None, filled: Filled, seconds: float) -> None:
-    rows = {
-        "translated before": filled.before,
-        "from the memory": filled.memory,
-        "translated, to be reviewed": filled.translated,
-        "left untranslated": len(filled.left),
-    }
     print(f"{path}{f' -> {out}' if out else ''} ({seconds:.1f} s)")
-    for name, count in rows.items():
+    for name, count in filled.counts().items():
         print(f"  {name:28}{count:>8,}")
     for source, reason in filled.left[:_SHOWN]:
         print(f"    {source!r:.60}: {reason:.160}")

@@ -52,6 +52,15 @@ class Filled:
     left: list[tuple[str, str]] = field(default_factory=list)
     unknown: set[str] = field(default_factory=set)
 
+    def counts(self) -> dict[str, int]:
+        """Returns how many messages are from where, as people read it."""
+        return {
+            "translated before": self.before,
+            "from the memory": self.memory,
+            "translated, to be reviewed": self.translated,
+            "left untranslated": len(self.left),
+        }
+
 
 def fill(catalog: Catalog, memory: Memory, translate: Translate) -> Filled:
     """Fills the untranslated messages of a catalog, each marked for review, and says what was done.

@@ -6,8 +6,8 @@ No body is read before that, except for an API key, which clients of LibreTransl
 import asyncio
 import json
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 from starlette.datastructures import Headers
@@ -19,14 +19,16 @@ from softsearch.extras.serve.answers import error_response
 from softsearch.extras.serve.line_queue import RequestError
 
 LIBRE = ("/translate", "/detect")  # their clients send JSON, forms, or fields in the address
-WORK = (*LIBRE, "/translate/stream", "/score")
+FILE = "/translate_file"  # a form with a file, which may have NUL
+WORK = (*LIBRE, FILE, "/translate/stream", "/score")
+FORM = "form"  # in the state of a request with a file: its fields by name; the file is a name and bytes
 ROUTE = "route"  # in the state of a request that has not reached its route, for its log line
 _UNKNOWN_BODY = 65_536  # bytes to search for an API key
 _MAX_FIELDS = 100
 _KEY_NAME = re.compile(rb"api_?key", re.IGNORECASE)  # spellings, see _key
 _BOUNDARY = re.compile(r';\s*boundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))', re.IGNORECASE)
 _FIELD_NAME = re.compile(r';\s*name=(?:"([^"]{0,100})"|([^\s;"]{1,100}))', re.IGNORECASE)
-_FILE_NAME = re.compile(r";\s*filename\*?=", re.IGNORECASE)
+_FILE_NAME = re.compile(r";\s*filename\*?=(?:\"([^\"]*)|([^\s;\"]*))", re.IGNORECASE)
 _NO_ADDRESS = f"the address has no fields in UTF-8, or more than {_MAX_FIELDS}; send JSON in the body instead"
 _NO_FORM = "the body is neither JSON nor a form in UTF-8; send JSON with content-type: application/json"
 
@@ -47,7 +49,8 @@ class Admission:
         if scope["path"] in WORK:
             scope["state"][ROUTE] = scope["path"]
             try:
-                receive = await self._authorize(scope, receive)
+                is_file = scope["path"] == FILE and scope["method"] == "POST"
+                receive = await (self._read_file if is_file else self._authorize)(scope, receive)
             except RequestError as error:
                 await error_response(error.status, str(error), error.headers)(scope, receive, send)
                 return
@@ -90,6 +93,30 @@ class Admission:
         scope["headers"] = [*others, *sent.items()]
         return _replay(content, receive)
 
+    async def _read_file(self, scope: Scope, receive: Receive) -> Receive:
+        """Refuses a form with a file, or puts its fields into the request's state; the key comes before the file."""
+        headers, service = Headers(scope=scope), self.service
+        service.check_origin(headers)
+        known = service.knows(_bearer(headers)) or service.knows(_key(_address_fields(scope["query_string"]) or {}))
+        body = bytearray()
+
+        async def check_key() -> None:
+            begin = bytes(body[:_UNKNOWN_BODY])
+            fields = await asyncio.to_thread(_file_fields, begin, headers, lenient=True)
+            if not service.knows(_key(fields)):
+                service.refuse_key()
+
+        async for chunk in _chunks(receive):
+            body += chunk
+            if not known and len(body) > _UNKNOWN_BODY:
+                await check_key()
+                known = True
+        if not known:
+            await check_key()
+        service.dispatcher.check_ready()
+        scope["state"][FORM] = await asyncio.to_thread(_file_fields, bytes(body), headers, lenient=False)
+        return _replay(b"", receive)
+
 
 def _media_type(headers: Headers) -> str:
     return headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -108,17 +135,20 @@ def _key(fields: Mapping[str, Any]) -> str:
 
 async def _read(receive: Receive, most: int | None) -> bytes | None:
     """Reads the body; None if it has more bytes than ``most``."""
-    chunks, size, more = [], 0, True
+    body = bytearray()
+    async for chunk in _chunks(receive):
+        body += chunk
+        if most is not None and len(body) > most:
+            return None
+    return bytes(body)
+
+
+async def _chunks(receive: Receive) -> AsyncIterator[bytes]:
+    more = True
     while more:
         message = await receive()
-        if message["type"] == "http.disconnect":
-            break
-        chunks.append(message.get("body", b""))
-        size += len(chunks[-1])
-        if most is not None and size > most:
-            return None
-        more = message.get("more_body", False)
-    return b"".join(chunks)
+        yield message.get("body", b"")
+        more = message.get("more_body", False)  # also when the client has left
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
@@ -165,30 +195,73 @@ def _address_fields(encoded: bytes) -> dict[str, Any] | None:
 
 
 def _multipart(body: bytes, content_type: str) -> dict[str, Any]:
-    """Returns the fields of a multipart form by name; keeps them in memory and refuses files.
+    """Returns the fields of a multipart form by name; refuses files.
 
     Raises:
         ValueError: it is not a form of at most 100 fields.
         RequestError: it has a file.
+    """
+    parts = _parts(body, content_type)
+    if any(part.file is not None for part in parts):
+        raise RequestError(
+            400, "the form contains a file; send its text in the field q, or the file to /translate_file"
+        )
+    return _by_name([(part.name, part.value.decode()) for part in parts])
+
+
+def _file_fields(body: bytes, headers: Headers, *, lenient: bool) -> dict[str, Any]:
+    """Returns the fields of a form with a file by name, the file as its name and bytes.
+
+    An unreadable body is an error, or has no fields if ``lenient``, as is a file whose end is missing.
+
+    Raises:
+        RequestError: it is unreadable.
+    """
+    try:
+        if _media_type(headers) != "multipart/form-data":
+            raise ValueError
+        parts = _parts(body, headers["content-type"], cut=lenient)
+        fields = _by_name([(part.name, part.value.decode()) for part in parts if part.file is None])
+    except ValueError:
+        if lenient:
+            return {}
+        raise RequestError(
+            400, "the body is not a form with a file; send multipart/form-data with file, source and target"
+        ) from None
+    return fields | {part.name: (part.file, part.value) for part in parts if part.file is not None}
+
+
+class _Part(NamedTuple):
+    """A part of a form; ``file`` is its file's name as sent, None if it is none."""
+
+    name: str
+    file: str | None
+    value: bytes
+
+
+def _parts(body: bytes, content_type: str, *, cut: bool = False) -> list[_Part]:
+    """Returns the parts of a multipart form, which stay in memory; without the last if the body is ``cut``.
+
+    Raises:
+        ValueError: it is not a form of at most 100 fields.
     """
     found = _BOUNDARY.search(content_type)
     if not found:
         raise ValueError
     boundary = (found[1] or found[2]).encode()
     _, *parts = (b"\r\n" + body).split(b"\r\n--" + boundary, _MAX_FIELDS + 1)
-    if not parts or parts.pop()[:2] != b"--":
+    if not parts or (parts.pop()[:2] != b"--" and not cut):
         raise ValueError
-    pairs = []
+    read = []
     for part in parts:
         head, _, value = part.partition(b"\r\n\r\n")
         lines = head.decode().splitlines()
         header = next((line for line in lines if line.lower().startswith("content-disposition:")), "")
-        if _FILE_NAME.search(header):
-            raise RequestError(400, "the form contains a file; send its text in the field q")
         if not (name := _FIELD_NAME.search(header)):
             raise ValueError
-        pairs.append((name[1] or name[2] or "", value.decode()))
-    return _by_name(pairs)
+        file = _FILE_NAME.search(header)
+        read.append(_Part(name[1] or name[2] or "", file and (file[1] or file[2] or ""), value))
+    return read
 
 
 def _by_name(pairs: list[tuple[str, str]]) -> dict[str, Any]:

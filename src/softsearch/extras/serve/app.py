@@ -15,11 +15,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import softsearch
 from softsearch.extras.serve.access import Service
-from softsearch.extras.serve.admission import ROUTE, Admission
+from softsearch.extras.serve.admission import FILE, ROUTE, Admission
 from softsearch.extras.serve.answers import HANDLERS, error_response
+from softsearch.extras.serve.file_routes import router as file_router
+from softsearch.extras.serve.files import Files
+from softsearch.extras.serve.gone import CLIENT_GONE
 from softsearch.extras.serve.monitoring import Metrics, log_event
 from softsearch.extras.serve.openapi import document
-from softsearch.extras.serve.routes import CLIENT_GONE, router
+from softsearch.extras.serve.routes import router
 
 OVERLOADED = "overloaded"  # set in the state of a request if there are too many connections
 _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -40,7 +43,7 @@ def make_app(service: Service, *, page: Path | None = None) -> FastAPI:
     """Creates the application with routes and middleware.
 
     Args:
-        service: the server behind the routes; ``app.state.service`` holds it.
+        service: the server behind the routes; ``app.state`` holds it, and its files.
         page: the folder of the browser page, if it is built.
     """
     app = FastAPI(
@@ -53,7 +56,7 @@ def make_app(service: Service, *, page: Path | None = None) -> FastAPI:
         generate_unique_id_function=lambda route: route.name,
         exception_handlers=dict(HANDLERS),
     )
-    app.state.service = service
+    app.state.service, app.state.files = service, Files(service)
     app.openapi = partial(document, app, service)  # type: ignore[method-assign]  # FastAPI's way to change it
     app.add_middleware(Admission, service=service)
     if service.settings.cors:
@@ -67,6 +70,7 @@ def make_app(service: Service, *, page: Path | None = None) -> FastAPI:
         )
     app.add_middleware(Gate, metrics=service.metrics, max_body=service.settings.max_body)
     app.include_router(router)
+    app.include_router(file_router)
     if page is not None:
         _add_page(app, page)
     return app
@@ -123,7 +127,7 @@ class Gate:
 
         try:
             app = _refuse if scope["state"].get(OVERLOADED) else self.app
-            await app(scope, self._limited(headers, receive), send_with_headers)
+            await app(scope, self._limited(headers, receive, may_have_nul=scope["path"] == FILE), send_with_headers)
         except Exception as error:
             log_event("error", level=logging.ERROR, exc_info=error, request_id=request_id)
             if begun:  # uvicorn then closes the connection
@@ -145,8 +149,8 @@ class Gate:
                 **facts,
             )
 
-    def _limited(self, headers: Headers, receive: Receive) -> Receive:
-        """Returns a receiver of a body up to the limit; the body must be UTF-8 without NUL, like JSON and forms."""
+    def _limited(self, headers: Headers, receive: Receive, *, may_have_nul: bool) -> Receive:
+        """Returns a receiver of a body up to the limit; JSON and forms without files have no NUL."""
         declared = headers.get("content-length", "")
         # FastAPI passes this exception to the app's own handlers.
         refusal = HTTPException(413, f"the body has more than {self.max_body} bytes; send several requests")
@@ -160,7 +164,7 @@ class Gate:
             received += len(message.get("body", b""))
             if received > self.max_body:
                 raise refusal
-            if b"\0" in message.get("body", b""):
+            if b"\0" in message.get("body", b"") and not may_have_nul:
                 raise HTTPException(400)
             return message
 

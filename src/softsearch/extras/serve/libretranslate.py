@@ -47,21 +47,21 @@ async def translate(
     """
     texts = [body.q] if isinstance(body.q, str) else body.q
     service.check_total("q", texts)
-    choices = await _choices(service.dispatcher, body, texts)
+    found_choices = await choices(service.dispatcher, body.source, body.target, texts)
     parts: dict[tuple[str, str, str], list[int]] = {}
-    for index, choice in enumerate(choices):
+    for index, choice in enumerate(found_choices):
         parts.setdefault((choice.facts.name, choice.src, choice.tgt), []).append(index)
     n_best: dict[int, list[str]] = {}
     for (_, src, tgt), own in parts.items():
-        facts = choices[own[0]].facts
+        facts = found_choices[own[0]].facts
         named = {"tgt": tgt, "src": src}
         found = await _translations(service, facts, [texts[index] for index in own], named, body, count)
         n_best |= zip(own, found, strict=True)
     answer: dict[str, Any] = {"translatedText": [n_best[index][0] for index in range(len(texts))]}
     if body.alternatives:
         answer["alternatives"] = [n_best[index][1:] for index in range(len(texts))]
-    if any(choice.detected for choice in choices):
-        answer["detectedLanguage"] = [choice.detected and choice.detected._asdict() for choice in choices]
+    if any(choice.detected for choice in found_choices):
+        answer["detectedLanguage"] = [choice.detected and choice.detected._asdict() for choice in found_choices]
     return answer if isinstance(body.q, list) else {name: value[0] for name, value in answer.items()}
 
 
@@ -90,17 +90,17 @@ async def _translations(
     return [[each.text for each in translation.n_best] for translation in joined]
 
 
-async def _choices(dispatcher: Dispatcher, body: schema.LibreRequest, texts: Sequence[str]) -> Sequence[Choice]:
-    """Chooses for each text the first model that fits its languages best.
+async def choices(dispatcher: Dispatcher, source: str, target: str, texts: Sequence[str]) -> Sequence[Choice]:
+    """Chooses for each text the first model that fits its languages best; ``source`` may be auto.
 
     Raises:
         RequestError: with status 400, as in LibreTranslate: no model fits, or the language of a text is not clear.
     """
-    by_source = _by_source(dispatcher, body.target)
-    is_auto = body.source.strip().lower() == AUTO
-    fit, src = (1, "") if is_auto and by_source else best_match(body.source, by_source)
+    by_source = _by_source(dispatcher, target)
+    is_auto = source.strip().lower() == AUTO
+    fit, src = (1, "") if is_auto and by_source else best_match(source, by_source)
     if not fit:
-        raise _unsupported(dispatcher, body.source, body.target)
+        raise _unsupported(dispatcher, source, target)
     if not is_auto:
         return [by_source[src]] * len(texts)
     places = {src: [(choice.facts.name, 0)] for src, choice in by_source.items()}
@@ -118,15 +118,15 @@ def choose(by_source: Mapping[str, Choice], texts: Sequence[str], found: Sequenc
     clear = [_detected(by_source, each) if each else None for each in found]
     most = Counter(choice.src for choice in clear if choice).most_common(1)
     default = most[0][0] if most else next(iter(by_source)) if len(by_source) == 1 else None
-    choices = []
+    chosen = []
     for index, (text, choice) in enumerate(zip(texts, clear, strict=True)):
         if not found[index] and (default or not text.strip()):
             src = default or next(iter(by_source))
             choice = by_source[src]._replace(detected=Detection(src, 0.0))
         if choice is None:
             raise _unclear(f"q[{index}]" if len(texts) > 1 else "q", found[index], list(by_source))
-        choices.append(choice)
-    return choices
+        chosen.append(choice)
+    return chosen
 
 
 def _by_source(dispatcher: Dispatcher, target: str) -> dict[str, Choice]:

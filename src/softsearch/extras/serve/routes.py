@@ -1,11 +1,11 @@
 """The server's routes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, HTTPException, Request
+from fastapi import APIRouter, Body, Request
 from fastapi.openapi.models import Example
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -15,16 +15,17 @@ from softsearch.errors import SoftsearchError, printable
 from softsearch.extras.serve import libretranslate, schema
 from softsearch.extras.serve.access import Served, Service
 from softsearch.extras.serve.fields import controls
+from softsearch.extras.serve.gone import unless_gone
 from softsearch.extras.serve.languages import name_of
 from softsearch.extras.serve.models import ModelFacts
 from softsearch.extras.serve.texts import after, before
 from softsearch.extras.serve.web.site import site_json
+from softsearch.extras.shared.served_files import file_kinds
 from softsearch.runtime import Translation
 from softsearch.runtime.parts import NO_STAGES, Stages
 
-CLIENT_GONE = 499  # nginx's number; only for the log
 FIRST_LENGTH = 4  # target tokens in a stream's first result; each further result has twice as many
-_FAILURES: dict[int | str, dict[str, Any]] = {  # descriptions in the OpenAPI document
+FAILURES: dict[int | str, dict[str, Any]] = {  # descriptions in the OpenAPI document
     status: {"model": schema.Error, "description": description}
     for status, description in {
         400: "the body is not JSON, or a language pair is unknown",
@@ -37,6 +38,7 @@ _FAILURES: dict[int | str, dict[str, Any]] = {  # descriptions in the OpenAPI do
         504: "the deadline passed",
     }.items()
 }
+EVENT_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}  # otherwise nginx would buffer events
 _EVENTS: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "events `partial` and `done` with a result and `final`, or `error` with an error",
@@ -55,30 +57,29 @@ _ONE = _EXAMPLES["one sentence"]
 _PAIR: dict[str, Example] = {"a translation": {"value": {"src": ["ten"], "tgt": ["zehn"]}}}
 _DETECT: dict[str, Example] = {"a text": {"value": {"q": "one two three"}}}
 _TEXT: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
-_T = TypeVar("_T")
 router = APIRouter(tags=["Requests"])
 
 
-@router.post("/translate", response_model=schema.TranslateResponse | schema.LibreResponse, responses=_FAILURES)
+@router.post("/translate", response_model=schema.TranslateResponse | schema.LibreResponse, responses=FAILURES)
 async def translate(
     request: Request, service: Served, body: Annotated[schema.AnyTranslateRequest, Body(openapi_examples=_EXAMPLES)]
 ) -> Response:
     """Translates one or several sentences; also accepts LibreTranslate's requests, as JSON, forms or in the address."""
     if isinstance(body, schema.LibreRequest):
         count = partial(service.count, request)
-        return JSONResponse(await _unless_gone(request, libretranslate.translate(service, body, count)))
+        return JSONResponse(await unless_gone(request, libretranslate.translate(service, body, count)))
     texts, prefixes = _list(body.text), None if body.prefix is None else _list(body.prefix)
     facts = service.model(body.model)
     stages = await service.stages(facts, body.stage_options())
     stages.refuse(prefix=prefixes, alignments=body.alignments, head=body.head)
     service.check_total("text", texts)
-    lines, kept = await _unless_gone(request, before(service.dispatcher, facts.name, stages, texts))
+    lines, kept = await unless_gone(request, before(service.dispatcher, facts.name, stages, texts))
     service.check_texts(text=lines.texts, prefix=prefixes)
     options = service.check_options(facts, body, lines.texts, stages)
     service.count(request, facts.name, lines.texts)
     work = service.dispatcher.translate(facts.name, lines.texts, stages, prefixes=prefixes, tags=lines.tags, **options)
-    found = await _unless_gone(request, work)
-    translations = await _unless_gone(request, after(service.dispatcher, facts.name, stages, kept, found))
+    found = await unless_gone(request, work)
+    translations = await unless_gone(request, after(service.dispatcher, facts.name, stages, kept, found))
 
     def answer() -> str:
         return schema.dumps({"model": facts.name, "translations": [schema.result(each) for each in translations]})
@@ -87,7 +88,7 @@ async def translate(
     return Response(content, media_type="application/json")
 
 
-@router.post("/detect", response_model=list[schema.DetectedLanguage], responses=_FAILURES)
+@router.post("/detect", response_model=list[schema.DetectedLanguage], responses=FAILURES)
 async def detect(
     service: Served, body: Annotated[schema.DetectRequest, Body(openapi_examples=_DETECT)]
 ) -> list[dict[str, Any]]:
@@ -98,7 +99,7 @@ async def detect(
     return [each._asdict() for each in found]
 
 
-@router.post("/translate/stream", response_class=StreamingResponse, responses=_FAILURES | _EVENTS)
+@router.post("/translate/stream", response_class=StreamingResponse, responses=FAILURES | _EVENTS)
 async def stream(
     request: Request,
     service: Served,
@@ -115,7 +116,7 @@ async def stream(
     options = service.check_options(facts, body, text, stages)
     service.count(request, facts.name, text)
     results = _partial_results(service, facts, text, prefixes, options, stages, kept)
-    first = await _unless_gone(request, anext(results))  # an error before this has its own status
+    first = await unless_gone(request, anext(results))  # an error before this has its own status
 
     async def events() -> AsyncIterator[str]:
         yield await _event(*first, in_thread=bool(body.alignments))
@@ -125,11 +126,10 @@ async def stream(
         except SoftsearchError as error:
             yield f"event: error\ndata: {schema.dumps({'error': printable(str(error))}, ensure_ascii=True)}\n\n"
 
-    headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}  # otherwise nginx would buffer events
-    return StreamingResponse(events(), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(events(), media_type="text/event-stream", headers=EVENT_HEADERS)
 
 
-@router.post("/score", response_model=schema.ScoreResponse, responses=_FAILURES)
+@router.post("/score", response_model=schema.ScoreResponse, responses=FAILURES)
 async def score(
     request: Request, service: Served, body: Annotated[schema.ScoreRequest, Body(openapi_examples=_PAIR)]
 ) -> JSONResponse:
@@ -138,7 +138,7 @@ async def score(
     service.check_texts(src=body.src, tgt=body.tgt)
     service.count(request, facts.name, body.src)
     src = service.tagged(facts, body.src, body.target, body.source)
-    scores = await _unless_gone(request, service.dispatcher.score(facts.name, src, body.tgt))
+    scores = await unless_gone(request, service.dispatcher.score(facts.name, src, body.tgt))
     return JSONResponse({"model": facts.name, "scores": [each._asdict() for each in scores]})
 
 
@@ -153,7 +153,7 @@ async def site(service: Served) -> dict[str, Any]:
     """Returns the facts that the browser page loads first."""
     facts = service.dispatcher.models.values()
     glossaries = [name for name in service.settings.glossary or {} if name]
-    offers = {"options": controls(schema.page_options()), "glossaries": glossaries}
+    offers = {"options": controls(schema.page_options()), "glossaries": glossaries, "files": list(file_kinds())}
     return site_json(facts, backend="server", version=softsearch.__version__, offers=offers)
 
 
@@ -177,7 +177,7 @@ def _languages(models: Sequence[ModelFacts]) -> list[dict[str, Any]]:
     return [{**_named(code), "targets": sorted(found)} for code, found in targets.items()]
 
 
-@router.get("/frontend/settings", response_model=schema.FrontendSettings, responses={503: _FAILURES[503]})
+@router.get("/frontend/settings", response_model=schema.FrontendSettings, responses={503: FAILURES[503]})
 async def frontend_settings(service: Served) -> dict[str, Any]:
     """Answers what LibreTranslate's clients ask before their first request."""
     service.dispatcher.check_ready()
@@ -185,12 +185,12 @@ async def frontend_settings(service: Served) -> dict[str, Any]:
     return {
         "apiKeys": service.asks_for_keys,
         "charLimit": settings.max_sentences * settings.max_characters,
-        "filesTranslation": False,
+        "filesTranslation": True,
         "frontendTimeout": 500,
         "keyRequired": service.asks_for_keys,
         "language": {"source": _named(first.src_lang), "target": _named(first.tgt_lang)},
         "suggestions": False,
-        "supportedFilesFormat": [],
+        "supportedFilesFormat": list(file_kinds()),
     }
 
 
@@ -205,7 +205,7 @@ async def healthz() -> dict[str, str]:
     return {"status": "ok"}
 
 
-@router.get("/readyz", responses={503: _FAILURES[503]})
+@router.get("/readyz", responses={503: FAILURES[503]})
 async def readyz(service: Served) -> dict[str, str]:
     """Answers 200 if the server accepts requests, 503 while it starts or stops."""
     service.dispatcher.check_ready()
@@ -272,25 +272,3 @@ async def _event(final: bool, found: Translation, most: int | None, *, in_thread
 
     content = await asyncio.to_thread(data) if in_thread else data()
     return f"event: {'done' if final else 'partial'}\ndata: {content}\n\n"
-
-
-async def _unless_gone(request: Request, work: Awaitable[_T]) -> _T:
-    """Awaits work, and cancels it when the client closes its connection.
-
-    Raises:
-        HTTPException: the client has closed its connection.
-    """
-
-    async def gone() -> None:
-        while (await request.receive())["type"] != "http.disconnect":
-            pass
-
-    working, watching = asyncio.ensure_future(work), asyncio.ensure_future(gone())
-    try:
-        await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            raise HTTPException(CLIENT_GONE, "the client closed its connection")
-        return working.result()
-    finally:
-        working.cancel()
-        watching.cancel()

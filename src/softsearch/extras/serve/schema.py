@@ -254,6 +254,13 @@ class LibreResponse(BaseModel):
     detectedLanguage: DetectedLanguage | list[DetectedLanguage] | None = None  # noqa: N815 - its name
 
 
+class FileResponse(BaseModel):
+    """LibreTranslate's response for a file, and what was done with it."""
+
+    translatedFileUrl: str  # noqa: N815 - its name
+    report: dict[str, int]
+
+
 class PairScore(BaseModel):
     """log p(tgt, EOS | src), natural log, and that of each token, EOS included."""
 

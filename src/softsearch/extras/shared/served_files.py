@@ -1,0 +1,68 @@
+"""Kinds of files that the server translates; each extra lists its own under the entry points ``softsearch.files``."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+from softsearch.runtime import Translation
+from softsearch.runtime.parts import LineEncoder
+
+ENTRY_POINTS = "softsearch.files"
+
+
+class SentFile(NamedTuple):
+    """A file that a client sent.
+
+    Attributes:
+        name: its name without folders, for the kind of file and for messages; no such file exists.
+        content: its bytes.
+        src_lang: the language to translate from.
+        tgt_lang: the language to translate into.
+    """
+
+    name: str
+    content: bytes
+    src_lang: str
+    tgt_lang: str
+
+
+class WrittenFile(NamedTuple):
+    """A translated file, and what was done with how many of its texts."""
+
+    content: bytes
+    report: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class FileKind:
+    """A kind of files. Its functions run in worker processes, which may be killed, and must be importable by name.
+
+    Args:
+        suffixes: of the names of such files, in lower case, such as ``.po``.
+        texts: returns the texts of a file that a model must translate.
+        written: returns the file with their translations; a text that cannot be translated has an empty one.
+        options: returns those of ``Translator.translate`` for these texts, for a model.
+        needs: modules without which files of this kind are not accepted.
+    """
+
+    suffixes: tuple[str, ...]
+    texts: Callable[[LineEncoder, SentFile], list[str]]
+    written: Callable[[LineEncoder, SentFile, Sequence[Translation]], WrittenFile]
+    options: Callable[[LineEncoder], Mapping[str, Any]]
+    needs: tuple[str, ...] = ()
+
+
+@cache
+def file_kinds() -> dict[str, FileKind]:
+    """Returns the kinds of files that can be translated here, by suffix."""
+    kinds: list[FileKind] = [point.load() for point in sorted(entry_points(group=ENTRY_POINTS))]
+    return {suffix: kind for kind in kinds if all(map(find_spec, kind.needs)) for suffix in kind.suffixes}
+
+
+def kind_of(name: str) -> FileKind | None:
+    """Returns the kind of a file, by its name; None if it is not translated here."""
+    return file_kinds().get(PurePath(name).suffix.lower())
