@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from softsearch import lab
+from softsearch import Translator, lab
 from softsearch.extras.localise.catalog import open_catalog
 from softsearch.extras.localise.checks import problems
 from softsearch.runtime.cli import main
@@ -17,6 +17,34 @@ SMALL = (
     *("model.decoder.attention.dim=32", "model.decoder.readout.dim=32", "tokenizer.vocab_size=250", "data.val=4"),
     *("data.test=null", "batching.tokens=512", "trainer.max_steps=20", "trainer.val_check_interval=20", "trainer=cpu"),
 )
+
+
+def test_a_model_of_two_languages_is_asked_for_the_catalogs_own(
+    repo_root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for code in ("de", "fr"):
+        (tmp_path / code).mkdir()
+        for path in (repo_root / "examples" / "catalogs" / "de").iterdir():
+            text = path.read_text(encoding="utf-8").replace("Language: de", f"Language: {code}")
+            (tmp_path / code / path.name).write_text(text, encoding="utf-8")
+    run = lab.train(
+        f"data.train={tmp_path}/{{de,fr}}/*.po",
+        "data=catalogs",
+        *SMALL,
+        run_dir=tmp_path / "run",
+        cache_dir=tmp_path / "cache",
+    )
+    lab.export(run, bundle := tmp_path / "bundle")
+    assert Translator(bundle).system.tgt_lang == "de+fr"
+    new = (repo_root / "examples" / "catalogs" / "new.po").read_text(encoding="utf-8")
+    for code in ("de", "fr", "ja"):
+        (tmp_path / f"new.{code}.po").write_text(new.replace("Language: de", f"Language: {code}"), encoding="utf-8")
+    words = ["localise", str(bundle), str(tmp_path / "new.{de,fr}.po"), "--memory", str(tmp_path / "{de,fr}")]
+    assert main([*words, "--out", str(tmp_path / "out")]) == 0
+    assert capsys.readouterr().out.count("from the memory                    1") == 2
+    assert "# softsearch: from dialog.po" in (tmp_path / "out" / "new.fr.po").read_text(encoding="utf-8")
+    assert main(["localise", str(bundle), str(tmp_path / "new.ja.po"), "--dry-run"]) == 2
+    assert "new.ja.po is a catalog of 'ja', expected 'de' or 'fr'; choose a bundle" in capsys.readouterr().err
 
 
 def test_the_example_runs(repo_root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from softsearch.errors import CorpusError
 from softsearch.extras.localise.catalog import open_catalog
 from softsearch.extras.localise.checks import problems
 from softsearch.extras.localise.fill import Written, fill
-from softsearch.extras.localise.memory import Memory
+from softsearch.extras.localise.memory import Memory, memories_of
 from softsearch.runtime.cli import main
 
 BUNDLE = "tests/golden/bundle"
@@ -99,7 +99,7 @@ def test_untranslated_messages_of_po_are_filled(tmp_path: Path) -> None:
     (tmp_path / "x.po").write_text(PO)
     catalog = open_catalog(tmp_path / "x.po")
     assert bytes(catalog) == PO.encode()
-    memory = Memory([tmp_path / "x.po"], "de")
+    memory = memories_of([tmp_path / "x.po"], ["de"])["de"]
     filled = fill(catalog, memory, words)
     assert (filled.before, filled.memory, filled.translated, filled.unknown) == (2, 0, 3, {"x"})
     assert filled.left == [("lost %d", "it lacks %d")]
@@ -124,7 +124,7 @@ def test_a_memory_has_precedence_and_is_named(tmp_path: Path) -> None:
     (tmp_path / "old.po").write_text(PO.replace('msgid "_Two"\nmsgstr ""', 'msgid "Two"\nmsgstr "Ein Paar"'))
     (tmp_path / "x.po").write_text(PO)
     catalog = open_catalog(tmp_path / "x.po")
-    filled = fill(catalog, Memory([tmp_path / "old.po"], "de"), words)
+    filled = fill(catalog, memories_of([tmp_path / "old.po"], ["de"])["de"], words)
     assert (filled.memory, filled.translated) == (1, 2)
     assert 'msgstr "Ein _Paar"' in bytes(catalog).decode() or 'msgstr "_Ein Paar"' in bytes(catalog).decode()
     assert "# softsearch: from old.po\n" in bytes(catalog).decode()
@@ -136,7 +136,7 @@ def test_ts_and_xliff_are_filled(tmp_path: Path) -> None:
         catalog = open_catalog(tmp_path / name)
         assert bytes(catalog).decode() == content
         assert (catalog.src_lang, catalog.tgt_lang[:2]) == ("en", "de")
-        fill(catalog, Memory((), "de"), lambda lines: [Written(WORDS[line], None, []) for line in lines])
+        fill(catalog, Memory(), lambda lines: [Written(WORDS[line], None, []) for line in lines])
         text = bytes(catalog).decode()
         if name == "x.ts":
             assert '<translation type="unfinished">&amp;Zwei</translation>' in text
@@ -156,7 +156,7 @@ def test_prefixes_encodings_and_what_follows_the_root_stay(tmp_path: Path, encod
     (tmp_path / "x.xlf").write_bytes(text.encode(encoding))
     catalog = open_catalog(tmp_path / "x.xlf")
     assert bytes(catalog) == text.encode(encoding)
-    fill(catalog, Memory((), "de"), lambda lines: [Written("zw\xf6lf", None, []) for _ in lines])
+    fill(catalog, Memory(), lambda lines: [Written("zw\xf6lf", None, []) for _ in lines])
     new = '<x:segment state="initial"><x:source>two</x:source><x:target>zw\xf6lf</x:target>'
     assert bytes(catalog) == text.replace("<x:segment><x:source>two</x:source>", new).encode(encoding)
 
@@ -170,7 +170,7 @@ def test_tmx_is_only_read(tmp_path: Path, repo_root: Path, capsys: pytest.Captur
 def test_elements_of_xliff_stay(tmp_path: Path) -> None:
     (tmp_path / "x.xlf").write_text(XLIFF)
     catalog = open_catalog(tmp_path / "x.xlf")
-    fill(catalog, Memory((), "de"), lambda lines: [Written(line.replace("two", "zwei"), 0.25, []) for line in lines])
+    fill(catalog, Memory(), lambda lines: [Written(line.replace("two", "zwei"), 0.25, []) for line in lines])
     new = '<target state="needs-review-translation">zwei <g id="1">three</g> &amp; more</target>'
     assert bytes(catalog).decode() == XLIFF.replace(
         "&amp; more</source>",

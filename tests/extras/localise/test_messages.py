@@ -11,7 +11,8 @@ from softsearch.data.parts import UnreadPath
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.extras.localise import Catalogs
 from softsearch.extras.localise.accelerators import markers_of, put_on, take_off
-from softsearch.extras.localise.messages import found_files, read_messages
+from softsearch.extras.localise.catalog import nearest_code
+from softsearch.extras.localise.messages import expanded, found_files, read_messages
 from softsearch.extras.localise.spans import MOST, SYMBOLS, mask, mask_pair, unmask
 
 PIECES = ["%s", "%1$s", "{name}", "%PRODUCTNAME", "<b>", "</b>", '<link href="a/b">', "$(ARG1)", "--force", "&lt;"]
@@ -151,6 +152,50 @@ def test_no_message_is_in_two_splits(tmp_path: Path, split_by: str, caplog: pyte
         assert "in training, too" in caplog.text
         with pytest.raises(CorpusError, match=r"data\.val=900 with data\.split_by=file leaves no catalog of 20"):
             Catalogs(train=source.train, val=900, split_by="file").files(tmp_path / "cache")
+
+
+@pytest.mark.parametrize("split_by", ["message", "file"])
+def test_no_message_is_in_two_splits_of_several_languages(tmp_path: Path, split_by: str) -> None:
+    for code in ("de", "fr", "pt_BR"):
+        catalogs(tmp_path / code)
+        for path in (tmp_path / code).iterdir():
+            path.write_text(
+                path.read_text().replace("Language: de", f"Language: {code}").replace("Meldung", f"Meldung {code}")
+            )
+    patterns = str(tmp_path / "{de,fr,pt_BR}" / "*.po")
+    source = Catalogs(train=patterns, val=20, test=20, split_by=split_by)  # type: ignore[arg-type]
+    assert (source.tgt_lang, source.tags[:4]) == ("de+fr+pt-BR", ("<2de>", "<2fr>", "<2pt-BR>", "<1>"))
+    files = source.files(tmp_path / "cache")
+    assert [len(src.read_text().splitlines()) > 100 for src, _ in source.train_files(tmp_path / "cache")] == [True] * 3
+    splits = {"train": source.train_files(tmp_path / "cache"), **{s: [files[s]] for s in ("val", "test")}}
+    texts: dict[str, set[str]] = {}
+    for split, pairs in splits.items():
+        lines = [line for src, _ in pairs for line in src.read_text().casefold().splitlines()]
+        assert {line.split()[0] for line in lines} == {"<2de>", "<2fr>", "<2pt-br>"}
+        assert split == "train" or 45 <= len(lines) <= 100
+        texts[split] = {line.split(maxsplit=1)[1] for line in lines}
+    assert not texts["train"] & texts["val"] | texts["train"] & texts["test"] | texts["val"] & texts["test"]
+    assert len(Catalogs(train=patterns, temperature=5).repeats([10, 20, 30])) == 3
+    with pytest.raises(ConfigError, match=r"fr/0\.po says .* give each language its pattern: data\.train='\{de,fr\}"):
+        Catalogs(train=[str(tmp_path / "??" / "*.po")], val=20, test=20).files(tmp_path / "cache")
+    with pytest.raises(ConfigError, match=r"data\.val: .*'pt-BR', expected one of de, fr"):
+        Catalogs(train=str(tmp_path / "{de,fr}"), val=str(tmp_path / "pt_BR")).files(tmp_path / "cache")
+
+
+def test_one_language_has_one_code(tmp_path: Path) -> None:
+    de, de_de = po(tmp_path / "a.po", 'msgid "a"\nmsgstr "b"\n'), po(tmp_path / "b.po", 'msgid "c"\nmsgstr "d"\n')
+    de_de.write_text(de_de.read_text().replace("Language: de", "Language: de_DE"))
+    assert Catalogs(train=[str(de), str(de_de)]).tgt_lang == "de"
+    codes = ["pt-PT", "pt-BR", "zh-Hans"]
+    asked = ("pt", "pt_BR", "pt_AO", "zh_CN", "fr")
+    assert [nearest_code(each, codes) for each in asked] == ["pt-PT", "pt-BR", "pt-PT", "zh-Hans", ""]
+
+
+def test_braces_are_patterns() -> None:
+    assert expanded("{de,fr, pt_BR}/{a,b}.po") == [
+        f"{code}/{name}.po" for code in ("de", "fr", "pt_BR") for name in "ab"
+    ]
+    assert expanded("x/{de}.po") == ["x/{de}.po"]
 
 
 def test_files_that_only_a_checkpoint_names_are_not_read(tmp_path: Path) -> None:

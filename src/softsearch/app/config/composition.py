@@ -40,6 +40,9 @@ VERSION: Mapping[str, Any] = {} if HYDRA_1_4 else {"version_base": "1.3"}
 OWN = "softsearch_configs"  # a folder of the current directory
 _CHOOSES_MODEL = re.compile(r"[+~]*(experiment|model(/\w+)?)(@\S+)?(=|$)")
 _INIT = "init"  # as in model=init
+_BRACES = re.compile(
+    r"([+~]*[\w./@]+=)([^'\"\[\]]*(?<!\$)\{[^{}:'\"]*,[^{}:'\"]*\}[^'\"\[\]]*)\Z"
+)  # Hydra's have colons
 _of_packages: list[Path] = []  # config folders of the running command's package
 
 
@@ -116,8 +119,9 @@ def choices(group: str) -> list[str]:
 def expand_shorthands(words: Iterable[str]) -> list[str]:
     """Returns the words of a command line with ``init=RUN`` as ``init.ckpt=RUN``, so that options can be added.
 
-    Pairs of files become nodes (``with_pairs``).
+    Pairs of files become nodes (``with_pairs``), and patterns such as ``{de,fr}/*.po`` are quoted.
     """
+    words = [_BRACES.sub(lambda match: match[1] + quoted(match[2]), word) for word in words]
     return with_pairs([re.sub(r"^(\+*)init=(?!\s*\{)", r"\1init.ckpt=", word) for word in words])
 
 

@@ -2,9 +2,10 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from locale import normalize
 from pathlib import Path
 from typing import Any, Literal
 from xml.sax.saxutils import escape
@@ -63,14 +64,19 @@ class Catalog(ABC):
         """Returns the translated texts with their translations."""
         return [pair for entry in self.entries if entry.state == "translated" for pair in entry.pairs()]
 
-    def check_language(self, path: Path, expected: str, advice: str) -> None:
-        """Refuses a catalog that names another target language, whatever its region and script.
+    def language(self, path: Path, codes: Sequence[str], advice: str) -> str:
+        """Returns which of a model's target languages the catalog's is, whatever its region and script.
 
         Raises:
-            ConfigError: it does.
+            ConfigError: it is none of them; or it is not named, and there are several.
         """
-        if self.tgt_lang and language_of(self.tgt_lang) != language_of(expected):
-            raise ConfigError(f"{path} is a catalog of {self.tgt_lang!r}, expected {expected!r}; {advice}")
+        found = nearest_code(self.tgt_lang, codes) if self.tgt_lang else codes[0] if len(codes) == 1 else ""
+        if not found:
+            expected = " or ".join(map(repr, codes))
+            if not self.tgt_lang:
+                raise ConfigError(f"{path} does not name its language, expected {expected}; write it into the file")
+            raise ConfigError(f"{path} is a catalog of {self.tgt_lang!r}, expected {expected}; {advice}")
+        return found
 
     @abstractmethod
     def fill(self, entry: Entry, targets: Sequence[str], note: str) -> None:
@@ -84,6 +90,17 @@ class Catalog(ABC):
 def language_of(code: str) -> str:
     """Returns the language of a code such as ``de_DE`` or ``zh-Hant``."""
     return re.split("[-_]", code)[0]
+
+
+def with_region(code: str) -> str:
+    """Returns a code with the region that its language usually has: ``de_DE`` for ``de``, so that both are the same."""
+    return normalize(code.replace("-", "_")).partition(".")[0]
+
+
+def nearest_code(code: str, codes: Iterable[str]) -> str:
+    """Returns which of a model's codes a catalog's means: with the same region, or the same language; "" if none."""
+    same = [each for each in codes if language_of(each) == language_of(code)]
+    return next((each for each in same if with_region(each) == with_region(code)), same[0] if same else "")
 
 
 class _Toolkit(Catalog):

@@ -4,13 +4,14 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from softsearch import Translator
 from softsearch.errors import ConfigError
-from softsearch.extras.localise.catalog import open_catalog
+from softsearch.extras.localise.catalog import Catalog, nearest_code, open_catalog
 from softsearch.extras.localise.fill import Filled, fill
-from softsearch.extras.localise.memory import Memory
+from softsearch.extras.localise.memory import memories_of
 from softsearch.extras.localise.messages import found_files
 from softsearch.extras.localise.translating import knows_symbols, options_for, translation
 from softsearch.files import new_file
@@ -55,20 +56,28 @@ def localise(arguments: argparse.Namespace) -> None:
     translator = Translator(arguments.bundle, glossary=arguments.glossary)
     tokenizer = translator.system.tokenizers[0]
     options = {**options_for(tokenizer), **({} if arguments.beam is None else {"beam": arguments.beam})}
-    translate = translation(lambda lines: translator.translate(lines, **options), symbols=knows_symbols(tokenizer))
-    tgt_lang = translator.system.tgt_lang
-    memory = Memory(found_files(arguments.memory) if arguments.memory else (), tgt_lang)
+    codes = list(translator.encoder.languages.targets) or [translator.system.tgt_lang]
+    memories = memories_of(found_files(arguments.memory) if arguments.memory else (), codes)
     for path, out in zip(files, outputs, strict=True):
         begin = time.perf_counter()
         catalog = open_catalog(path)
-        catalog.check_language(path, tgt_lang, "choose a bundle that translates into its language")
-        memory.add(catalog, path.name)
-        filled = fill(catalog, memory, translate)
+        code = catalog.language(path, codes, "choose a bundle that translates into its language")
+        memories[code].add(catalog, path.name)
+        own = {**options, **_languages(translator, catalog, code)}
+        translate = translation(partial(translator.translate, **own), symbols=knows_symbols(tokenizer))
+        filled = fill(catalog, memories[code], translate)
         if not arguments.dry_run and out is not None:
             out.parent.mkdir(parents=True, exist_ok=True)
             with new_file(out) as file:
                 file.write(bytes(catalog))
         _print(path, None if arguments.dry_run else out, filled, time.perf_counter() - begin)
+
+
+def _languages(translator: Translator, catalog: Catalog, code: str) -> dict[str, str]:
+    """The options that name a catalog's languages, for a model of several."""
+    known = translator.encoder.languages
+    src = nearest_code(catalog.src_lang.replace("_", "-"), known.sources) if known.sources else ""
+    return ({"tgt": code} if known.targets else {}) | ({"src": src} if src else {})
 
 
 def _outputs(files: Sequence[Path], out: Path | None) -> list[Path | None]:

@@ -1,6 +1,6 @@
 """A translation memory: the messages of catalogs that are translated already, word for word."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,23 +16,10 @@ class Match(NamedTuple):
 
 
 class Memory:
-    """Translations by source; the first of several is taken.
+    """Translations by source; the first of several is taken."""
 
-    Args:
-        files: catalogs.
-        tgt_lang: the language of the translations, such as ``de``.
-
-    Raises:
-        CorpusError: a catalog cannot be read.
-        ConfigError: a catalog is of another language.
-    """
-
-    def __init__(self, files: Iterable[Path], tgt_lang: str) -> None:
+    def __init__(self) -> None:
         self._matches: dict[str, Match] = {}
-        for path in files:
-            catalog = open_catalog(path)
-            catalog.check_language(path, tgt_lang, "leave it out of --memory")
-            self.add(catalog, path.name)
 
     def add(self, catalog: Catalog, origin: str) -> None:
         """Adds the translated messages of a catalog."""
@@ -45,3 +32,17 @@ class Memory:
     def find(self, source: str) -> Match | None:
         """Returns the translation of a text without its accelerator."""
         return self._matches.get(source)
+
+
+def memories_of(files: Iterable[Path], codes: Sequence[str]) -> dict[str, Memory]:
+    """Returns a memory of the catalogs of each target language, by its code.
+
+    Raises:
+        CorpusError: a catalog cannot be read.
+        ConfigError: a catalog is of another language.
+    """
+    memories = {code: Memory() for code in codes}
+    for path in files:
+        catalog = open_catalog(path)
+        memories[catalog.language(path, codes, "leave it out of --memory")].add(catalog, path.name)
+    return memories

@@ -1,5 +1,6 @@
 """The messages of many catalogs as pairs of text for a model, each text once, with what was left out and why."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -63,19 +64,28 @@ class Messages:
             if code and before and language_of(code) != language_of(before):
                 raise ConfigError(
                     f"{path} says that its {key} is {code!r}, but that of the others, or data.{key}, is {before!r}; "
-                    "leave it out"
+                    "leave it out, or give each language its pattern: data.train='{de,fr}/**/*.po'"
                 )
             setattr(self, key, before or code)
 
 
+def expanded(pattern: str) -> list[str]:
+    """Returns the patterns that braces stand for, as in a shell: ``de/*.po`` and ``fr/*.po`` for ``{de,fr}/*.po``."""
+    match = re.search(r"\{([^{}]*,[^{}]*)\}", pattern)
+    if match is None:
+        return [pattern]
+    begin, end = pattern[: match.start()], pattern[match.end() :]
+    return [each for word in match[1].split(",") for each in expanded(f"{begin}{word.strip()}{end}")]
+
+
 def found_files(patterns: str | Sequence[str]) -> list[Path]:
-    """Returns the catalogs that patterns such as ``de/**/*.po``, names and folders stand for, sorted.
+    """Returns the catalogs that patterns such as ``{de,fr}/**/*.po``, names and folders stand for, sorted.
 
     Raises:
         CorpusError: a pattern names none.
     """
     files: dict[Path, None] = {}
-    for pattern in [patterns] if isinstance(patterns, str) else patterns:
+    for pattern in [each for one in listed(patterns) for each in expanded(one)]:
         whole = Path(pattern).expanduser()
         named = (
             whole.rglob("*") if whole.is_dir() else Path(whole.anchor or ".").glob(str(whole.relative_to(whole.anchor)))
@@ -87,6 +97,11 @@ def found_files(patterns: str | Sequence[str]) -> list[Path]:
             )
         files |= dict.fromkeys(found)
     return list(files)
+
+
+def listed(patterns: str | Sequence[str]) -> Sequence[str]:
+    """Returns patterns as a list."""
+    return [patterns] if isinstance(patterns, str) else patterns
 
 
 def read_messages(files: Iterable[Path], src_lang: str = "", tgt_lang: str = "") -> Messages:

@@ -38,8 +38,8 @@ def _filled(
     path = Path(sent.name)
     catalog = read_catalog(sent.content, path)
     if sent.tgt_lang:
-        catalog.check_language(path, sent.tgt_lang, "choose its language as the target")
-    memory = Memory((), sent.tgt_lang)
+        catalog.language(path, [sent.tgt_lang], "choose its language as the target")
+    memory = Memory()
     memory.add(catalog, path.name)
     return catalog, fill(catalog, memory, translation(search, symbols=knows_symbols(encoder.tokenizers[0])))
 

@@ -1,67 +1,74 @@
-"""``data=catalogs``: the messages of a program as parallel text."""
+"""``data=catalogs``: the messages of a program as parallel text, in one language or in several."""
 
 import logging
+import os
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from softsearch.data import FilePair, ParallelSource, refuse_unread
-from softsearch.data.parts import HeldOut, UnreadPath, Whole, digest_of, divide, is_size, made_folder
+from softsearch.data import FilePair, Multilingual, Parallel, refuse_unread
+from softsearch.data.parts import HeldOut, UnreadPath, WeightedSource, digest_of, is_size, made_folder
 from softsearch.errors import ConfigError, CorpusError
-from softsearch.extras.localise.catalog import open_catalog
-from softsearch.extras.localise.messages import found_files, read_messages
+from softsearch.extras.localise.catalog import nearest_code, open_catalog, with_region
+from softsearch.extras.localise.messages import Messages, expanded, found_files, listed, read_messages
 from softsearch.extras.localise.spans import SYMBOLS
-from softsearch.text import write_lines
+from softsearch.text import language_tag, write_lines
 from softsearch.text.parts import hash_of
 
-_FORMAT = 1
+_FORMAT = 2
 _SPLITS, _NOWHERE = ("val", "test"), -1
+_Patterns = str | Sequence[str]
+_ByLanguage = Mapping[str, Sequence[Path]]
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Catalogs(ParallelSource):
+class Catalogs(WeightedSource):
     """Translated messages of PO, XLIFF, TS and TMX files, with numbered symbols for what is not language.
 
     Fuzzy, obsolete, empty, equal and repeated messages are left out and counted, and those whose translation has other
-    placeholders or tags. Accelerators are taken off.
+    placeholders or tags. Accelerators are taken off. Catalogs of several languages are the text of one model, whose
+    source lines begin with the language's tag (``Multilingual``); no message is in two splits, in whatever languages.
 
     Args:
-        train: the catalogs: names, folders, or patterns such as ``de/**/*.po``.
-        val: messages to hold out for validation, or their share; or other catalogs.
+        train: the catalogs: names, folders, or patterns such as ``de/**/*.po``. ``{de,fr}/**/*.po`` is two of them.
+            Each of them has one language.
+        val: messages of each language to hold out for validation, or their share; or other catalogs.
         test: like ``val``.
         split_by: ``message``; or ``file``: whole catalogs are held out, like a new part of the program, without the
-            messages that are also in training.
+            messages that are also in training. A catalog is held out in all languages.
         src_lang: the source's language; by default that of the first catalog, or English.
-        tgt_lang: the target's language; by default that of the first catalog.
+        tgt_lang: the target's language; by default those of the first catalog of each pattern, such as ``de+fr``.
 
     Raises:
         ConfigError: the catalogs do not name their language.
         CorpusError: there is no such catalog, or one cannot be read.
     """
 
-    train: str | Sequence[str]
-    val: HeldOut | str | Sequence[str] = 1000
-    test: HeldOut | str | Sequence[str] | None = 1000
+    train: _Patterns
+    val: HeldOut | _Patterns = 1000
+    test: HeldOut | _Patterns | None = 1000
     split_by: Literal["message", "file"] = "message"
 
     def __post_init__(self) -> None:
         """Fills in the languages."""
-        patterns = [self.train] if isinstance(self.train, str) else self.train
-        if any(isinstance(each, UnreadPath) for each in patterns):
+        if any(isinstance(each, UnreadPath) for each in listed(self.train)):
             return
+        languages = [self.tgt_lang]
         if not (self.tgt_lang and self.src_lang):
             first = open_catalog(found_files(self.train)[0])
-            self._fill_in_languages([first.src_lang.replace("_", "-") or "en"], [first.tgt_lang.replace("_", "-")])
-        if not self.tgt_lang:
-            raise ConfigError("the first catalog does not name its language; set data.tgt_lang=CODE, such as de")
+            languages = [*self._by_language("train", self.train)]
+            self._fill_in_languages([first.src_lang.replace("_", "-") or "en"], languages)
+        self._check_weights("data.train", len(languages))
 
     @property
     def tags(self) -> tuple[str, ...]:
-        return SYMBOLS
+        codes = self.tgt_lang.split("+")
+        return (*(language_tag(code) for code in codes if len(codes) > 1), *SYMBOLS)
 
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
         """Returns files of lines in ``cache_dir``, written there if necessary.
@@ -70,23 +77,52 @@ class Catalogs(ParallelSource):
             CorpusError: a catalog cannot be read, or there are too few messages.
             ConfigError: a catalog is of another language.
         """
-        undivided = self.undivided(cache_dir)
-        if self.split_by == "file":
-            return undivided
-        [divided] = divide([Whole(self, [undivided["train"]])], cache_dir)
-        return {**undivided, "train": divided.train[0], **divided.held_out}
+        return self._text(cache_dir).files(cache_dir)
 
-    def undivided(self, cache_dir: Path) -> dict[str, FilePair]:
-        return {
-            name: files
+    def train_files(self, cache_dir: Path) -> list[FilePair]:
+        """Returns the training text of each language; raises as ``files``."""
+        return self._text(cache_dir).train_files(cache_dir)
+
+    def _text(self, cache_dir: Path) -> Parallel | Multilingual:
+        """The catalogs as files of lines, of one language or several."""
+        written = [
+            self._written(split, self._by_language(split, patterns), cache_dir)
             for split, patterns in self._given_splits().items()
-            for name, files in self._written(split, patterns, cache_dir).items()
-        }
+        ]
+        sizes = {split: value if is_size(value := getattr(self, split)) else None for split in _SPLITS}
+        texts = {}
+        for code in written[0]:
+            files: dict[str, Any] = {
+                split: list(pair) for each in written for split, pair in each.get(code, {}).items()
+            }
+            texts[code] = Parallel(src_lang=self.src_lang, tgt_lang=code, **{**sizes, **files})
+        return Multilingual(pairs=texts) if len(texts) > 1 else next(iter(texts.values()))
 
-    def _written(self, split: str, patterns: str | Sequence[str], cache_dir: Path) -> dict[str, FilePair]:
-        for pattern in [patterns] if isinstance(patterns, str) else patterns:
+    def _by_language(self, split: str, patterns: _Patterns) -> dict[str, list[Path]]:
+        """The catalogs of each language, which the first one of a pattern names.
+
+        Raises:
+            ConfigError: it names none, or one without training text.
+        """
+        found, known = dict[str, dict[Path, None]](), [code for code in self.tgt_lang.split("+") if code]
+        for pattern in listed(patterns):
             refuse_unread(split, pattern)
-        paths = found_files(patterns)
+            for each in expanded(pattern):
+                paths = found_files(each)
+                code = known[0] if len(known) == 1 else open_catalog(paths[0]).tgt_lang.replace("_", "-")
+                if not code:
+                    raise ConfigError(f"{paths[0]} does not name its language; set data.tgt_lang=CODE, such as de")
+                if known and not (code := nearest_code(asked := code, known)):
+                    raise ConfigError(
+                        f"data.{split}: {paths[0]} is a catalog of {asked!r}, expected one of {', '.join(known)}; "
+                        "leave it out, or add such catalogs to data.train"
+                    )
+                code = next((each for each in found if with_region(each) == with_region(code)), code)
+                found.setdefault(code, {}).update(dict.fromkeys(paths))
+        return {code: list(paths) for code, paths in found.items()}
+
+    def _written(self, split: str, catalogs: _ByLanguage, cache_dir: Path) -> dict[str, dict[str, FilePair]]:
+        """The files of each language, by split: the given one, and those that whole catalogs are held out for."""
         sizes = {
             other: size
             for other in _SPLITS
@@ -95,33 +131,41 @@ class Catalogs(ParallelSource):
         names = [split, *sizes]
 
         def write(folder: Path) -> None:
-            messages = read_messages(paths, self.src_lang, self.tgt_lang)
-            places = (
-                _by_file(messages.pairs, [str(path) for path in paths], sizes) if sizes else [0] * len(messages.pairs)
-            )
-            for place, name in enumerate(names):
-                chosen = [pair for pair, at in zip(messages.pairs, places, strict=True) if at == place]
-                for side, file in enumerate(_files(folder, name)):
-                    write_lines(file, (str(pair[side]) for pair in chosen))
-            left_out = messages.left_out + Counter({"in training, too": places.count(_NOWHERE)})
-            reasons = ", ".join(f"{reason} {count:,}" for reason, count in left_out.most_common() if count)
-            _log.info(
-                "%s: %d messages of %d catalogs; left out: %s",
-                split,
-                len(messages.pairs),
-                len(paths),
-                reasons or "none",
-            )
+            messages = {code: read_messages(paths, self.src_lang, code) for code, paths in catalogs.items()}
+            places = _by_file(messages, _names(catalogs), sizes)
+            for number, (code, own) in enumerate(messages.items()):
+                left_out = own.left_out + Counter({"in training, too": places[code].count(_NOWHERE)})
+                counted = ", ".join(f"{reason} {count:,}" for reason, count in left_out.most_common() if count)
+                of = f"{len(catalogs[code]):,} catalogs of {code}; left out: {counted or 'none'}"
+                for place, name in enumerate(names):
+                    chosen = [pair for pair, at in zip(own.pairs, places[code], strict=True) if at == place]
+                    if not chosen:
+                        raise CorpusError(f"data.{name} has no messages, from {of}; give it more catalogs")
+                    for side, file in enumerate(_files(folder, name, number)):
+                        write_lines(file, (str(pair[side]) for pair in chosen))
+                _log.info("%s: %d messages of %s", split, len(own.pairs), of)
 
-        identity = repr((_FORMAT, self.src_lang, self.tgt_lang, sizes, [digest_of(path) for path in paths]))
+        contents = {code: [digest_of(path) for path in paths] for code, paths in catalogs.items()}
+        identity = repr((_FORMAT, self.src_lang, sizes, contents, _names(catalogs) if sizes else ()))
         folder = made_folder(cache_dir, "catalogs", identity, write)
-        return {name: _files(folder, name) for name in names}
+        return {code: {name: _files(folder, name, at) for name in names} for at, code in enumerate(catalogs)}
+
+
+def _names(catalogs: _ByLanguage) -> dict[str, list[str]]:
+    """Returns the catalogs' names within their common folder, which are the same in all languages."""
+    every = [path.resolve() for paths in catalogs.values() for path in paths]
+    common = os.path.commonpath([path.parent for path in every])
+    names = dict[str, list[str]]()
+    for code, paths in catalogs.items():
+        named = re.compile(rf"(?<![^\W_]){'[-_]'.join(map(re.escape, code.split('-')))}(?![^\W_])")
+        names[code] = [named.sub("*", os.path.relpath(path.resolve(), common)) for path in paths]
+    return names
 
 
 def _by_file(
-    pairs: Sequence[tuple[str, str, int]], names: Sequence[str], sizes: Mapping[str, int | float]
-) -> list[int]:
-    """Returns where each pair belongs, by its catalog: 0 in training, then a number for each of ``sizes``.
+    messages: Mapping[str, Messages], names: Mapping[str, Sequence[str]], sizes: Mapping[str, int | float]
+) -> dict[str, list[int]]:
+    """Returns where each pair of each language belongs: 0 in training, then a number for each of ``sizes``.
 
     Catalogs are drawn by a hash of their names until there are enough pairs. Held-out pairs whose source or target is
     in training, or in the split before, belong nowhere.
@@ -129,26 +173,31 @@ def _by_file(
     Raises:
         CorpusError: nothing is left to train on.
     """
-    counts, of_catalog = Counter(number for *_, number in pairs), {}
-    order = sorted(counts, key=lambda number: sha256(names[number].encode()).digest())
+    counts = Counter(names[code][number] for code, own in messages.items() for *_, number in own.pairs)
+    order, of_catalog = sorted(counts, key=lambda name: sha256(name.encode()).digest()), dict[str, int]()
     for place, (split, size) in enumerate(sizes.items(), start=1):
-        wanted = size if isinstance(size, int) else max(1, round(size * len(pairs)))
+        wanted = size * len(messages) if isinstance(size, int) else max(1, round(size * counts.total()))
         while wanted > 0 and order:
-            of_catalog[number := order.pop(0)] = place
-            wanted -= counts[number]
+            of_catalog[name := order.pop(0)] = place
+            wanted -= counts[name]
         if not order:
             raise CorpusError(
-                f"data.{split}={size} with data.split_by=file leaves no catalog of {len(names)} to train on; set a "
+                f"data.{split}={size} with data.split_by=file leaves no catalog of {len(counts)} to train on; set a "
                 "lower number, or data.split_by=message"
             )
-    places, seen = [of_catalog.get(number, 0) for *_, number in pairs], dict[bytes, int]()
-    hashes = [(hash_of(source), hash_of(target)) for source, target, _ in pairs]
-    for place in range(len(sizes) + 1):
-        for index, own in enumerate(hashes):
-            if places[index] == place and any(seen.setdefault(each, place) != place for each in own):
-                places[index] = _NOWHERE
+    places = {
+        code: [of_catalog.get(names[code][number], 0) for *_, number in own.pairs] for code, own in messages.items()
+    }
+    if sizes:
+        seen = dict[bytes, int]()
+        hashes = {code: [(hash_of(src), hash_of(tgt)) for src, tgt, _ in own.pairs] for code, own in messages.items()}
+        for place in range(len(sizes) + 1):
+            for code, pairs in hashes.items():
+                for index, own_hashes in enumerate(pairs):
+                    if places[code][index] == place and any(seen.setdefault(h, place) != place for h in own_hashes):
+                        places[code][index] = _NOWHERE
     return places
 
 
-def _files(folder: Path, name: str) -> FilePair:
-    return folder / f"{name}.src", folder / f"{name}.tgt"
+def _files(folder: Path, split: str, language: int) -> FilePair:
+    return folder / f"{split}-{language}.src", folder / f"{split}-{language}.tgt"

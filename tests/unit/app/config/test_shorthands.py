@@ -51,6 +51,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("evaluate bundle --help", "--help"),
         ("evaluate -m a,b", "-m ckpt=a,b"),
         ("evaluate a,b", "\"ckpt='a,b'\""),
+        ("train 'data.train={de,fr}/**/*.po'", "\"data.train='{de,fr}/**/*.po'\""),
+        ("train 'model={a: 1, b: {c: 2}}' 'name=${a,b}'", "'model={a: 1, b: {c: 2}}' 'name=${a,b}'"),
         ("train --cfg job data.train=~/a", "--cfg job data.train=" + str(Path("~/a").expanduser())),
     ],
 )
