@@ -26,8 +26,8 @@ OPTIONAL = {
     "serve": tuple(
         f"extras/serve/{name}"
         for name in (
-            *("access", "admission", "answers", "app", "dispatcher", "fields", "languages", "libretranslate"),
-            *("monitoring", "openapi", "routes", "running", "schema", "texts"),
+            *("access", "admission", "answers", "app", "dispatcher", "fields", "file_routes", "files", "gone"),
+            *("languages", "libretranslate", "monitoring", "openapi", "routes", "running", "schema", "texts"),
         )
     ),
 }

@@ -1,1 +1,1 @@
-"""What several extras need and no package outside: trainings in processes, Pareto fronts, files for the server. No extra itself."""
+"""What several extras need and no package outside: processes of trainings, Pareto fronts, served files. No extra."""
