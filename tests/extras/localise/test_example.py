@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from softsearch import Translator, lab
-from softsearch.extras.localise.catalog import open_catalog
 from softsearch.extras.localise.checks import problems
+from softsearch.extras.localise.opening import open_catalog
 from softsearch.runtime.cli import main
 
 pytestmark = pytest.mark.day

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from softsearch.errors import CorpusError
-from softsearch.extras.localise.catalog import open_catalog
 from softsearch.extras.localise.checks import problems
 from softsearch.extras.localise.fill import Written, fill
 from softsearch.extras.localise.memory import Memory, memories_of
+from softsearch.extras.localise.opening import open_catalog, read_catalog
 from softsearch.runtime.cli import main
 
 BUNDLE = "tests/golden/bundle"
@@ -118,6 +118,38 @@ def test_untranslated_messages_of_po_are_filled(tmp_path: Path) -> None:
     assert text.endswith(PO[PO.index('#, c-format\nmsgid "lost') :])
     if msgfmt := shutil.which("msgfmt"):
         subprocess.run([msgfmt, "-c", "--check-format", "-o", tmp_path / "y.mo", tmp_path / "y.po"], check=True)
+
+
+ARABIC = r"""msgid ""
+msgstr ""
+"Language: ar\n"
+"Content-Type: text/plain; charset=UTF-8\n"
+"Plural-Forms: nplurals=6; plural=n==0 ? 0 : n==1 ? 1 : n==2 ? 2 : n%100>=3 && n%100<=10 ? 3 : n%100>=11 ? 4 : 5;\n"
+
+msgid "one file"
+msgid_plural "two files"
+msgstr[0] ""
+msgstr[1] ""
+msgstr[2] ""
+msgstr[3] ""
+msgstr[4] ""
+msgstr[5] ""
+"""
+ARABIC_TS = """<TS version="2.1" language="ar"><context><name>x</name><message numerus="yes"><source>%n files</source>
+<translation type="unfinished"><numerusform>a</numerusform><numerusform>b</numerusform></translation></message>
+</context></TS>
+"""
+
+
+def test_the_form_of_one_is_not_always_the_first(tmp_path: Path) -> None:
+    (tmp_path / "x.po").write_text(ARABIC)
+    catalog = open_catalog(tmp_path / "x.po")
+    fill(catalog, Memory(), words)
+    translations = ["zwei Dateien", "eine Datei", *["zwei Dateien"] * 4]
+    entry = read_catalog(bytes(catalog), Path("x.po")).entries[0]
+    assert entry.targets == tuple(translations)
+    assert list(entry.pairs()) == [("one file", "eine Datei"), ("two files", "zwei Dateien")]
+    assert [entry.singular for entry in read_catalog(ARABIC_TS.encode(), Path("x.ts")).entries] == [1]
 
 
 def test_a_memory_has_precedence_and_is_named(tmp_path: Path) -> None:

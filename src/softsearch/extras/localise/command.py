@@ -9,10 +9,11 @@ from pathlib import Path
 
 from softsearch import Translator
 from softsearch.errors import ConfigError
-from softsearch.extras.localise.catalog import Catalog, nearest_code, open_catalog
+from softsearch.extras.localise.catalog import Catalog, nearest_code
 from softsearch.extras.localise.fill import Filled, fill
 from softsearch.extras.localise.memory import memories_of
 from softsearch.extras.localise.messages import found_files
+from softsearch.extras.localise.opening import open_catalog
 from softsearch.extras.localise.translating import knows_symbols, options_for, translation
 from softsearch.files import new_file
 

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from softsearch.extras.localise.accelerators import markers_of, take_off
-from softsearch.extras.localise.catalog import Catalog, open_catalog
+from softsearch.extras.localise.catalog import Catalog
+from softsearch.extras.localise.opening import open_catalog
 
 
 class Match(NamedTuple):

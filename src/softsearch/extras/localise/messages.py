@@ -8,7 +8,8 @@ from pathlib import Path
 
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.extras.localise.accelerators import markers_of, take_off
-from softsearch.extras.localise.catalog import Catalog, is_catalog, language_of, open_catalog
+from softsearch.extras.localise.catalog import Catalog, language_of
+from softsearch.extras.localise.opening import is_catalog, open_catalog
 from softsearch.extras.localise.spans import mask_pair
 
 

@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from softsearch import Translation
-from softsearch.extras.localise.catalog import WRITABLE, Catalog, read_catalog
+from softsearch.extras.localise.catalog import Catalog
 from softsearch.extras.localise.fill import Filled, fill
 from softsearch.extras.localise.memory import Memory
+from softsearch.extras.localise.opening import WRITABLE, read_catalog
 from softsearch.extras.localise.translating import knows_symbols, options_for, translation
 from softsearch.extras.shared.served_files import FileKind, SentFile, WrittenFile
 from softsearch.runtime.parts import LineEncoder

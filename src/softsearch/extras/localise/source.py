@@ -13,8 +13,9 @@ from typing import Any, Literal
 from softsearch.data import FilePair, Multilingual, Parallel, refuse_unread
 from softsearch.data.parts import HeldOut, UnreadPath, WeightedSource, digest_of, is_size, made_folder
 from softsearch.errors import ConfigError, CorpusError
-from softsearch.extras.localise.catalog import nearest_code, open_catalog, with_region
+from softsearch.extras.localise.catalog import nearest_code, with_region
 from softsearch.extras.localise.messages import Messages, expanded, found_files, listed, read_messages
+from softsearch.extras.localise.opening import open_catalog
 from softsearch.extras.localise.spans import SYMBOLS
 from softsearch.text import language_tag, write_lines
 from softsearch.text.parts import hash_of

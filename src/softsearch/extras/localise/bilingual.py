@@ -1,0 +1,71 @@
+"""PO, Qt's TS, and TMX to read, through translate-toolkit, which keeps other bytes."""
+
+import re
+from collections.abc import Sequence
+from gettext import c2py
+from pathlib import Path
+from typing import Any
+
+from softsearch.errors import CorpusError
+from softsearch.extras.localise.catalog import Catalog, Entry, State, language_of
+from softsearch.extras.localise.toolkit import multistring, storage
+
+_ZERO_FIRST = frozenset({"ar", "cy"})  # languages whose forms in Qt begin with that of zero, not with the singular
+
+
+class Bilingual(Catalog):
+    """A file with messages and their translations."""
+
+    def __init__(self, data: bytes, path: Path, kind: str) -> None:
+        is_po = kind.startswith("pypo")
+        if is_po and (charset := re.search(rb"charset=([\w-]+)", data[:4096])):
+            data.decode(charset[1].decode())  # else another one is guessed
+        self._store = storage(kind).parsestring(data)
+        self.src_lang = self._store.getsourcelanguage() or ""
+        self.tgt_lang = self._store.gettargetlanguage() or ""
+        header: dict[str, str] = getattr(self._store, "parseheader", dict)()
+        self.marker = (header.get("X-Accelerator-Marker") or "")[:1]
+        rule = re.match(r"\s*nplurals\s*=\s*(\d)\s*;\s*plural\s*=\s*([^;]+)", header.get("Plural-Forms") or "")
+        self._forms = max(1, int(rule[1])) if rule else 1
+        if is_po:
+            self._singular = c2py(rule[2])(1) if rule else 0
+        else:
+            self._singular = int(language_of(self.tgt_lang) in _ZERO_FIRST)
+        self.entries = [self._entry(unit) for unit in self._store.units if not unit.isheader()]
+        if is_po:
+            _refuse_repeated(self.entries, path)
+
+    def _entry(self, unit: Any) -> Entry:
+        sources = tuple(map(str, unit.source.strings)) if unit.hasplural() else (str(unit.source or ""),)
+        target = unit.target
+        targets = tuple(str(each) for each in getattr(target, "strings", [target or ""]))
+        if len(sources) > 1 and len(targets) < self._forms:
+            targets += ("",) * (self._forms - len(targets))
+        state: State = "translated" if all(targets) else "untranslated"
+        if unit.isfuzzy() and any(targets):
+            state = "fuzzy"
+        if unit.isobsolete() or not unit.istranslatable() or not sources[0].strip():
+            state = "left out"
+        locations = unit.getlocations()
+        place = locations[0].rpartition(":")[0] or locations[0] if locations else unit.getcontext() or ""
+        return Entry(sources, targets, place, state, unit, self._singular)
+
+    def fill(self, entry: Entry, targets: Sequence[str], note: str) -> None:
+        entry.unit.target = multistring(targets) if len(entry.sources) > 1 else targets[0]
+        entry.unit.markfuzzy()
+        entry.unit.addnote(note, origin="translator")
+
+    def __bytes__(self) -> bytes:
+        return bytes(self._store)
+
+
+def _refuse_repeated(entries: Sequence[Entry], path: Path) -> None:
+    seen: set[tuple[str, str]] = set()
+    for entry in entries:
+        key = entry.unit.getcontext(), entry.sources[0]
+        if entry.state != "left out" and key in seen:
+            raise CorpusError(
+                f"{path} has the message {entry.sources[0]!r:.60} twice; remove one (msguniq FILE), or give them "
+                "contexts"
+            )
+        seen.add(key)
