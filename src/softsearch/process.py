@@ -10,8 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from softsearch.errors import SoftsearchError, printable
 
@@ -39,7 +37,9 @@ def how_to_install(extras: str) -> str:
 
     The extras come from where softsearch was installed from: a clone, a wheel, a repository, or an index.
     """
-    from importlib.metadata import PackageNotFoundError, distribution  # slow to import
+    from importlib.metadata import PackageNotFoundError, distribution  # slow to import, as is urllib.request
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
 
     if _OF_LAB & {*extras.split(",")} and sys.version_info >= _TOO_NEW:
         return f"softsearch[{extras}] needs Python 3.11, 3.12 or 3.13, this is {platform.python_version()}"

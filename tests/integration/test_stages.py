@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from softsearch.extras.serve.settings import default_options
-from softsearch.runtime.arguments import prompt_flags, stage_flags
+from softsearch.runtime.arguments import prompt_flags
 from softsearch.runtime.cli import main
 from softsearch.runtime.flags import flag_of
 from softsearch.runtime.prompt import Prompt
@@ -93,12 +93,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.syspath_prepend(folder)
         patch.setenv("PYTHONPATH", str(folder))
         patch.chdir(folder)
-        caches = (installed_stages, stage_flags)
-        for cached in caches:
-            cached.cache_clear()
+        installed_stages.cache_clear()
         yield folder
-    for cached in caches:
-        cached.cache_clear()
+    installed_stages.cache_clear()
 
 
 @pytest.fixture(scope="module")

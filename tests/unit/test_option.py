@@ -19,6 +19,7 @@ from softsearch.ranges import Range
 from softsearch.runtime.arguments import add_translate_options, prompt_flags
 from softsearch.runtime.flags import flag_of, make_flags
 from softsearch.runtime.options import LENGTHS, option_of
+from softsearch.runtime.parser import Parser
 from tests.option_tables import DOCS, RETURNED, config, docs, files, options
 
 
@@ -40,7 +41,7 @@ def test_docs_and_configs_are_made_from_the_options() -> None:
 
 
 def test_every_option_of_a_search_is_described_at_every_surface() -> None:
-    parser = argparse.ArgumentParser()
+    parser = Parser()
     add_translate_options(parser)
     flags = {each.option_strings[-1]: str(each.help) for each in parser._actions if each.option_strings}
     requests = StreamRequest.model_fields

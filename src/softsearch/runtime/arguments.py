@@ -1,26 +1,25 @@
-"""Command-line options of ``softsearch translate``, in groups, and checks of their combinations."""
+"""Command-line options of ``softsearch translate``, in groups, and those of the other commands for bundles."""
 
 import argparse
 import os
-from collections.abc import Sequence
-from functools import cache
-from itertools import takewhile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from softsearch.errors import ConfigError
 from softsearch.option import option
 from softsearch.ranges import AtLeastOne, NotNegative
-from softsearch.runtime.flags import Flags, flag_of, make_flag, make_flags, number
-from softsearch.runtime.options import KINDS, LENGTHS, Length, installed_searches, read_length, strategy_class
+from softsearch.runtime.flags import Flags, add_flags, flag_of, make_flag, number, own_flags, stage_flags
+from softsearch.runtime.options import KINDS, LENGTHS, Length, installed_searches, read_length
+from softsearch.runtime.parser import Parser
 from softsearch.runtime.providers import PROVIDERS
-from softsearch.runtime.stages.chosen import every_stage
+from softsearch.runtime.stages.chosen import core_stages, every_stage
+from softsearch.runtime.stages.stage import Stage
 from softsearch.search.ensemble import AVERAGES
 from softsearch.search.exact import ExactSearch
-from softsearch.search.options import Lengths, NBest, OutputOptions, SearchOptions
+from softsearch.search.options import NBest, OutputOptions, SearchOptions
 from softsearch.search.rerank import Scorers, WeightedPenalty, Weights
 from softsearch.search.sampling import Sampling
-from softsearch.suggestions import CHOICES, did_you_mean
 
 
 def _length(text: str) -> Length:
@@ -28,12 +27,6 @@ def _length(text: str) -> Length:
         return read_length(text)
     except ConfigError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def _search_options_of(strategy: type[Lengths], *without: str) -> Flags:
-    """The options that a strategy's class adds to those of its base class."""
-    names = (name for name in strategy.__annotations__ if name not in without)
-    return make_flags({name: strategy.hints[name] for name in names}, "the bundle's")
 
 
 class _Searches(tuple[str, ...]):
@@ -51,7 +44,7 @@ _WEIGHT = number(NotNegative)
 _WEIGHTS: dict[str, Any] = {"type": lambda text: [_WEIGHT(weight) for weight in text.split(",")], "metavar": "W,W"}
 _CODE: dict[str, Any] = {"metavar": "CODE"}
 _REPEATABLE: dict[str, Any] = {"action": "append", "default": []}
-_CONSTRAINTS = _search_options_of(OutputOptions, "banned", "alignments")
+_CONSTRAINTS = own_flags(OutputOptions, "banned", "alignments")
 _OPTIONS: dict[str, Flags] = {  # group -> option -> settings and help
     "input and output": {
         "--input": (_FILE | _REPEATABLE, "read this file, or one for each bundle (default: standard input)"),
@@ -81,15 +74,15 @@ _OPTIONS: dict[str, Flags] = {  # group -> option -> settings and help
     },
     "search": {
         "--search": ({"choices": _Searches(KINDS)}, "how to search (default: as the bundle recommends)"),
-        **_search_options_of(SearchOptions, "n_best"),
-        **_search_options_of(ExactSearch, "beam"),
+        **own_flags(SearchOptions, "n_best"),
+        **own_flags(ExactSearch, "beam"),
     },
     "reranking (--search rerank)": {
         "--rescore": (_BUNDLE | _REPEATABLE, f"{option(Scorers).help}; repeatable"),
         "--rescore-weights": (_WEIGHTS, f"{option(Weights).help} (default: equal)"),
         "--rescore-length-penalty": make_flag(WeightedPenalty, "1"),
     },
-    "sampling (--search sample)": _search_options_of(Sampling, "n_best"),
+    "sampling (--search sample)": own_flags(Sampling, "n_best"),
     "constraints on translations": {
         **{
             flag_of(n): (_LENGTH, f"{each.help}: N, or '10 + 1.5 * source' (default: the bundle's)")
@@ -120,85 +113,44 @@ _OPTIONS: dict[str, Flags] = {  # group -> option -> settings and help
 }
 
 
-@cache
-def stage_flags() -> Flags:
-    """The flags of the options of stages, except those with values of other kinds here, such as files.
+def every_flag() -> Flags:
+    """All flags of ``softsearch translate``.
 
     Raises:
         ConfigError: an installed package's stage cannot be used.
     """
-    flags = make_flags({name: hint for stage in every_stage().values() for name, hint in stage.hints.items()})
-    return {flag: each for flag, each in flags.items() if flag not in _OPTIONS["input and output"]}
+    return _with_stages(every_stage())
 
 
-def every_flag() -> Flags:
-    """All flags of ``softsearch translate``."""
-    return {flag: each for flags in (*_OPTIONS.values(), stage_flags()) for flag, each in flags.items()}
-
-
-def prompt_flags() -> list[str]:
-    """The flags that users change between two sentences."""
+def prompt_flags() -> Flags:
+    """The flags that users change between two sentences; raises as ``every_flag``."""
     stages = (stage for stage in every_stage().values() if "prompt" not in stage.unavailable)
-    return [
+    names = (
         "--n-best",
         *_OPTIONS["search"],
         *_OPTIONS["sampling (--search sample)"],
         *map(flag_of, LENGTHS),
         *_CONSTRAINTS,
         *(flag_of(name) for stage in stages for name in stage.hints if name != "trace"),  # which is a switch there
-    ]
+    )
+    every = every_flag()
+    return {flag: every[flag] for flag in names}
 
 
-class Parser(argparse.ArgumentParser):
-    """A parser that refuses an unknown option and suggests the nearest one; options may stand between other words."""
-
-    def parse_args(  # type: ignore[override]  # a namespace of argparse's alone
-        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
-    ) -> argparse.Namespace:
-        """Parses the arguments; words of one kind need not stand together: ``BUNDLE --beam 5 TEXT``."""
-        return self.parse_intermixed_args(args, namespace)
-
-    def parse_known_args(  # type: ignore[override]  # a namespace of argparse's alone
-        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
-    ) -> tuple[argparse.Namespace, list[str]]:
-        """Parses the arguments and refuses unknown ones, including those of subcommands."""
-        parsed, unknown = super().parse_known_args(args, namespace)
-        if unknown and (kind := getattr(parsed, "search", None)) and kind not in KINDS:
-            theirs = _search_options_of(strategy_class(kind))
-            for flag in theirs.keys() - self.option_names():
-                self.add_argument(flag, **theirs[flag][0], help=theirs[flag][1])
-            parsed, unknown = super().parse_known_args(args, namespace)
-        typed = takewhile("--".__ne__, unknown)
-        flags = [word.partition("=")[0] for word in typed if word.startswith("-")]
-        if flags:
-            self.error(f"there is no option {flags[0]}; {did_you_mean(flags[0], self.option_names()) or 'see --help'}")
-        return parsed, unknown
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        try:
-            super()._check_value(action, value)
-        except argparse.ArgumentError as error:
-            if advice := did_you_mean(str(value), action.choices or (), CHOICES):
-                error.message += f"; {advice}"
-            raise
-
-    def print_help(self, file: Any = None) -> None:
-        """Prints the help; unlike argparse's own, an output that cannot be written is an error."""
-        print(self.format_help(), end="", file=file)
-
-    def option_names(self) -> list[str]:
-        """Returns the options, with one and with two dashes."""
-        return sorted(name for action in self._actions for name in action.option_strings)
-
-    def shown(self, name: str) -> str:
-        """Returns how the argument of a name is typed: ``--output``, or ``BUNDLE``."""
-        action = next((each for each in self._actions if each.dest == name), None)
-        if action is None:
-            return name
-        return action.option_strings[-1] if action.option_strings else str(action.metavar or name)
+def _with_stages(stages: Mapping[str, type[Stage]]) -> Flags:
+    flags = stage_flags(stages.values())
+    for own in _OPTIONS.values():  # which read files for some options of stages
+        flags |= own
+    return flags
 
 
-def add_translate_options(parser: argparse.ArgumentParser) -> None:
+def _add_options(parser: Parser, *flags: str) -> None:
+    """Adds some of the options to the parser of another command."""
+    every = _with_stages(core_stages())
+    add_flags(parser, {flag: every[flag] for flag in flags})
+
+
+def add_translate_options(parser: Parser) -> None:
     """Adds the options of ``softsearch translate``."""
     parser.usage = "%(prog)s [OPTION ...] BUNDLE [BUNDLE ...] [TEXT]"
     parser.epilog = "Example: softsearch translate exports/demo --beam 5 'one two three'"
@@ -211,22 +163,11 @@ def add_translate_options(parser: argparse.ArgumentParser) -> None:
         help="folder of an exported bundle; several form an ensemble. TEXT: a sentence to translate, in quotes",
     )
     for title, options in _OPTIONS.items():
-        group = parser.add_argument_group(title)
-        for flag, (settings, text) in options.items():
-            group.add_argument(flag, **settings, help=text)
-    group = parser.add_argument_group("stages of a translation", "see docs/search.md; packages add others")
-    for flag, (settings, text) in stage_flags().items():
-        group.add_argument(flag, **settings, help=text)
+        add_flags(parser.add_argument_group(title), options)
+    parser.add_stages()
 
 
-def add_options(parser: argparse.ArgumentParser, *flags: str) -> None:
-    """Adds some of the options to the parser of another command."""
-    every = every_flag()
-    for flag in flags:
-        parser.add_argument(flag, **every[flag][0], help=every[flag][1])
-
-
-def add_score_options(parser: argparse.ArgumentParser) -> None:
+def add_score_options(parser: Parser) -> None:
     """Adds the options of ``softsearch score BUNDLE SRC TGT``."""
     parser.epilog = (
         "Example: softsearch score exports/demo test.en test.de --output scores.tsv. Of a run or a checkpoint: "
@@ -241,18 +182,18 @@ def add_score_options(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             f"--{side}", dest=f"{side}_lang", **_CODE, help=f"language of the {text}, if the model has several"
         )
-    add_options(parser, "--tokenized")
+    _add_options(parser, "--tokenized")
 
 
-def add_verify_options(parser: argparse.ArgumentParser) -> None:
+def add_verify_options(parser: Parser) -> None:
     """Adds the options of ``softsearch verify``."""
     parser.epilog = "Example: softsearch verify exports/demo"
     parser.add_argument("bundle", **_BUNDLE, help="folder of an exported bundle")
 
 
-def add_bench_options(parser: argparse.ArgumentParser) -> None:
+def add_bench_options(parser: Parser) -> None:
     """Adds the options of ``softsearch bench``."""
     parser.epilog = "Example: softsearch bench exports/demo test.en --threads 4"
     parser.add_argument("bundle", **_BUNDLE, help="folder of an exported bundle")
     parser.add_argument("text", type=Path, metavar="TEXT", help="sentences, one per line (plain or compressed)")
-    add_options(parser, "--search", "--beam", "--threads", "--provider", "--tgt", "--src")
+    _add_options(parser, "--search", "--beam", "--threads", "--provider", "--tgt", "--src")

@@ -24,7 +24,6 @@ def translate(arguments: argparse.Namespace) -> None:
     arguments.search = arguments.search or ("rerank" if arguments.rescore else bundles[0].manifest.search_kind)
     check_translate_options(arguments.parser, arguments)
     # Imported here, because --help and usage errors need not wait for ONNX Runtime.
-    from softsearch.runtime.prompt import Prompt, is_wanted
     from softsearch.runtime.streaming import Files, translate_stream
     from softsearch.runtime.translator import Translator
 
@@ -33,7 +32,7 @@ def translate(arguments: argparse.Namespace) -> None:
     options = search_keywords(arguments) | {"search": arguments.search}
     if arguments.banned:
         options["banned"] = expand_names(arguments.banned)
-    options |= stage_keywords(arguments)
+    options |= stage_keywords(arguments.parser, arguments)
     translator = Translator(
         bundles,
         weights=arguments.weights,
@@ -52,7 +51,9 @@ def translate(arguments: argparse.Namespace) -> None:
     given = [*(getattr(arguments, name) for name in files), text]
     if text and (arguments.input or arguments.features or arguments.resume):
         raise ConfigError(f"{text[0]!r} is text, but --input, --features or --resume is given; leave one out")
-    if is_wanted(*given, arguments.resume):
+    if _is_typed(*given, arguments.resume):
+        from softsearch.runtime.prompt import Prompt
+
         Prompt(translator, options).run()
         return
     resume = None
@@ -70,6 +71,12 @@ def translate(arguments: argparse.Namespace) -> None:
     unit = "word" if translator.system.tokenizers[0].has_words else "character"
     for message in warnings.messages(unit, paragraphs=arguments.paragraphs):
         print(f"softsearch: {message}", file=sys.stderr)
+
+
+def _is_typed(*files: object) -> bool:
+    """Tells whether a person types and reads: no file is given, and input and output are terminals."""
+    streams = (sys.stdin, sys.stdout)
+    return not any(files) and all(stream is not None and stream.isatty() for stream in streams)
 
 
 def _hashes(*bundles: Bundle) -> str:

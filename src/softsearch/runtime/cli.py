@@ -15,8 +15,8 @@ from softsearch.commands import Command, every_command, find
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.overwriting import refuse_overwriting
 from softsearch.process import discard_output, end_on_signals, how_to_install, missing_package, raise_on_signals
-from softsearch.runtime.arguments import Parser
 from softsearch.runtime.parsed_options import with_flags
+from softsearch.runtime.parser import Parser
 from softsearch.suggestions import COMMANDS, did_you_mean
 
 _STALE = (

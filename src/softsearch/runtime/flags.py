@@ -2,11 +2,11 @@
 
 import argparse
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from softsearch.option import is_list, kind_of, option
+from softsearch.option import CheckedOptions, is_list, kind_of, option
 from softsearch.ranges import fits, in_words
 
 Flags = dict[str, tuple[dict[str, Any], str]]  # flag -> settings of argparse, and help
@@ -20,6 +20,23 @@ def flag_of(name: str) -> str:
 def make_flags(hints: Mapping[str, Any], default: str = "") -> Flags:
     """The flags of options, given their annotations by name; ``default`` says in the help what is otherwise done."""
     return {flag_of(name): make_flag(hint, default) for name, hint in hints.items()}
+
+
+def own_flags(search: type[CheckedOptions], *without: str) -> Flags:
+    """The flags of the options that a search's class adds to those of its base class."""
+    names = (name for name in search.__annotations__ if name not in without)
+    return make_flags({name: search.hints[name] for name in names}, "the bundle's")
+
+
+def stage_flags(stages: Iterable[type[CheckedOptions]]) -> Flags:
+    """The flags of the options of stages."""
+    return make_flags({name: hint for stage in stages for name, hint in stage.hints.items()})
+
+
+def add_flags(parser: argparse._ActionsContainer, flags: Flags) -> None:
+    """Adds flags to a parser or a group of one."""
+    for flag, (settings, text) in flags.items():
+        parser.add_argument(flag, **settings, help=text)
 
 
 def make_flag(hint: Any, default: str = "") -> tuple[dict[str, Any], str]:

@@ -11,7 +11,7 @@ from typing import Any
 from softsearch.errors import ConfigError
 from softsearch.runtime.flags import flag_of
 from softsearch.runtime.options import check_options, kinds_with, option_names, option_of
-from softsearch.runtime.stages.chosen import every_stage
+from softsearch.runtime.parser import Parser
 from softsearch.runtime.stages.stage import Stage
 
 _WRITTEN = ("trace", "confidence")  # files of these names get the results of the stages
@@ -39,7 +39,7 @@ def text_among(words: Sequence[Path | str]) -> tuple[list[Path], list[str]]:
     return paths, text
 
 
-def check_translate_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+def check_translate_options(parser: Parser, arguments: argparse.Namespace) -> None:
     """Exits with the usage message if options contradict each other or the search."""
     try:
         check_options(arguments.search, _search_options(arguments), flag_of)
@@ -71,8 +71,8 @@ def search_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in _search_options(arguments).items() if name not in _FILES}
 
 
-def _check_stages(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
-    for stage in every_stage().values():
+def _check_stages(parser: Parser, arguments: argparse.Namespace) -> None:
+    for stage in parser.stages:
         for flag, name in product((name for name in stage.hints if getattr(arguments, name)), _excluded(stage)):
             if getattr(arguments, name, None) is not None:
                 parser.error(f"{flag_of(flag)} and {flag_of(name)} cannot be combined")
@@ -85,16 +85,17 @@ def _excluded(stage: type[Stage]) -> list[str]:
     return [*stage.excludes, *(["attention"] if "alignments" in stage.excludes else [])]
 
 
-def stage_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
+def stage_keywords(parser: Parser, arguments: argparse.Namespace) -> dict[str, Any]:
     """The options of stages as keywords of ``Translator.translate``; files that they name are read, once."""
-    from softsearch.runtime.glossary import open_glossary
-    from softsearch.text.word_dictionary import read_dictionary
-
-    names = (name for stage in every_stage().values() for name in stage.hints if name not in _WRITTEN)
+    names = (name for stage in parser.stages for name in stage.hints if name not in _WRITTEN)
     options = {name: value for name in names if (value := getattr(arguments, name, None))}
     if glossary := options.get("glossary"):
+        from softsearch.runtime.glossary import open_glossary  # few translations need one
+
         options["glossary"] = open_glossary(glossary)
     if isinstance(dictionary := options.get("replace_unknown"), Path):
+        from softsearch.text.word_dictionary import read_dictionary
+
         options["replace_unknown"] = read_dictionary(dictionary)
     return options
 

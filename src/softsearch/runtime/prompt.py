@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import sys
 import textwrap
 from argparse import SUPPRESS
 from collections.abc import Callable, Sequence
@@ -10,8 +9,11 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from softsearch.errors import ConfigError, SoftsearchError, printable
-from softsearch.runtime.arguments import Parser, add_options, every_flag, prompt_flags
+from softsearch.runtime.arguments import every_flag, prompt_flags
+from softsearch.runtime.flags import add_flags
 from softsearch.runtime.parsed_options import search_keywords, stage_keywords, with_flags
+from softsearch.runtime.parser import Parser
+from softsearch.runtime.stages.chosen import every_stage
 from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import Translator
 
@@ -54,8 +56,9 @@ class Prompt:
         self.read, self.write, self.traces = read, write, False
         self.has_colours = not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in (None, "dumb")
         self.parser = _Command(prog="", add_help=False, argument_default=SUPPRESS)
+        self.parser.stages = tuple(every_stage().values())
         self.flags = prompt_flags()
-        add_options(self.parser, *self.flags)
+        add_flags(self.parser, self.flags)
 
     def run(self) -> None:
         """Reads and replies until the end of the input or ``:quit``."""
@@ -107,7 +110,7 @@ class Prompt:
             return
         typed = self.parser.parse_args([f"--{name}", *values])
         named = {"search": typed.search} if "search" in typed else {}
-        options = {**self.options, **search_keywords(typed), **stage_keywords(typed), **named}
+        options = {**self.options, **search_keywords(typed), **stage_keywords(self.parser, typed), **named}
         self.translator.translate([], **options)  # checks them
         self.options = options
         self.write(" ".join((name, *values)))
@@ -142,9 +145,3 @@ class Prompt:
                 piece = f"\x1b[{style}m{piece}\x1b[0m" if self.has_colours else f"{piece}({weight:.0%})"
             words.append(piece)
         return " ".join(words)
-
-
-def is_wanted(*files: object) -> bool:
-    """Tells whether a person types and reads: no file is given, and input and output are terminals."""
-    streams = (sys.stdin, sys.stdout)
-    return not any(files) and all(stream is not None and stream.isatty() for stream in streams)

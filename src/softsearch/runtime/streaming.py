@@ -16,7 +16,6 @@ from typing import IO, Any
 import numpy as np
 
 from softsearch.errors import CorpusError, InputError
-from softsearch.runtime.heatmap import open_drawing
 from softsearch.runtime.output import Output, open_output
 from softsearch.runtime.progress import show_progress
 from softsearch.runtime.resume import ResumeState, resume_outputs
@@ -161,6 +160,8 @@ def translate_stream(
         number, warnings = 0, ReviewWarnings()
         output, others, resumed = _open_outputs(stack, files, resume)
         if files.attention:
+            from softsearch.runtime.heatmap import open_drawing  # few translations need it
+
             drawing = open_drawing(files.attention, translator.system.tokenizers, warnings.notes)
             others.append(stack.enter_context(drawing))
         progress = stack.enter_context(show_progress(None if files.text else source, files.output))

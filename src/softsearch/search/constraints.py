@@ -25,7 +25,7 @@ class Constraints:
     def __init__(self, options: OutputOptions, src: Sentences, prefixes: Sentences | None, vocab_size: int) -> None:
         lengths = np.array([options.lengths(len(ids)) for ids in src], dtype=np.int64).reshape(-1, 2)
         self._least, self.limits = lengths.T  # [sentences] in tokens, with EOS
-        self._banned = np.unique(np.asarray(options.banned, dtype=np.int64))
+        self._banned = np.array(sorted({*options.banned}), dtype=np.int64)
         self._ngram = options.no_repeat_ngram
         self.vocab_size = vocab_size
         if (self._banned >= vocab_size).any():

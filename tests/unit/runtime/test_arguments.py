@@ -7,10 +7,11 @@ import pytest
 
 from softsearch.runtime.arguments import add_translate_options
 from softsearch.runtime.parsed_options import check_translate_options, search_keywords
+from softsearch.runtime.parser import Parser
 
 
 def parse(*options: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="softsearch translate")
+    parser = Parser(prog="softsearch translate")
     add_translate_options(parser)
     arguments = parser.parse_args(["A", "B", *options])
     arguments.search = arguments.search or "beam"  # what a bundle recommends
@@ -100,7 +101,7 @@ def test_contradictions_are_wrong_usage(options: list[str], message: str, capsys
 
 
 def test_an_average_is_of_several(capsys: pytest.CaptureFixture[str]) -> None:
-    parser = argparse.ArgumentParser()
+    parser = Parser()
     add_translate_options(parser)
     with pytest.raises(SystemExit):
         check_translate_options(parser, parser.parse_args(["A", "--average", "probs", "--search", "beam"]))

@@ -57,12 +57,17 @@ def _of_core(place: str) -> type[Stage]:
     return stage
 
 
+def core_stages() -> dict[str, type[Stage]]:
+    """The stages of the core by name, in the order in which lines pass them; imports them."""
+    return {place.partition(":")[0]: _of_core(place) for place in STAGES}
+
+
 def every_stage() -> dict[str, type[Stage]]:
     """All stages by name, in the order in which lines pass them; imports them, and raises as ``installed_stages``.
 
     Those of packages come first: they get lines as given, and translations as returned.
     """
-    return installed_stages() | {place.partition(":")[0]: _of_core(place) for place in STAGES}
+    return installed_stages() | core_stages()
 
 
 def stage_of(option: str) -> type[Stage] | None:
