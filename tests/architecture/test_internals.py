@@ -50,7 +50,7 @@ INTERNALS = {  # by distribution: the file that uses its private names, and wher
             "chrf._preprocess_segment",
         ),
     ),
-    "python": ("runtime/arguments.py", ("parser._actions", "parser._check_value")),
+    "python": ("runtime/parser.py", ("parser._actions", "parser._check_value")),
     "torch": ("export/recurrences.py", ("torch._higher_order_ops.scan:scan",)),
 }
 DOCUMENTED = {"_asdict", "_exit", "_make", "_replace"}  # NamedTuple, os

@@ -28,10 +28,11 @@ from softsearch.export.single_graph import single_graph
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.output_layers import OutputLayer
 from softsearch.models.transformer import TransformerDecoder
-from softsearch.runtime.bundle import Bundle, open_shortlist
+from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.graph_session import open_graph
 from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE, ENCODER
 from softsearch.runtime.session import OnnxStepFunction
+from softsearch.runtime.shortlist_files import open_shortlist
 from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
 from softsearch.search.forced_decoding import forced_alignments

@@ -23,9 +23,10 @@ import atheris
 
 with atheris.instrument_imports(include=["softsearch"]):
     from softsearch.errors import SoftsearchError
-    from softsearch.runtime.bundle import FREQUENT, TRANSLATIONS, Bundle, open_shortlist, shortlist_files
+    from softsearch.runtime.bundle import Bundle
     from softsearch.runtime.graph_check import check_graph
     from softsearch.runtime.manifest import Manifest
+    from softsearch.runtime.shortlist_files import FREQUENT, TRANSLATIONS, open_shortlist, shortlist_files
     from softsearch.text.corpus import read_lines, read_raw
 
 import numpy as np

@@ -16,8 +16,9 @@ from softsearch.app.export import export
 from softsearch.app.systems.texts import training_shortlist
 from softsearch.app.train.train import train
 from softsearch.evaluation.inference import TorchStepFunction
-from softsearch.runtime.bundle import Bundle, has_shortlist
+from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.cli import main
+from softsearch.runtime.shortlist_files import has_shortlist
 from softsearch.search.batching import translate_ids
 from softsearch.search.sampling import Sampling
 from softsearch.search.shortlist import Shortlist

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from softsearch.data.sentencepiece_file import with_folding
-from softsearch.runtime.bundle import Bundle, write_bundle
+from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.bundle_writing import write_bundle
 from softsearch.runtime.graph_session import describe_onnx
 from softsearch.runtime.options import STRATEGIES, Strategy, parameters
 from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, train_tokenizer

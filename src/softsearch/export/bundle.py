@@ -15,19 +15,13 @@ from softsearch.export.search_loop import with_block
 from softsearch.export.tokenizer_json import tokenizer_files
 from softsearch.models.interface import Seq2Seq
 from softsearch.report.model_card import model_card
-from softsearch.runtime.bundle import (
-    Bundle,
-    bundle_of,
-    check_writable,
-    has_shortlist,
-    open_shortlist,
-    shortlist_files,
-    write_bundle,
-)
+from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.bundle_writing import bundle_of, check_writable, write_bundle
 from softsearch.runtime.ensembles import shortlisted
 from softsearch.runtime.graph_session import describe_graphs
 from softsearch.runtime.options import Strategy, search_facts
 from softsearch.runtime.session import OnnxStepFunction
+from softsearch.runtime.shortlist_files import has_shortlist, open_shortlist, shortlist_files
 from softsearch.search.interface import StepFunction
 from softsearch.text.tokenizer import Tokenizers
 

@@ -147,7 +147,7 @@ def _with_stages(stages: Mapping[str, type[Stage]]) -> Flags:
 def _add_options(parser: Parser, *flags: str) -> None:
     """Adds some of the options to the parser of another command."""
     every = _with_stages(core_stages())
-    add_flags(parser, {flag: every[flag] for flag in flags})
+    add_flags(parser.add_argument, {flag: every[flag] for flag in flags})
 
 
 def add_translate_options(parser: Parser) -> None:
@@ -163,7 +163,7 @@ def add_translate_options(parser: Parser) -> None:
         help="folder of an exported bundle; several form an ensemble. TEXT: a sentence to translate, in quotes",
     )
     for title, options in _OPTIONS.items():
-        add_flags(parser.add_argument_group(title), options)
+        add_flags(parser.add_argument_group(title).add_argument, options)
     parser.add_stages()
 
 

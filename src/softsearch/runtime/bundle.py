@@ -1,4 +1,4 @@
-"""Bundles on disk: a folder that is complete and unaltered, or is not opened at all; and shortlists.
+"""Bundles on disk: a folder that is complete and unaltered, or is not opened at all.
 
 ONNX Runtime and SentencePiece load a file with a flipped bit silently, so every byte is checked against the manifest
 before a parser sees it, and parsers get exactly the bytes that were checked. The manifest's own hash is in
@@ -6,30 +6,16 @@ before a parser sees it, and parsers get exactly the bytes that were checked. Th
 """
 
 import hashlib
-import json
 import os
-import shutil
-from collections.abc import Iterator, Mapping, Set
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-import softsearch
-from softsearch.errors import BundleError, ConfigError, printable
-from softsearch.files import MANIFEST, new_contents, new_folder
-from softsearch.runtime.manifest import DATA_SUFFIX, FORMAT_VERSION, SPECIAL_IDS, FileEntry, Manifest
-from softsearch.text.plain_values import read_json
-
-if TYPE_CHECKING:
-    from softsearch.search.shortlist import Shortlist
+from softsearch.errors import BundleError, printable
+from softsearch.files import MANIFEST
+from softsearch.runtime.manifest import FileEntry, Manifest
 
 MANIFEST_HASH = "manifest.sha256"
-FREQUENT, TRANSLATIONS = "frequent.int32", "translations.int32"  # shortlist files: little-endian ids without a header
-_IDS = "<i4"
 _MAX_MANIFEST_BYTES = 1 << 20
 
 
@@ -122,7 +108,7 @@ def _read(folder: Path, name: str, *, limit: int) -> bytes:
 
 def _read_manifest(folder: Path) -> bytes:
     content = _read(folder, MANIFEST, limit=_MAX_MANIFEST_BYTES)
-    expected, actual = _read(folder, MANIFEST_HASH, limit=len(_hash_line(b""))), _hash_line(content)
+    expected, actual = _read(folder, MANIFEST_HASH, limit=len(hash_line(b""))), hash_line(content)
     if actual != expected:
         raise BundleError(
             f"{MANIFEST} has sha256 {actual[:64].decode()}, but {MANIFEST_HASH} holds {expected[:64]!r}: it was "
@@ -131,7 +117,7 @@ def _read_manifest(folder: Path) -> bytes:
     return content
 
 
-def _hash_line(manifest: bytes) -> bytes:
+def hash_line(manifest: bytes) -> bytes:
     """The contents of ``manifest.sha256`` for this manifest."""
     return f"{hashlib.sha256(manifest).hexdigest()}  {MANIFEST}\n".encode()
 
@@ -149,175 +135,3 @@ def _verified(folder: Path, name: str, entry: FileEntry) -> bytes:
             "copy or export the bundle again"
         )
     return content
-
-
-def bundle_of(path: Path | str, files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> Bundle:
-    """Makes, in memory, the bundle that ``write_bundle`` would write.
-
-    Raises:
-        BundleError: the manifest lacks something.
-    """
-    text = _manifest_text(files, manifest)
-    return Bundle(Path(path), Manifest.parse(text), dict(files), hashlib.sha256(text).hexdigest())
-
-
-def write_bundle(path: Path | str, files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> Bundle:
-    """Writes a bundle folder atomically: on any failure an older folder stays as it was.
-
-    The new folder is complete and checked before it replaces the old one, see
-    ``new_folder``.
-
-    Args:
-        path: the folder; an older bundle there is replaced.
-        files: every file's contents by name, except the manifest.
-        manifest: its keys except ``format_version``, ``softsearch_version``, ``special_ids`` and ``files``, which are
-            filled in here.
-
-    Returns:
-        The bundle as it was read back from the disk and verified.
-
-    Raises:
-        BundleError: the manifest lacks something, the disk is full or not writable, or the folder holds something that
-            is not a bundle.
-    """
-    folder = Path(path)
-    text = _manifest_text(files, manifest)
-    Manifest.parse(text)
-    check_replaceable(folder, "bundle", _listed(folder / MANIFEST))
-    with writing(folder, "bundle"), new_folder(folder) as fresh:
-        for name, content in {**files, MANIFEST: text, MANIFEST_HASH: _hash_line(text)}.items():
-            (fresh / name).write_bytes(content)
-        written = Bundle.open(fresh)
-    return replace(written, path=folder)
-
-
-def check_writable(path: Path | str) -> None:
-    """Refuses an unusable path for a bundle before one is made.
-
-    Raises:
-        BundleError: the path holds something else, or cannot be written.
-    """
-    folder = Path(path)
-    check_replaceable(folder, "bundle", _listed(folder / MANIFEST))
-    with writing(folder, "bundle"), new_contents(folder.parent, folder.name):
-        pass
-
-
-@contextmanager
-def writing(folder: Path, kind: str) -> Iterator[None]:
-    """Turns operating-system errors while a folder is written into errors that name it.
-
-    Args:
-        folder: the path.
-        kind: the kind of folder, such as ``bundle``.
-
-    Raises:
-        BundleError: the disk is full or not writable.
-    """
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or error
-        if isinstance(error, shutil.Error):  # raised by copies; names each file
-            reason = error.args[0][0][2]
-        raise BundleError(
-            f"{folder} cannot be written ({reason}); an older {kind} is unchanged, free space or choose another folder"
-        ) from error
-
-
-def _manifest_text(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> bytes:
-    whole = {
-        "format_version": FORMAT_VERSION if any(name.endswith(DATA_SUFFIX) for name in files) else 1,
-        "softsearch_version": softsearch.__version__,
-        "files": {
-            name: {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
-            for name, content in sorted(files.items())
-        },
-        "special_ids": SPECIAL_IDS,
-        **manifest,
-    }
-    return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False).encode() + b"\n"
-
-
-def _listed(manifest: Path) -> set[str]:
-    """The names of the files that a manifest lists; none if it is not a bundle's manifest."""
-    try:
-        tree = read_json(manifest)
-        return {MANIFEST, MANIFEST_HASH, *tree["files"]} if isinstance(tree["format_version"], int) else set()
-    except (OSError, ValueError, KeyError, TypeError):
-        return set()
-
-
-def check_replaceable(folder: Path, kind: str, listed: Set[str]) -> None:
-    """Refuses to replace a folder that is neither empty nor an older one of its kind, damaged or not.
-
-    Args:
-        folder: the path.
-        kind: the kind of folder, such as ``bundle``.
-        listed: the files that the older one lists.
-
-    Raises:
-        BundleError: the folder holds something else.
-    """
-    why = ""
-    if folder.is_dir() and not folder.is_symlink():
-        found = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
-        stranger = next((name for name in found if name not in listed), None)
-        if stranger is None:
-            return
-        why = f" ({printable(stranger)} in it does not belong to one)"
-    if folder.exists() or folder.is_symlink():
-        raise BundleError(
-            f"{folder} exists and is not a {kind}{why}; expected a new or an older {kind}'s folder, choose another"
-        )
-
-
-def shortlist_files(frequent: NDArray[np.integer], translations: NDArray[np.integer]) -> dict[str, bytes]:
-    """The files of a shortlist, for ``write_bundle``.
-
-    Args:
-        frequent: target ids, the most frequent first.
-        translations: likely target ids of each source id, ``[src_vocab, K']``, padded with -1.
-    """
-    tables = {FREQUENT: frequent, TRANSLATIONS: translations}
-    return {name: np.ascontiguousarray(table, dtype=_IDS).tobytes() for name, table in tables.items()}
-
-
-def has_shortlist(bundle: Bundle) -> bool:
-    """Tells whether a bundle holds a shortlist."""
-    return {FREQUENT, TRANSLATIONS} <= bundle.files.keys()
-
-
-def open_shortlist(bundle: Bundle, frequent: int) -> "Shortlist":
-    """The shortlist of a bundle with its ``frequent`` most frequent target words.
-
-    Raises:
-        ConfigError: the bundle has no shortlist.
-        BundleError: its files do not fit the vocabularies.
-    """
-    if not has_shortlist(bundle):
-        raise ConfigError(
-            f"bundle {bundle.path} has no shortlist; export it with shortlist=10, or leave the option out"
-        )
-    words = _ids(bundle, FREQUENT, least=0)
-    translations = _ids(bundle, TRANSLATIONS, least=-1)
-    src_vocab = bundle.manifest.src_vocab_size
-    if translations.size % src_vocab:
-        raise BundleError(
-            f"bundle {bundle.path}: {TRANSLATIONS} has {translations.size} entries, expected a multiple of the "
-            f"{src_vocab} source words; export the bundle again"
-        )
-    from softsearch.search.shortlist import Shortlist  # few bundles have one
-
-    return Shortlist(words[:frequent], translations.reshape(src_vocab, -1))
-
-
-def _ids(bundle: Bundle, name: str, *, least: int) -> NDArray[np.int32]:
-    content, most = bundle.files[name], bundle.manifest.tgt_vocab_size - 1
-    ids = np.frombuffer(content[: len(content) // 4 * 4], dtype=_IDS)
-    if len(content) % 4 or not ids.size or ids.min() < least or ids.max() > most:
-        raise BundleError(
-            f"bundle {bundle.path}: {name} holds something other than 32-bit ids from {least} to {most}; "
-            "export the bundle again"
-        )
-    return ids

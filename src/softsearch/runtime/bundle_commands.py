@@ -5,7 +5,7 @@ import hashlib
 import sys
 
 from softsearch.errors import ConfigError
-from softsearch.runtime.bundle import Bundle, has_shortlist, open_shortlist
+from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.manifest import SINGLE
 from softsearch.runtime.options import expand_names
 from softsearch.runtime.parsed_options import (
@@ -99,6 +99,7 @@ def verify(arguments: argparse.Namespace) -> None:
     """Checks a bundle's files, opens it and translates one token."""
     import numpy as np
 
+    from softsearch.runtime.shortlist_files import has_shortlist, open_shortlist
     from softsearch.runtime.translator import Translator
 
     bundle = Bundle.open(arguments.bundle)

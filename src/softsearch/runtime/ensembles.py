@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import partial
 
 from softsearch.errors import ConfigError
-from softsearch.runtime.session import OnnxStepFunction
 from softsearch.runtime.system import S, System, without_alignments
 from softsearch.search.ensemble import Ensemble, WithMappedIds
 from softsearch.search.interface import StepFunction
@@ -102,6 +101,8 @@ def _check_reads_no_source(language_model: System) -> None:
 
 def shortlisted(step_fn: StepFunction, shortlist: Shortlist) -> StepFunction:
     """A step function over the words of a shortlist; a bundle's graphs compute only these if they can."""
+    from softsearch.runtime.session import OnnxStepFunction  # few systems have a shortlist
+
     if isinstance(step_fn, OnnxStepFunction):
         return step_fn.with_shortlist(shortlist)
     return ShortlistStep(step_fn, shortlist)

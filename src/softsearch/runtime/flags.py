@@ -33,10 +33,10 @@ def stage_flags(stages: Iterable[type[CheckedOptions]]) -> Flags:
     return make_flags({name: hint for stage in stages for name, hint in stage.hints.items()})
 
 
-def add_flags(parser: argparse._ActionsContainer, flags: Flags) -> None:
-    """Adds flags to a parser or a group of one."""
+def add_flags(add: Callable[..., object], flags: Flags) -> None:
+    """Adds flags by the method ``add_argument`` of a parser or a group of one."""
     for flag, (settings, text) in flags.items():
-        parser.add_argument(flag, **settings, help=text)
+        add(flag, **settings, help=text)
 
 
 def make_flag(hint: Any, default: str = "") -> tuple[dict[str, Any], str]:

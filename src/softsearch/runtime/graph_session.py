@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softsearch.errors import BundleError, SoftsearchError, printable
+from softsearch.errors import BundleError, printable
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.graph_check import (
     GRAPH_INITIALIZER,
@@ -36,17 +36,13 @@ from softsearch.runtime.graph_check import (
     place_outside,
 )
 from softsearch.runtime.manifest import DATA_SUFFIX, DECODER_STEP, EMBEDDING_TABLE, ENCODER
-from softsearch.runtime.providers import Provider, check_provider, find_provider
+from softsearch.runtime.providers import Provider, check_provider, find_provider, not_installed
 
 try:
     import onnxruntime
     from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 except ModuleNotFoundError as error:
-    from softsearch.process import how_to_install
-
-    raise SoftsearchError(
-        f"ONNX Runtime is not installed: {how_to_install('cpu')}; or with gpu for cpu, on a host with an NVIDIA GPU"
-    ) from error
+    raise not_installed() from error
 
 ORT_ERRORS = (
     ort_errors.Fail,

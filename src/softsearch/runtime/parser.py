@@ -1,7 +1,7 @@
 """The parser of commands that take flags."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -22,22 +22,23 @@ class Parser(argparse.ArgumentParser):
     """
 
     stages: Sequence[type[Stage]] = ()
-    _group: "argparse._ArgumentGroup | None" = None  # of stages, as long as it lacks those of installed packages
+    _add: Callable[..., object] | None = None  # adds a flag of stages, as long as those of installed packages lack
 
     def add_stages(self) -> None:
         """Adds the options of stages that it does not have."""
-        self._group = self.add_argument_group("stages of a translation", "see docs/search.md; packages add others")
-        self.stages = tuple(core_stages().values())
-        flags = stage_flags(self.stages)
-        add_flags(self._group, {flag: flags[flag] for flag in flags if flag not in self._option_string_actions})
+        self._add = self.add_argument_group(
+            "stages of a translation", "see docs/search.md; packages add others"
+        ).add_argument
+        self.stages, own = tuple(core_stages().values()), self._own_names()
+        add_flags(self._add, {flag: each for flag, each in stage_flags(self.stages).items() if flag not in own})
 
     def _add_installed(self) -> None:
         """Adds the options of the stages of installed packages; raises ConfigError if one cannot be used."""
-        if self._group is not None:
-            group, self._group = self._group, None
+        if self._add is not None:
+            add, self._add = self._add, None
             stages = tuple(installed_stages().values())
             self.stages = (*stages, *self.stages)
-            add_flags(group, stage_flags(stages))
+            add_flags(add, stage_flags(stages))
 
     def parse_args(  # type: ignore[override]  # a namespace of argparse's alone
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -54,7 +55,7 @@ class Parser(argparse.ArgumentParser):
             names = self.option_names()
             if (kind := getattr(parsed, "search", None)) and kind not in KINDS:
                 theirs = own_flags(strategy_class(kind))
-                add_flags(self, {flag: theirs[flag] for flag in theirs if flag not in names})
+                add_flags(self.add_argument, {flag: theirs[flag] for flag in theirs if flag not in names})
             parsed, unknown = super().parse_known_args(args, namespace)
         if flags := _flags(unknown):
             self.error(f"there is no option {flags[0]}; {did_you_mean(flags[0], self.option_names()) or 'see --help'}")
@@ -80,7 +81,10 @@ class Parser(argparse.ArgumentParser):
     def option_names(self) -> list[str]:
         """Returns the options, with one and with two dashes."""
         self._add_installed()
-        return sorted(name for action in self._actions for name in action.option_strings)
+        return sorted(self._own_names())
+
+    def _own_names(self) -> set[str]:
+        return {name for action in self._actions for name in action.option_strings}
 
     def shown(self, name: str) -> str:
         """Returns how the argument of a name is typed: ``--output``, or ``BUNDLE``."""

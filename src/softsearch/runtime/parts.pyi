@@ -1,5 +1,5 @@
-from .bundle import check_replaceable as check_replaceable
-from .bundle import writing as writing
+from .bundle_writing import check_replaceable as check_replaceable
+from .bundle_writing import writing as writing
 from .flags import make_flags as make_flags
 from .flags import number as number
 from .glossary import Wanted as Wanted

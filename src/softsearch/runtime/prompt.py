@@ -58,7 +58,7 @@ class Prompt:
         self.parser = _Command(prog="", add_help=False, argument_default=SUPPRESS)
         self.parser.stages = tuple(every_stage().values())
         self.flags = prompt_flags()
-        add_flags(self.parser, self.flags)
+        add_flags(self.parser.add_argument, self.flags)
 
     def run(self) -> None:
         """Reads and replies until the end of the input or ``:quit``."""

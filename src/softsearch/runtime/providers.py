@@ -3,7 +3,7 @@
 import logging
 from typing import Any, Literal, get_args
 
-from softsearch.errors import ConfigError
+from softsearch.errors import ConfigError, SoftsearchError
 
 Provider = Literal["auto", "cpu", "cuda", "tensorrt", "rocm", "openvino", "coreml", "dml"]
 PROVIDERS = get_args(Provider)
@@ -40,6 +40,15 @@ def find_provider(provider: Provider) -> str:
             "provider"
         )
     return _NAMES[provider]
+
+
+def not_installed() -> SoftsearchError:
+    """The error of a host without ONNX Runtime."""
+    from softsearch.process import how_to_install
+
+    return SoftsearchError(
+        f"ONNX Runtime is not installed: {how_to_install('cpu')}; or with gpu for cpu, on a host with an NVIDIA GPU"
+    )
 
 
 def check_provider(session: Any, provider: Provider, expected: str) -> None:

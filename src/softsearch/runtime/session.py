@@ -43,7 +43,7 @@ from softsearch.runtime.graph_session import (
 from softsearch.runtime.manifest import DECODER_BLOCK, DECODER_STEP, EMBEDDING_TABLE, ENCODER, FEATURES, SINGLE
 from softsearch.runtime.onnx_state import OnnxState, read_candidates, read_words
 from softsearch.runtime.providers import Provider
-from softsearch.search.interface import Candidates, StepFunction
+from softsearch.search.interface import Candidates, OptionalAlignments, StepFunction
 from softsearch.text.features import padded_features
 from softsearch.text.vocabulary import PAD, with_eos
 
@@ -54,7 +54,7 @@ _NO_MEMORY = "Available memory of"  # part of a message of ONNX Runtime's alloca
 _COMPACT_EVERY = 2  # steps
 
 
-class OnnxStepFunction(StepFunction):
+class OnnxStepFunction(OptionalAlignments):
     """A ``StepFunction`` over the graphs of a bundle; threads may share it.
 
     A call runs on one thread: parallel batches use the cores better than several threads in one batch.
@@ -114,7 +114,6 @@ class OnnxStepFunction(StepFunction):
         return other
 
     def without_alignments(self) -> "OnnxStepFunction":
-        """Returns the same step function without attention weights, for searches that do not read them."""
         other = copy.copy(self)
         other._others = [name for name in self._others if name != "alignments"]
         return other

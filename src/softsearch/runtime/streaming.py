@@ -2,35 +2,27 @@
 
 import io
 import json
-import re
-import sys
-from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
-from itertools import chain, islice, zip_longest
+from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
-from softsearch.errors import CorpusError, InputError
+from softsearch.errors import InputError
+from softsearch.runtime.input_blocks import open_input, read_blocks, read_input
 from softsearch.runtime.output import Output, open_output
 from softsearch.runtime.progress import show_progress
 from softsearch.runtime.resume import ResumeState, resume_outputs
 from softsearch.runtime.translation import Translation
-from softsearch.runtime.translator import BLOCK_LINES, Translator
-from softsearch.text.corpus import MAX_LINE_BYTES, decode_line, refuse_unusual_lines
-from softsearch.text.features import Features, read_features
-from softsearch.text.file_kinds import other_kind
-from softsearch.text.joint_sources import join_sources
+from softsearch.runtime.translator import Translator
 
-_BLOCK_BYTES = 4 * MAX_LINE_BYTES
 _SHOWN = 5  # unknown words and terms to list
 _COSTLY = 10.0  # nats by which required terms make a translation much less probable
 _ENDS = "\r\n"
-_LINE_END = re.compile(rb"\r?\n?\Z")
 _Records = Callable[[Translation, int], list[dict[str, Any]]]  # from a line's translation and number
 _Write = Callable[[Translation, int], None]
 
@@ -156,17 +148,16 @@ def translate_stream(
     n_best = "n_best" in keywords
     with ExitStack() as stack:
         typed = io.BytesIO("".join(f"{line}\n" for line in files.text).encode("utf-8", "surrogateescape"))
-        source = typed if files.text else stack.enter_context(_open_input(next(iter(files.input), files.features)))
+        source = typed if files.text else stack.enter_context(open_input(next(iter(files.input), files.features)))
         number, warnings = 0, ReviewWarnings()
         output, others, resumed = _open_outputs(stack, files, resume)
         if files.attention:
-            from softsearch.runtime.heatmap import open_drawing  # few translations need it
-
-            drawing = open_drawing(files.attention, translator.system.tokenizers, warnings.notes)
-            others.append(stack.enter_context(drawing))
+            others.append(stack.enter_context(_drawing(files.attention, translator, warnings)))
         progress = stack.enter_context(show_progress(None if files.text else source, files.output))
-        prefixes = None if files.prefixes is None else _open_prefixes(stack, files.prefixes)
-        for count, lines, features in _sources(source, files, keep_ends=keep_ends, markup=markup):
+        prefixes = None if files.prefixes is None else read_input(stack, files.prefixes)
+        for count, lines, features in read_blocks(
+            source, files.input, files.features, keep_ends=keep_ends, markup=markup
+        ):
             own = None if prefixes is None else list(islice(prefixes, count))
             if own is not None and len(own) < count:
                 raise InputError(
@@ -194,10 +185,6 @@ def translate_stream(
     return warnings
 
 
-def _open_prefixes(stack: ExitStack, path: Path) -> Iterator[str]:
-    return chain.from_iterable(_blocks(stack.enter_context(_open_input(path)), path))
-
-
 def _open_outputs(
     stack: ExitStack, files: Files, resume: Mapping[str, str] | None
 ) -> tuple[Output, list[_Write], ResumeState | None]:
@@ -213,6 +200,12 @@ def _open_outputs(
     resumed = stack.enter_context(resume_outputs(files.output, files.alignments, resume))
     output, *others = resumed.outputs
     return output, [_lines_to(other, _alignment_records) for other in others], resumed
+
+
+def _drawing(path: Path, translator: Translator, warnings: ReviewWarnings) -> AbstractContextManager[_Write]:
+    from softsearch.runtime.heatmap import open_drawing  # few translations need it
+
+    return open_drawing(path, translator.system.tokenizers, warnings.notes)
 
 
 def _lines_to(output: Output, records: _Records) -> _Write:
@@ -257,95 +250,3 @@ def _confidence_records(translation: Translation, line: int) -> list[dict[str, A
 
 def _json_lines(records: Sequence[dict[str, Any]]) -> str:
     return "".join(f"{json.dumps(record, ensure_ascii=False)}\n" for record in records)
-
-
-def _blocks(source: IO[bytes], path: Path | None, *, keep_ends: bool = False) -> Iterator[list[str]]:
-    """Yields decoded lines in blocks; from a terminal, one line at a time, so that each is answered immediately."""
-    name = "standard input" if path is None else str(path)
-    most = 1 if source.isatty() else BLOCK_LINES
-    block: list[str] = []
-    size = 0
-    try:
-        for number, raw in enumerate(iter(lambda: source.readline(MAX_LINE_BYTES + len(BOM_UTF8 + b"\r\n")), b""), 1):
-            if number == 1:
-                if found := other_kind(raw):
-                    raise InputError(f"{name} is {found}")
-                refuse_unusual_lines(raw, name)
-            line = decode_line(raw.removesuffix(b"\n"), name, number)
-            block.append(line + _LINE_END.findall(raw)[0].decode() if keep_ends else line)
-            size += len(raw)
-            if len(block) >= most or size >= _BLOCK_BYTES:
-                yield block
-                block, size = [], 0
-    except CorpusError as error:
-        raise InputError(str(error)) from error
-    except OSError as error:  # a folder, or a failing disk
-        raise _unreadable(name, error) from error
-    if block:
-        yield block
-
-
-def _sources(
-    source: IO[bytes], files: Files, *, keep_ends: bool, markup: bool
-) -> Iterator[tuple[int, list[str] | None, Features | None]]:
-    """Yields blocks of lines, of feature vectors, or of both, with their sizes."""
-    first = next(iter(files.input), None)
-    blocks = (
-        _joined_blocks(source, files.input) if len(files.input) > 1 else _blocks(source, first, keep_ends=keep_ends)
-    )
-    if markup:
-        from softsearch.runtime.markup import join_fragments
-
-        blocks = join_fragments(blocks)
-    if files.features is None:
-        yield from ((len(block), block, None) for block in blocks)
-        return
-    features, read = read_features(files.features), 0
-    if first is None:
-        vectors = (features[begin : begin + BLOCK_LINES] for begin in range(0, len(features), BLOCK_LINES))
-        yield from ((len(block), None, block) for block in vectors)
-        return
-    for block in blocks:
-        begin, read = read, read + len(block)
-        if read > len(features):
-            break
-        yield len(block), block, features[begin:read]
-    if read != len(features):
-        lines = "more" if read > len(features) else read
-        raise InputError(
-            f"{files.features} has {len(features)} examples and {first} has {lines} lines; expected one line for "
-            "each example"
-        )
-
-
-def _joined_blocks(source: IO[bytes], paths: Sequence[Path]) -> Iterator[list[str]]:
-    """Yields blocks of lines that join the sources from all files; the first file is already open."""
-    with ExitStack() as stack:
-        opened = [source, *(stack.enter_context(_open_input(path)) for path in paths[1:])]
-        rows, read = zip_longest(*map(chain.from_iterable, map(_blocks, opened, paths))), 0
-        while block := list(islice(rows, BLOCK_LINES)):
-            if None in block[-1]:
-                further = Counter(at for row in chain(block, rows) for at, line in enumerate(row) if line is not None)
-                found = ", ".join(f"{path} has {read + further[at]} lines" for at, path in enumerate(paths))
-                raise InputError(f"{found}; expected the same sentences in each, line by line")
-            read += len(block)
-            yield list(map(join_sources, block))
-
-
-@contextmanager
-def _open_input(path: Path | None) -> Iterator[IO[bytes]]:
-    if path is None:
-        if sys.stdin is None:
-            raise InputError("standard input is closed; expected the lines to translate, or --input FILE")
-        yield sys.stdin.buffer
-        return
-    try:
-        stream = path.open("rb")
-    except OSError as error:
-        raise _unreadable(str(path), error) from error
-    with stream:
-        yield stream
-
-
-def _unreadable(name: str, error: OSError) -> InputError:
-    return InputError(f"{name} cannot be read ({error.strerror}); expected a file with lines of text")

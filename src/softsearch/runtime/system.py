@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.line_encoder import open_tokenizers
 from softsearch.runtime.providers import Provider
-from softsearch.runtime.session import OnnxStepFunction
-from softsearch.search.interface import StepFunction
+from softsearch.search.interface import OptionalAlignments, StepFunction
 from softsearch.text.languages import languages_of
 from softsearch.text.tokenizer import Tokenizers
 
@@ -62,6 +61,8 @@ def open_bundle(bundle: Bundle | Path | str, provider: Provider = "cpu") -> Syst
         BundleError: it is missing, altered or inconsistent, or has a newer format.
         ConfigError: ONNX Runtime does not use the provider.
     """
+    from softsearch.runtime.session import OnnxStepFunction  # checkpoints need no ONNX Runtime
+
     if not isinstance(bundle, Bundle):
         bundle = Bundle.open(bundle)
     manifest = bundle.manifest
@@ -79,4 +80,4 @@ def open_bundle(bundle: Bundle | Path | str, provider: Provider = "cpu") -> Syst
 def without_alignments(system: S) -> S:
     """Returns the same system; a bundle's steps then do not fetch attention weights."""
     step_fn = system.step_fn
-    return replace(system, step_fn=step_fn.without_alignments()) if isinstance(step_fn, OnnxStepFunction) else system
+    return replace(system, step_fn=step_fn.without_alignments()) if isinstance(step_fn, OptionalAlignments) else system

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from softsearch.errors import ConfigError
 from softsearch.machine import cores
-from softsearch.runtime.bundle import Bundle, open_shortlist
+from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.line_encoder import LineEncoder
 from softsearch.runtime.options import Search, choose_search, default_batch_tokens, nearest, needs_alignments
 from softsearch.runtime.providers import Provider
@@ -104,7 +104,7 @@ class Translator(Reopened):
         first = bundles[0] if isinstance(bundles[0], Bundle) else Bundle.open(bundles[0])
         members = [open_bundle(path, provider) for path in (first, *bundles[1:])]
         fused = None if language_model is None else open_bundle(language_model, provider)
-        words = None if shortlist is None else open_shortlist(first, shortlist)
+        words = None if shortlist is None else _shortlist(first, shortlist)
         if inputs > 1 and (rescore or shortlist):
             raise ConfigError(f"rescore and shortlist are for one input, not for {inputs}; leave them out")
 
@@ -301,6 +301,12 @@ def _together(
 
     members = with_separate_inputs(members, inputs)
     return members[0] if is_alone else combine(members, average, weights, fused, fused_weight, words)
+
+
+def _shortlist(bundle: Bundle, frequent: int) -> "Shortlist":
+    from softsearch.runtime.shortlist_files import open_shortlist  # few translations use one
+
+    return open_shortlist(bundle, frequent)
 
 
 def _rescorers(scorers: Sequence[System], system: System) -> "list[RescoringModel]":

@@ -57,6 +57,14 @@ class StepFunction(Protocol):
         """Keeps only these sentences, with all their rows."""
 
 
+class OptionalAlignments(StepFunction):
+    """A StepFunction that computes alignments for searches that read them alone."""
+
+    @abstractmethod
+    def without_alignments(self) -> StepFunction:
+        """Returns the same step function without them."""
+
+
 class StepFunctionWrapper(StepFunction):
     """Passes everything except steps to another StepFunction; subclasses define ``StepFunction.step``."""
 

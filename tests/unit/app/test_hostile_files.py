@@ -34,7 +34,7 @@ from softsearch.errors import BundleError, CheckpointError, ConfigError, CorpusE
 from softsearch.evaluation.schema import read_report
 from softsearch.extras.sweep.runs import read_runs
 from softsearch.models.interface import Seq2Seq
-from softsearch.runtime.bundle import write_bundle
+from softsearch.runtime.bundle_writing import write_bundle
 from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB, model_config
 from softsearch.training.checkpoints.checkpoint_contents import ORIGIN, describe_mismatch
 from softsearch.training.checkpoints.folder import average, load_resumable

@@ -14,7 +14,8 @@ from softsearch.export.precision import lower_precision
 from softsearch.export.search_loop import with_block
 from softsearch.files import MANIFEST
 from softsearch.runtime import graph_session
-from softsearch.runtime.bundle import Bundle, bundle_of, write_bundle
+from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.bundle_writing import bundle_of, write_bundle
 from softsearch.runtime.graph_session import describe_graphs
 from softsearch.runtime.manifest import DATA_SUFFIX, DECODER_STEP, ENCODER
 from softsearch.runtime.translator import Translator

@@ -10,7 +10,8 @@ import pytest
 
 from softsearch.errors import BundleError, InputError
 from softsearch.export.search_loop import with_block
-from softsearch.runtime.bundle import Bundle, bundle_of, write_bundle
+from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.bundle_writing import bundle_of, write_bundle
 from softsearch.runtime.contract import read_choices
 from softsearch.runtime.graph_check import check_graph
 from softsearch.runtime.manifest import DECODER_BLOCK, DECODER_STEP

@@ -15,7 +15,8 @@ from softsearch.export.parity import TOLERANCE
 from softsearch.export.recurrences import OPSET
 from softsearch.export.single import check_translations, compare_translations
 from softsearch.export.single_graph import beam_search, describe_single, single_graph
-from softsearch.runtime.bundle import Bundle, write_bundle
+from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.bundle_writing import write_bundle
 from softsearch.runtime.cli import main
 from softsearch.runtime.graph_check import check_graph
 from softsearch.runtime.options import Strategy

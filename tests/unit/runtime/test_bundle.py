@@ -12,7 +12,8 @@ import pytest
 
 import softsearch
 from softsearch.errors import BundleError
-from softsearch.runtime.bundle import Bundle, check_writable, write_bundle
+from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.bundle_writing import check_writable, write_bundle
 from tests.support.bundles import bundle_parts, edit_manifest, make_bundle, seal
 from tests.support.programs import run_python
 
@@ -342,7 +343,8 @@ REPLACE = """
 import json, os, resource, signal, sys
 from pathlib import Path
 from softsearch.errors import BundleError
-from softsearch.runtime import bundle
+from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.bundle_writing import write_bundle
 
 folder, how, calls = Path(sys.argv[1]), sys.argv[2], 0
 def stopping(function, last):
@@ -362,11 +364,11 @@ elif how == "full disk":
     resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))
 else:
     os.rename = stopping(os.rename, 2 if how.endswith("after") else 1)
-files = bundle.Bundle.open(folder).files | {"README.md": b"new"}
+files = Bundle.open(folder).files | {"README.md": b"new"}
 manifest = json.loads((folder / "manifest.json").read_text())
 del manifest["files"]
 try:
-    bundle.write_bundle(folder, files, manifest)
+    write_bundle(folder, files, manifest)
 except BundleError as error:
     sys.exit(str(error))
 """

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from softsearch.errors import BundleError, ConfigError
-from softsearch.runtime.bundle import Bundle, has_shortlist, open_shortlist, shortlist_files, write_bundle
+from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.bundle_writing import write_bundle
+from softsearch.runtime.shortlist_files import has_shortlist, open_shortlist, shortlist_files
 from softsearch.text.vocabulary import EOS
 from tests.support.bundles import bundle_parts, tokenizers
 

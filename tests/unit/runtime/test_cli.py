@@ -12,6 +12,7 @@ import pytest
 
 import softsearch
 from softsearch.runtime.translator import Translator
+from tests.support.programs import run_python
 
 Start = Callable[..., subprocess.Popen[bytes]]
 BLOCKED = ("torch", "lightning", "pytorch_lightning", "torchmetrics", "hydra", "omegaconf", "onnx", "onnxscript")
@@ -163,18 +164,19 @@ def test_version_is_printed_without_loading_anything_heavy() -> None:
     assert (done.returncode, done.stdout) == (0, f"softsearch {softsearch.__version__}\n")
 
 
-def test_importing_the_runtime_loads_no_lab_package() -> None:
+def test_a_translation_loads_neither_the_lab_nor_what_few_translations_need(bundle_dir: Path) -> None:
+    unused = (*BLOCKED, "email", "ssl", "importlib.metadata", "regex", "numpy.ma")
+    unused += tuple(f"softsearch.runtime.{name}" for name in ("glossary", "heatmap", "prompt", "shortlist_files"))
     script = f"""
-import sys, time
-started = time.process_time()
-import softsearch.runtime.cli, softsearch.runtime.streaming, softsearch.runtime.translator
-print(time.process_time() - started)
-print([name for name in {BLOCKED!r} if name in sys.modules])
+import sys
+before = set(sys.modules)
+sys.argv = ["softsearch", "translate", {str(bundle_dir)!r}]
+from softsearch.__main__ import main
+assert main() == 0
+print(sorted({{*{unused!r}}} & (sys.modules.keys() - before)))
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
-    seconds, loaded = done.stdout.splitlines()
-    assert loaded == "[]"
-    assert float(seconds) < 1.0  # 0.2 on an idle machine; processor time, but caches are shared
+    done = run_python("-c", script, text="one two\n")
+    assert done.stdout.splitlines()[1:] == ["[]"], done.stderr
 
 
 def test_a_reader_that_leaves_early_is_no_error(bundle_dir: Path, popen: Start) -> None:

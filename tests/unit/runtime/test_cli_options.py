@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from softsearch.errors import ConfigError
-from softsearch.runtime.bundle import Bundle, shortlist_files, write_bundle
+from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.bundle_writing import write_bundle
 from softsearch.runtime.cli import main
 from softsearch.runtime.parsed_options import text_among
 from softsearch.runtime.session import OnnxStepFunction
+from softsearch.runtime.shortlist_files import shortlist_files
 from softsearch.runtime.translator import Translator
 from softsearch.search.ensemble import AVERAGES
 from softsearch.search.rerank import Rerank, RescoringModel

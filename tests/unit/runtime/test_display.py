@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from softsearch.errors import CheckpointError, printable
-from softsearch.runtime.bundle import write_bundle
+from softsearch.runtime.bundle_writing import write_bundle
 from softsearch.runtime.cli import main
 from tests.support.bundles import bundle_parts, edit_manifest
 

@@ -9,7 +9,8 @@ import pytest
 from onnx import TensorProto, numpy_helper
 
 from softsearch.errors import BundleError
-from softsearch.runtime.bundle import Bundle, write_bundle
+from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.bundle_writing import write_bundle
 from softsearch.runtime.graph_session import describe_onnx
 from softsearch.runtime.manifest import EMBEDDING_TABLE
 from softsearch.runtime.session import OnnxStepFunction

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from softsearch import Bundle, Translator
-from softsearch.runtime.bundle import write_bundle
+from softsearch.runtime.bundle_writing import write_bundle
 from softsearch.runtime.cli import main
 from softsearch.runtime.translation import Translation
 from tests.support.bundles import bundle_parts, make_bundle

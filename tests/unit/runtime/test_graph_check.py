@@ -13,7 +13,7 @@ from onnxruntime.capi.onnxruntime_pybind11_state import Fail
 
 from softsearch.errors import BundleError, InputError
 from softsearch.runtime import graph_check, graph_session
-from softsearch.runtime.bundle import write_bundle
+from softsearch.runtime.bundle_writing import write_bundle
 from softsearch.runtime.graph_check import check_graph
 from softsearch.runtime.graph_session import describe_onnx
 from softsearch.runtime.session import OnnxStepFunction

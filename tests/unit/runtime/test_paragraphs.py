@@ -127,7 +127,7 @@ def _streamed(translator: Translator, given: bytes, monkeypatch: pytest.MonkeyPa
 def test_a_stream_keeps_blank_lines_and_line_ends(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     (whole,) = translator.translate([TEXT], paragraphs=True)
     for lines in (1, 1024):
-        monkeypatch.setattr("softsearch.runtime.streaming.BLOCK_LINES", lines)
+        monkeypatch.setattr("softsearch.runtime.input_blocks.BLOCK_LINES", lines)
         assert _streamed(translator, TEXT.encode(), monkeypatch).decode() == whole.text
     n_best = _streamed(translator, b"one two. Ten.\r\n\nten", monkeypatch, n_best=2, beam=3).decode()
     assert [line.partition(" ||| ")[0] for line in n_best.splitlines()] == ["0", "0", "1", "2", "2"]
@@ -136,7 +136,7 @@ def test_a_stream_keeps_blank_lines_and_line_ends(translator: Translator, monkey
 def test_a_killed_stream_ends_with_the_bytes_of_a_whole_one(
     translator: Translator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("softsearch.runtime.streaming.BLOCK_LINES", 2)
+    monkeypatch.setattr("softsearch.runtime.input_blocks.BLOCK_LINES", 2)
     (tmp_path / "in").write_bytes(TEXT.encode())
     files, options = Files((tmp_path / "in",), tmp_path / "out"), {"paragraphs": True}
     cut_off(translator, files, options, blocks=2)

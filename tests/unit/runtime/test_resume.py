@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from softsearch.errors import InputError
-from softsearch.runtime import streaming
+from softsearch.runtime import input_blocks
 from softsearch.runtime.cli import main
 from softsearch.runtime.output import Output, append_output
 from softsearch.runtime.streaming import Files, translate_stream
@@ -24,7 +24,7 @@ LINES = ["one two", "", "ten", "a cat sat", "ten one"] * 6
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
-    monkeypatch.setattr(streaming, "BLOCK_LINES", 4)
+    monkeypatch.setattr(input_blocks, "BLOCK_LINES", 4)
     (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in LINES))
     return Files((tmp_path / "in.txt",), tmp_path / "out.txt", tmp_path / "alignments.jsonl")
 
@@ -265,7 +265,7 @@ def test_the_command_compares_bundles_and_options(
     """Fault: `translate --resume` with another bundle or other options. Effect: refused, with what differs."""
     bundle_dir = make_bundle(tmp_path / "first", words=True).path
     first_lm, other_lm = (make_bundle(tmp_path / f"lm{i}", seed=i, words=True, reads=False).path for i in (0, 1))
-    monkeypatch.setattr(streaming, "BLOCK_LINES", 4)
+    monkeypatch.setattr(input_blocks, "BLOCK_LINES", 4)
     (tmp_path / "in.txt").write_bytes(b"one\n" * 4 + b"\xff\n")
     (tmp_path / "dictionary").write_text("one\teins\t3\n")
     files = ["--input", str(tmp_path / "in.txt"), "--output", str(tmp_path / "out.txt"), "--resume"]

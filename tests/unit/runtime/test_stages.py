@@ -8,9 +8,11 @@ from typing import Annotated, Any
 
 import pytest
 
+from softsearch.commands import CORE
 from softsearch.errors import ConfigError
 from softsearch.option import Option
-from softsearch.runtime.cli import main
+from softsearch.runtime.cli import main, parser_of
+from softsearch.runtime.parsed_options import stage_keywords
 from softsearch.runtime.stages.chosen import Stages, installed_stages
 from softsearch.runtime.stages.stage import Stage
 from softsearch.runtime.stages.terms import TermStage
@@ -86,3 +88,32 @@ def test_a_stage_that_cannot_be_used_is_an_error_that_names_its_package(
         translator.translate(["one"], wrong=True)  # type: ignore[arg-type]
     assert main(["plugins"]) == 0
     assert "wrong-stage 1.0" in capsys.readouterr().out
+
+
+def test_a_flag_of_a_package_is_found_when_it_is_meant(
+    installed: Any, bundle_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    option = 'Annotated[str | None, Option("say how", metavar="HOW")] = None'
+    installed(f"@dataclass(frozen=True, kw_only=True)\nclass Wrong(Stage):\n    manner: {option}")
+    parser = parser_of(CORE["translate"])
+    typed = parser.parse_args(["--manner=loud", str(bundle_dir), "--beam", "3", "one two"])
+    assert (typed.manner, typed.beam, typed.bundles) == ("loud", 3, [bundle_dir, "one two"])
+    assert stage_keywords(parser, typed) == {"manner": "loud"}
+    with pytest.raises(SystemExit, match="2"):
+        main(["translate", str(bundle_dir), "--maner", "loud"])
+    assert "there is no option --maner; did you mean --manner?" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="0"):
+        main(["translate", "--help"])
+    assert "--manner HOW" in capsys.readouterr().out
+    assert main(["completion"]) == 0
+    assert "--manner" in capsys.readouterr().out
+
+
+def test_a_stage_that_cannot_be_used_stops_no_command_without_it(
+    installed: Any, bundle_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    installed("raise OSError('no disk')")
+    (lines := tmp_path / "lines").write_text("one\n")
+    assert main(["translate", str(bundle_dir), "--input", str(lines)]) == 0
+    assert main(["translate", str(bundle_dir), "--loud"]) == 2
+    assert "stage wrong of wrong-stage is wrong_stage:Wrong, which cannot be imported" in capsys.readouterr().err

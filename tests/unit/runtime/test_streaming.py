@@ -76,10 +76,10 @@ def test_blocks_are_bounded_and_make_no_difference(
     given = "".join(f"{line}\n" for line in SRC_LINES[:10]).encode()
     whole = run(translator, given)
     recorder = Recorder(bundle_dir)
-    monkeypatch.setattr("softsearch.runtime.streaming.BLOCK_LINES", 4)
+    monkeypatch.setattr("softsearch.runtime.input_blocks.BLOCK_LINES", 4)
     assert run(recorder, given) == whole
     assert recorder.blocks == [4, 4, 2]
-    monkeypatch.setattr("softsearch.runtime.streaming._BLOCK_BYTES", 30)
+    monkeypatch.setattr("softsearch.runtime.input_blocks._BLOCK_BYTES", 30)
     recorder.blocks.clear()
     assert run(recorder, given) == whole
     assert sum(recorder.blocks) == 10
@@ -113,7 +113,7 @@ def test_invalid_utf8_names_line_and_byte_and_is_never_translated(
 def test_errors_in_later_blocks_number_lines_from_the_start(
     translator: Translator, run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("softsearch.runtime.streaming.BLOCK_LINES", 2)
+    monkeypatch.setattr("softsearch.runtime.input_blocks.BLOCK_LINES", 2)
     with pytest.raises(InputError, match="line 5 has"):
         run(translator, b"one\ntwo\nten\none\n" + b"ten " * 10_000 + b"\n")
 
@@ -194,7 +194,7 @@ def test_prefixes_go_with_their_lines_across_blocks(
     translator: Translator, run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "begins").write_text("vier\n\neine\nvier\n")
-    monkeypatch.setattr("softsearch.runtime.streaming.BLOCK_LINES", 3)
+    monkeypatch.setattr("softsearch.runtime.input_blocks.BLOCK_LINES", 3)
     out = run(translator, b"one\ntwo\nten\none\n", prefixes=tmp_path / "begins").decode().splitlines()
     expected = translator.translate(["one", "two", "ten", "one"], prefixes=["vier", "", "eine", "vier"])
     assert out == [translation.text for translation in expected]

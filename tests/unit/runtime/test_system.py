@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError, InputError
 from softsearch.evaluation.systems import lab_bundle, lab_ensemble
-from softsearch.runtime.bundle import open_shortlist, shortlist_files, write_bundle
+from softsearch.runtime.bundle_writing import write_bundle
 from softsearch.runtime.ensembles import combine, rescoring_model, with_separate_inputs
+from softsearch.runtime.shortlist_files import open_shortlist, shortlist_files
 from softsearch.runtime.system import System, open_bundle
 from softsearch.search.beam import BeamSearch
 from softsearch.search.ensemble import AVERAGES, Average, Ensemble

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softsearch.errors import BundleError, ConfigError, InputError
-from softsearch.runtime.bundle import Bundle, write_bundle
+from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.bundle_writing import write_bundle
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.runtime.translation import Translation, split_text
 from softsearch.runtime.translator import Translator

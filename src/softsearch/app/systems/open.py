@@ -15,8 +15,9 @@ from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.evaluation.metrics import Metric, needs_download
 from softsearch.evaluation.systems import LabSystem, lab_bundle, lab_ensemble
 from softsearch.files import MANIFEST
-from softsearch.runtime.bundle import Bundle, open_shortlist
+from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.ensembles import shortlisted
+from softsearch.runtime.shortlist_files import open_shortlist
 from softsearch.search.shortlist import Shortlist
 from softsearch.training.checkpoints.folder import checkpoint_file, read_weights
 

@@ -18,7 +18,7 @@ from softsearch.data.corpora.base import ParallelSource
 from softsearch.errors import ConfigError, SoftsearchError, summarize
 from softsearch.evaluation.inference import evaluating
 from softsearch.models.interface import Seq2Seq
-from softsearch.runtime.bundle import check_writable
+from softsearch.runtime.bundle_writing import check_writable
 from softsearch.text.tokenizer import Tokenizers
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents
 from softsearch.training.checkpoints.folder import BEST, LAST
