@@ -2,7 +2,6 @@
 
 import argparse
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,8 @@ from softsearch.runtime.options import KINDS, LENGTHS, Length, installed_searche
 from softsearch.runtime.parser import Parser
 from softsearch.runtime.providers import PROVIDERS
 from softsearch.runtime.stages.chosen import core_stages, every_stage
-from softsearch.runtime.stages.stage import Stage
-from softsearch.search.ensemble import AVERAGES
 from softsearch.search.exact import ExactSearch
-from softsearch.search.options import NBest, OutputOptions, SearchOptions
+from softsearch.search.options import AVERAGES, NBest, OutputOptions, SearchOptions
 from softsearch.search.rerank import Scorers, WeightedPenalty, Weights
 from softsearch.search.sampling import Sampling
 
@@ -119,7 +116,7 @@ def every_flag() -> Flags:
     Raises:
         ConfigError: an installed package's stage cannot be used.
     """
-    return _with_stages(every_stage())
+    return _with_own(stage_flags(every_stage().values()))
 
 
 def prompt_flags() -> Flags:
@@ -137,16 +134,16 @@ def prompt_flags() -> Flags:
     return {flag: every[flag] for flag in names}
 
 
-def _with_stages(stages: Mapping[str, type[Stage]]) -> Flags:
-    flags = stage_flags(stages.values())
-    for own in _OPTIONS.values():  # which read files for some options of stages
+def _with_own(flags: Flags) -> Flags:
+    """The command's own flags, some of which read files for options of stages, and others."""
+    for own in _OPTIONS.values():
         flags |= own
     return flags
 
 
 def _add_options(parser: Parser, *flags: str) -> None:
     """Adds some of the options to the parser of another command."""
-    every = _with_stages(core_stages())
+    every = _with_own(stage_flags(core_stages().values()))
     add_flags(parser.add_argument, {flag: every[flag] for flag in flags})
 
 

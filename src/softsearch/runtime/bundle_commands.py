@@ -5,9 +5,9 @@ import hashlib
 import sys
 
 from softsearch.errors import ConfigError
+from softsearch.runtime.banned import expand_names
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.manifest import SINGLE
-from softsearch.runtime.options import expand_names
 from softsearch.runtime.parsed_options import (
     check_translate_options,
     describe_options,

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +18,9 @@ from softsearch.search.interface import (
     log_sum_exp,
     whole_vocabulary,
 )
-from softsearch.search.options import Average
+from softsearch.search.options import AVERAGES, Average
 
 _ROWS = 16  # averaged at once: few enough to stay in the processor's cache between passes
-AVERAGES: tuple[Average, ...] = get_args(Average)
 
 
 class Ensemble(StepFunction):

@@ -5,7 +5,7 @@ the HTTP interface, bundles and docs/search.md use the same names, and take thei
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ _MIN_ATTENTION = 1e-10
 
 LengthNorm = Literal["power", "gnmt"]
 Average = Literal["log_probs", "unnormalised_log_probs", "probs"]  # of the models of an ensemble
+AVERAGES: tuple[Average, ...] = get_args(Average)
 MAX_BEAM = 1000  # hypotheses per sentence; each has its own caches
 Beam = Annotated[int, Range(1, MAX_BEAM), Option("beam size: hypotheses per sentence", 5, recommended=100)]
 NBest = Annotated[int, Range(1, 2**20), Option("translations of each sentence", 3)]

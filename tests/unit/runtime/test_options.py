@@ -8,7 +8,8 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 import pytest
 
 from softsearch.errors import ConfigError, CorpusError
-from softsearch.runtime.options import KINDS, LENGTHS, banned_tokens, expand_names, kinds_with, option_names, option_of
+from softsearch.runtime.banned import banned_tokens, expand_names
+from softsearch.runtime.options import KINDS, LENGTHS, kinds_with, option_names, option_of
 from softsearch.runtime.stages.table import STAGES
 from softsearch.runtime.translate_options import TranslateOptions
 from softsearch.runtime.translator import Translator
