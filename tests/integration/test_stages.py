@@ -19,8 +19,9 @@ from softsearch.runtime.stages.chosen import every_stage, installed_stages
 from softsearch.runtime.stages.stage import Surface
 from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import Translator
+from softsearch.text.symbols import SYMBOLS
 from softsearch.text.tokenizer import train_tokenizer
-from tests.support.bundles import SRC_LINES, bundle_parts, encoder_graph, make_bundle, write_bundle
+from tests.support.bundles import SRC_LINES, TGT_LINES, bundle_parts, encoder_graph, make_bundle, write_bundle
 from tests.support.serving import BUNDLE, serving
 
 PACKAGE = {
@@ -45,6 +46,7 @@ class Shout(Stage):
     "outside_stage-1.0.dist-info/entry_points.txt": "[softsearch.stages]\nshout = outside_stage:Shout\n",
 }
 TRAINED = {"training": {"config": {"data": {"src_lang": "en", "tgt_lang": "de"}}}}
+SYMBOL_LINE = "one %s and {name}"
 LINE = "four euro and {name} eighty-three cents"
 
 
@@ -62,6 +64,7 @@ CASES = {
     "languages": Case("many", "one two three", {"tgt": "fr"}, libretranslate={"target": "fr"}),
     "paragraphs": Case("golden", "ten. two euro.", {"paragraphs": True}, libretranslate={}),
     "markup": Case("golden", "four <b>euro</b> ten", {"markup": True}, libretranslate={"format": "html"}),
+    "symbols": Case("symbols", SYMBOL_LINE, {}, libretranslate={}),
     "terms": Case("golden", LINE, {"glossary": {"euro": "dollar"}, "keep_usual": True}),
     "unknown_words": Case("words", "four five six", {"replace_unknown": True}),
     "heads": Case("headed", "two cats", {"head": "layer 0, head 1"}, "alignments"),
@@ -81,6 +84,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         (folder / name).write_text(text)
     (folder / "terms.tsv").write_text("euro\tdollar\n")
     make_bundle(folder / "headed", heads=2, **TRAINED)
+    pair = [train_tokenizer(lines, kind="bpe", vocab_size=90, tags=SYMBOLS) for lines in (SRC_LINES, TGT_LINES)]
+    make_bundle(folder / "symbols", pair=(pair[0], pair[1]), **TRAINED)
     make_bundle(folder / "words", words=True, seed=3, **TRAINED)
     files, manifest = bundle_parts()
     tags = [f"<2{code}>" for code in ("de", "fr")]
@@ -215,7 +220,10 @@ def test_a_stage_is_the_same_on_every_surface(
     translated = expected(case)
     wanted = shown(case, translated)
     (plain,) = Translator(case.model, threads=1).translate([case.line], **alignments(case))
-    if case.shown == "text":
+    if name == "symbols":
+        assert all(wanted.count(each) == 1 for each in ("%s", "{name}"))
+        assert "<1>" in translated.src_pieces
+    elif case.shown == "text":
         assert wanted != plain.text
     assert by_command(case, capsys) == wanted
     body = {"model": case.model, "text": case.line} | alignments(case) | fields(case)
@@ -248,7 +256,7 @@ def test_a_stage_is_the_same_on_every_surface(
         assert server.post("/translate", json=asked).json()["translatedText"] == translated.text
 
     pages = "".join(path.read_text(encoding="utf-8") for path in (repo_root / "src" / "web").glob("[b,u]*/*.js"))
-    if "page" not in stage.unavailable:
+    if "page" not in stage.unavailable and stage.hints:
         assert any(option in pages for option in (("targets",) if name == "languages" else stage.hints)) or (
             stage.hints.keys() & default_options().keys()
         )
@@ -258,7 +266,7 @@ def test_the_documentation_has_the_matrix(repo_root: Path) -> None:
     rows = []
     for name, stage in every_stage().items():
         if name not in installed_stages():
-            cells = [", ".join(f"`{option}`" for option in stage.hints)]
+            cells = [", ".join(f"`{option}`" for option in stage.hints) or f"none ({name})"]
             cells += [stage.unavailable.get(surface, "\u2713") for surface in get_args(Surface)]
             rows.append(f"| {' | '.join(cells)} |")
     assert "\n".join(rows) in (repo_root / "docs" / "search.md").read_text(encoding="utf-8")

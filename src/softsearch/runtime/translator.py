@@ -123,8 +123,10 @@ class Translator(Reopened):
             is_plain=self._is_plain,
             src_lang=self.system.src_lang,
         )
-        self._stages, _ = Stages().given(
-            {"glossary": glossary, "glossary_bonus": glossary_bonus, "keep": keep, "keep_usual": keep_usual}
+        self._stages, _ = (
+            Stages()
+            .for_model(self.encoder)
+            .given({"glossary": glossary, "glossary_bonus": glossary_bonus, "keep": keep, "keep_usual": keep_usual})
         )
         self._batch_tokens, self._threads = batch_tokens, cores() if threads is None else threads
 

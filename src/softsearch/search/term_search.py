@@ -55,7 +55,7 @@ class TermSearch:
     def __post_init__(self) -> None:
         if not isinstance(self.search, Greedy | BeamSearch):
             name = type(self.search).__name__
-            raise ConfigError(f"a glossary needs beam or greedy search, found {name}; change search")
+            raise ConfigError(f"terms and text to copy need beam or greedy search, found {name}; change search")
 
     def __call__(
         self,

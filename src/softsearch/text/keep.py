@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import regex
 
 from softsearch.errors import ConfigError, InputError
-from softsearch.text.kept_forms import usual_spans
+from softsearch.text.kept_forms import Span, usual_spans
 from softsearch.text.simple_patterns import read_pattern
 
 MAX_PATTERN = 1000  # characters
@@ -76,7 +76,7 @@ class Keep:
             InputError: the patterns take too long.
         """
         deadline = thread_time() + _SECONDS
-        spans, what = list[tuple[int, int]](), ""
+        spans, what = list[Span](), ""
 
         def seconds_left() -> float:
             return max(deadline - thread_time(), 0.001)
@@ -96,10 +96,15 @@ class Keep:
                 f"{what} takes more than {_SECONDS:g} s for {len(text)} characters; send shorter lines, or write "
                 "patterns without nested repetitions"
             ) from error
-        found: list[tuple[int, int]] = []
-        for begin, end in sorted(spans):
-            if found and begin <= found[-1][1]:
-                found[-1] = found[-1][0], max(found[-1][1], end)
-            else:
-                found.append((begin, end))
-        return [Kept(begin, end, text[begin:end]) for begin, end in found]
+        return joined(text, spans)
+
+
+def joined(text: str, spans: Sequence[Span]) -> list[Kept]:
+    """Returns parts of a text from left to right; those that overlap or touch are one."""
+    found: list[Span] = []
+    for begin, end in sorted(spans):
+        if found and begin <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((begin, end))
+    return [Kept(begin, end, text[begin:end]) for begin, end in found]

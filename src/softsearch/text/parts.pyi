@@ -1,5 +1,4 @@
 from .file_kinds import other_kind as other_kind
-from .kept_forms import usual_spans as usual_spans
 from .languages import languages_of as languages_of
 from .languages import nearest_language as nearest_language
 from .plain_values import parse as parse
@@ -7,6 +6,12 @@ from .plain_values import read_json as read_json
 from .same_text import hash_of as hash_of
 from .sentence_tags import SentenceTags as SentenceTags
 from .sentence_tags import Tags as Tags
+from .symbols import BESIDE as BESIDE
+from .symbols import SYMBOLS as SYMBOLS
+from .symbols import Masked as Masked
+from .symbols import mask as mask
+from .symbols import replaced as replaced
+from .symbols import spans_of as spans_of
 from .vocabulary import SYMBOL as SYMBOL
 from .vocabulary import with_eos as with_eos
 from .word_links import word_starts as word_starts

@@ -129,6 +129,11 @@ class SentencePieceTokenizer:
         """Tells whether the model's lines have several sources, or text and feature vectors, separated by a tag."""
         return self.encode(SOURCE_SEPARATOR) == [FIRST_TAG]
 
+    @cached_property
+    def reads_symbols(self) -> bool:
+        """Tells whether the model reads numbered symbols instead of what is not language (``<1>``, data=catalogs)."""
+        return bool(self._processor.piece_to_id("<1>") != UNK)
+
     def words(self, text: str) -> list[str]:
         """Returns the words of the ids of ``encode(text)``, UNK included; for word tokenizers."""
         words = self._words(text)

@@ -53,7 +53,7 @@ BAD = {  # the body of POST /translate: the status, what the answer says
     '{"text": "four", "glossary": "/etc/passwd"}': (422, "glossary is '/etc/passwd', expected one of money"),
     '{"text": "four", "glossary": {"four": "5"}, "search": "sample"}': (
         422,
-        "glossary and keep need beam or greedy search, found sample",
+        "terms and text to copy need beam or greedy search, found sample",
     ),
     '{"text": "four", "glossary_bonus": 1}': (422, "glossary_bonus needs glossary"),
     '{"text": "four", "glossary": {"a": "b"}, "glossary_bonus": NaN}': (422, "glossary_bonus is NaN, expected"),

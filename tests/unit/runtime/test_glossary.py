@@ -64,7 +64,7 @@ def test_what_terms_cost_is_said(translator: Translator, bundle_dir: Path, tmp_p
 
 
 def test_other_searches_are_refused(translator: Translator) -> None:
-    with pytest.raises(ConfigError, match="a glossary needs beam or greedy search, found Sampling"):
+    with pytest.raises(ConfigError, match="terms and text to copy need beam or greedy search, found Sampling"):
         translator.translate(LINES, search="sample", glossary=TERMS)
 
 

@@ -211,7 +211,9 @@ def test_sentences_without_terms_and_greedy_search() -> None:
 
 
 def test_other_searches_are_refused() -> None:
-    with pytest.raises(ConfigError, match="a glossary needs beam or greedy search, found Sampling; change search"):
+    with pytest.raises(
+        ConfigError, match="terms and text to copy need beam or greedy search, found Sampling; change search"
+    ):
         search_with_terms(Sampling(), TableModel(), SOURCES, [None, Terms([Term(("ab",))], SPELLING), None, None])
 
 

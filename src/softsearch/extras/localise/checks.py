@@ -4,8 +4,7 @@ import re
 from collections import Counter
 
 from softsearch.extras.localise.accelerators import take_off
-from softsearch.extras.localise.spans import spans_of
-from softsearch.text.parts import SYMBOL
+from softsearch.text.parts import SYMBOL, spans_of
 
 _TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]*)[^<>]*?(/?)>")
 _END = re.compile(r"(?:\.\.\.|[\u2026:?!.\uff1a\uff1f\uff01\u3002\u061f\u06d4])\Z")

@@ -14,7 +14,7 @@ from softsearch.extras.localise.fill import Filled, fill
 from softsearch.extras.localise.memory import memories_of
 from softsearch.extras.localise.messages import found_files
 from softsearch.extras.localise.opening import open_catalog
-from softsearch.extras.localise.translating import knows_symbols, options_for, translation
+from softsearch.extras.localise.translating import options_for, translation
 from softsearch.files import new_file
 
 _SHOWN = 20  # messages that were left untranslated
@@ -65,7 +65,7 @@ def localise(arguments: argparse.Namespace) -> None:
         code = catalog.language(path, codes, "choose a bundle that translates into its language")
         memories[code].add(catalog, path.name)
         own = {**options, **_languages(translator, catalog, code)}
-        translate = translation(partial(translator.translate, **own), symbols=knows_symbols(tokenizer))
+        translate = translation(partial(translator.translate, **own), symbols=tokenizer.reads_symbols)
         filled = fill(catalog, memories[code], translate)
         if not arguments.dry_run and out is not None:
             out.parent.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ from softsearch.extras.localise.catalog import Catalog
 from softsearch.extras.localise.fill import Filled, fill
 from softsearch.extras.localise.memory import Memory
 from softsearch.extras.localise.opening import WRITABLE, read_catalog
-from softsearch.extras.localise.translating import knows_symbols, options_for, translation
+from softsearch.extras.localise.translating import options_for, translation
 from softsearch.extras.shared.served_files import FileKind, SentFile, WrittenFile
 from softsearch.runtime.parts import LineEncoder
 
@@ -42,7 +42,7 @@ def _filled(
         catalog.language(path, [sent.tgt_lang], "choose its language as the target")
     memory = Memory()
     memory.add(catalog, path.name)
-    return catalog, fill(catalog, memory, translation(search, symbols=knows_symbols(encoder.tokenizers[0])))
+    return catalog, fill(catalog, memory, translation(search, symbols=encoder.tokenizers[0].reads_symbols))
 
 
 CATALOGS = FileKind(

@@ -16,9 +16,8 @@ from softsearch.errors import ConfigError, CorpusError
 from softsearch.extras.localise.catalog import nearest_code, with_region
 from softsearch.extras.localise.messages import Messages, expanded, found_files, listed, read_messages
 from softsearch.extras.localise.opening import open_catalog
-from softsearch.extras.localise.spans import SYMBOLS
 from softsearch.text import language_tag, write_lines
-from softsearch.text.parts import hash_of
+from softsearch.text.parts import SYMBOLS, hash_of
 
 _FORMAT = 2
 _SPLITS, _NOWHERE = ("val", "test"), -1

@@ -6,20 +6,14 @@ from typing import Any
 
 from softsearch import Translation
 from softsearch.extras.localise.fill import Translate, Written
-from softsearch.extras.localise.spans import SYMBOLS, Masked, mask, unmask
+from softsearch.extras.localise.spans import unmask
 from softsearch.text import SentencePieceTokenizer
-from softsearch.text.parts import SYMBOL
-
-
-def knows_symbols(tokenizer: SentencePieceTokenizer) -> bool:
-    """Tells whether a model was trained on messages with symbols, by its source's tokenizer."""
-    return SYMBOLS[0] in tokenizer.vocabulary()
+from softsearch.text.parts import Masked, mask
 
 
 def options_for(tokenizer: SentencePieceTokenizer) -> Mapping[str, Any]:
-    """Returns the options of ``Translator.translate`` for lines of messages."""
-    kept = {"keep": [SYMBOL.pattern]} if knows_symbols(tokenizer) else {"keep_usual": True}
-    return {"confidence": True, **kept}
+    """Returns the options of ``Translator.translate`` for lines of messages; symbols are kept without one."""
+    return {"confidence": True} if tokenizer.reads_symbols else {"confidence": True, "keep_usual": True}
 
 
 def translation(search: Callable[[list[str]], Sequence[Translation]], *, symbols: bool) -> Translate:

@@ -196,6 +196,7 @@ class Service:
         elif glossary is not None:
             options["glossary"] = await asyncio.to_thread(open_glossary, glossary)
         stages, _ = self.defaults.given(options)
+        stages = stages.for_model(self.dispatcher.model(facts.name).encoder)
         if "glossary_bonus" in given and not any(getattr(stage, "glossary", None) for stage in stages.known):
             raise RequestError(422, "glossary_bonus needs glossary; add it")
         return stages

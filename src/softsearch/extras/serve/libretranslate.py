@@ -73,7 +73,8 @@ async def _translations(
     body: schema.LibreRequest,
     count: Callable[[str, Sequence[str]], None],
 ) -> list[list[str]]:
-    html, n_best = body.format == "html", 1 + (body.alternatives or 0)
+    n_best = 1 + (body.alternatives or 0)
+    html = body.format == "html" and not service.dispatcher.model(facts.name).encoder.tokenizers[0].reads_symbols
     stages = await service.stages(facts, languages)
     stages = stages.changed(
         MarkupStage(markup=True, sentences=True, html=True) if html else ParagraphStage(paragraphs=True)

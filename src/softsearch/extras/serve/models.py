@@ -126,7 +126,7 @@ class Model:
             check_head(str(head), self.facts.heads, f"model {self.facts.name}")
         finders = stages if stages.finds else None
         if finders and kind not in ("beam", "greedy"):
-            raise ConfigError(f"glossary and keep need beam or greedy search, found {kind}; change search")
+            raise ConfigError(f"terms and text to copy need beam or greedy search, found {kind}; change search")
         is_slow = finders or any(stage.is_slow for stage in stages.chosen)
         batch_tokens = 1 if is_slow else default_batch_tokens(search)
         return Group(self, search, batch_tokens, prefixes, options, stages, stages.of_model, finders)

@@ -15,7 +15,7 @@ async def before(dispatcher: Dispatcher, model: str, stages: Stages, texts: Sequ
         SoftsearchError: see ``Stage.before`` and ``Dispatcher.translate``.
     """
     found = dispatcher.model(model)
-    if sum(map(len, texts)) <= INLINE:
+    if sum(map(len, texts)) <= INLINE and not found.encoder.tokenizers[0].reads_symbols:  # which take time to find
         return _before(found.encoder, stages, texts)
     dispatcher.check_room(1)
     changed: Before = await dispatcher.prepare(found, _before, stages, texts)

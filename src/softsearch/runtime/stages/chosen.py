@@ -139,6 +139,10 @@ class Stages:
         every = {type(stage): stage for stage in (*self.known, *stages)}
         return Stages(tuple(sorted(every.values(), key=_place)))
 
+    def for_model(self, encoder: "LineEncoder") -> "Stages":
+        """Adds what every translation by a model needs."""
+        return self.changed(_of_core("symbols:SymbolStage")()) if encoder.tokenizers[0].reads_symbols else self
+
     def refuse(self, **given: object) -> None:
         """Refuses options, given by name with their values, that do not fit a stage.
 
@@ -169,8 +173,14 @@ class Stages:
         return any(type(stage).require is not Stage.require for stage in self.chosen)
 
     def wanted(self, text: str) -> "Wanted | None":
-        """Finds what a translation must contain, by the first stage that requires something."""
-        return next((found for stage in self.chosen if (found := stage.require(text)) is not None), None)
+        """Finds what a translation must contain, of all stages; parts to copy that overlap or touch are one."""
+        found = [wanted for stage in self.chosen if (wanted := stage.require(text)) is not None]
+        if len(found) < 2:
+            return found[0] if found else None
+        from softsearch.text.keep import joined
+
+        kept = joined(text, [(each.begin, each.end) for wanted in found for each in wanted.kept])
+        return found[0]._replace(terms=tuple(term for wanted in found for term in wanted.terms), kept=tuple(kept))
 
     @property
     def without_finders(self) -> "Stages":

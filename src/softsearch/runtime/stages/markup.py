@@ -36,11 +36,13 @@ class MarkupStage(Stage):
     html: bool = False  # whether it is read as browsers do, or with an error for a tag that is not closed
 
     def before(self, lines: "Lines", encoder: "LineEncoder") -> "tuple[Lines, Sequence[SplitText]]":
-        """Reads tags; raises InputError if one is wrong, and ConfigError if the model reads several sources."""
+        """Reads tags; raises InputError if one is wrong, and ConfigError if the model does not read such text."""
         from softsearch.runtime.markup import read_markup
 
         if encoder.tokenizers[0].reads_several_sources:
             raise ConfigError("the model reads several sources, which tags separate already; leave out markup")
+        if encoder.tokenizers[0].reads_symbols:
+            raise ConfigError("the model reads tags as symbols and keeps them without markup; leave out markup")
         split = (lambda texts: split_sentences(texts, encoder)) if self.sentences else None
         texts = read_markup(lines.texts, next(iter(lines.numbers), 1), encoder.tag, split, html=self.html)
         return sentences_of(texts, lines), texts

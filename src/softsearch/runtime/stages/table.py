@@ -4,6 +4,7 @@ STAGES = {  # in the order in which lines pass them
     "languages:LanguageStage": ("tgt", "src"),
     "paragraphs:ParagraphStage": ("paragraphs",),
     "markup:MarkupStage": ("markup",),
+    "symbols:SymbolStage": (),
     "terms:TermStage": ("glossary", "glossary_bonus", "keep", "keep_usual"),
     "unknown_words:UnknownWordStage": ("replace_unknown",),
     "heads:HeadStage": ("head",),

@@ -1,0 +1,80 @@
+"""What is not language, as numbered symbols: placeholders, tags, addresses, file names, options, code.
+
+A model that was trained so reads and writes ``Open <1> in <2>``, and never sees what stands behind a symbol.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from softsearch.text.kept_forms import Span, usual_spans
+from softsearch.text.vocabulary import SYMBOL
+
+MOST = 40  # symbols of a text
+SYMBOLS = tuple(f"<{number}>" for number in range(1, MOST + 1))
+BESIDE = "<0>"  # stands behind another text that the model may copy from, whose symbols are not required
+_OPTION = re.compile(r"(?<![\w-])--[A-Za-z][\w-]*")
+_PLAIN_NUMBER = re.compile(r"[\d\s.,:'\u2019/x\u00d7+\u2212\u2013-]+")
+_SYMBOL_AND_SPACE = re.compile(rf"(\s?){SYMBOL.pattern}")
+_SECONDS = 1.0  # for a form in a text
+
+
+class Masked(NamedTuple):
+    """A text with symbols, and what they stand for, in order."""
+
+    text: str
+    spans: tuple[str, ...]
+
+
+def spans_of(text: str, seconds_left: Callable[[], float] = lambda: _SECONDS) -> list[Span]:
+    """Returns where a text is not language, from left to right, without overlaps: the longest of several.
+
+    Plain numbers are text: languages write them differently.
+
+    Raises:
+        TimeoutError: it takes longer than ``seconds_left``.
+    """
+    found = [*usual_spans(text, seconds_left), *(match.span() for match in _OPTION.finditer(text))]
+    found = [(begin, end) for begin, end in found if not _PLAIN_NUMBER.fullmatch(text, begin, end)]
+    chosen: list[Span] = []
+    for begin, end in sorted(found, key=lambda span: (span[0], -span[1])):
+        if not chosen or begin >= chosen[-1][1]:
+            chosen.append((begin, end))
+        elif end > chosen[-1][1] and begin == chosen[-1][0]:
+            chosen[-1] = begin, end
+    return chosen
+
+
+def mask(text: str) -> Masked:
+    """Replaces what is not language with symbols, numbered from 1, or the first of it if that are too many.
+
+    A text that has symbols already, in order or of a text beside it, stays as it is. Raises as ``spans_of``.
+    """
+    places = spans_of(text)[:MOST]
+    spans = tuple(text[begin:end] for begin, end in places)
+    if f" {BESIDE} " in text and all(map(SYMBOL.fullmatch, spans)):
+        return Masked(text, ())
+    return Masked(replaced(text, places, SYMBOLS), () if spans == SYMBOLS[: len(spans)] else spans)
+
+
+def replaced(text: str, places: Sequence[Span], symbols: Sequence[str]) -> str:
+    """Returns a text with a symbol at each of its places."""
+    parts, reached = [], 0
+    for (begin, end), symbol in zip(places, symbols, strict=False):
+        parts += [text[reached:begin], symbol]
+        reached = end
+    return "".join([*parts, text[reached:]])
+
+
+def restored(translation: str, spans: Sequence[str]) -> str:
+    """Returns a translation with the spans in place of symbols; a symbol that is none, or comes again, is left out."""
+    left = dict(enumerate(spans, 1))
+    return _SYMBOL_AND_SPACE.sub(
+        lambda match: match[1] + left.pop(int(match[2])) if int(match[2]) in left else "", translation
+    )
+
+
+def own_symbols(text: str) -> list[Span]:
+    """Returns where the symbols are that a translation of a text must have: those behind ``BESIDE``, if it is there."""
+    before, beside, _ = text.rpartition(f" {BESIDE} ")
+    return [match.span() for match in SYMBOL.finditer(text, len(before) + len(beside))]
