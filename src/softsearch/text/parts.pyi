@@ -6,7 +6,7 @@ from .plain_values import read_json as read_json
 from .same_text import hash_of as hash_of
 from .sentence_tags import SentenceTags as SentenceTags
 from .sentence_tags import Tags as Tags
-from .symbols import BESIDE as BESIDE
+from .symbols import MATCH as MATCH
 from .symbols import SYMBOLS as SYMBOLS
 from .symbols import Masked as Masked
 from .symbols import mask as mask

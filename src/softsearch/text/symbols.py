@@ -12,7 +12,7 @@ from softsearch.text.vocabulary import SYMBOL
 
 MOST = 40  # symbols of a text
 SYMBOLS = tuple(f"<{number}>" for number in range(1, MOST + 1))
-BESIDE = "<0>"  # stands behind another text that the model may copy from, whose symbols are not required
+MATCH = "<0>"  # stands behind a similar translation that the model may copy from, whose symbols are not required
 _OPTION = re.compile(r"(?<![\w-])--[A-Za-z][\w-]*")
 _PLAIN_NUMBER = re.compile(r"[\d\s.,:'\u2019/x\u00d7+\u2212\u2013-]+")
 _SYMBOL_AND_SPACE = re.compile(rf"(\s?){SYMBOL.pattern}")
@@ -48,11 +48,11 @@ def spans_of(text: str, seconds_left: Callable[[], float] = lambda: _SECONDS) ->
 def mask(text: str) -> Masked:
     """Replaces what is not language with symbols, numbered from 1, or the first of it if that are too many.
 
-    A text that has symbols already, in order or of a text beside it, stays as it is. Raises as ``spans_of``.
+    A text that has symbols already, in order or behind a similar text, stays as it is. Raises as ``spans_of``.
     """
     places = spans_of(text)[:MOST]
     spans = tuple(text[begin:end] for begin, end in places)
-    if f" {BESIDE} " in text and all(map(SYMBOL.fullmatch, spans)):
+    if f" {MATCH} " in text and all(map(SYMBOL.fullmatch, spans)):
         return Masked(text, ())
     return Masked(replaced(text, places, SYMBOLS), () if spans == SYMBOLS[: len(spans)] else spans)
 
@@ -75,6 +75,6 @@ def restored(translation: str, spans: Sequence[str]) -> str:
 
 
 def own_symbols(text: str) -> list[Span]:
-    """Returns where the symbols are that a translation of a text must have: those behind ``BESIDE``, if it is there."""
-    before, beside, _ = text.rpartition(f" {BESIDE} ")
-    return [match.span() for match in SYMBOL.finditer(text, len(before) + len(beside))]
+    """Returns where the symbols are that a translation of a text must have: those behind ``MATCH``, if it is there."""
+    before, sign, _ = text.rpartition(f" {MATCH} ")
+    return [match.span() for match in SYMBOL.finditer(text, len(before) + len(sign))]

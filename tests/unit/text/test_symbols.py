@@ -2,7 +2,7 @@
 
 import pytest
 
-from softsearch.text.symbols import BESIDE, MOST, SYMBOLS, mask, own_symbols, restored, spans_of
+from softsearch.text.symbols import MATCH, MOST, SYMBOLS, mask, own_symbols, restored, spans_of
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from softsearch.text.symbols import BESIDE, MOST, SYMBOLS, mask, own_symbols, re
         ("<1>Open</1>", "<1>Open<2>", ("<1>", "</1>")),
         ("<2> of <1>", "<1> of <2>", ("<2>", "<1>")),
         ("<1> of <2>", "<1> of <2>", ()),
-        (f"<2> Kopie {BESIDE} Copy <1>", f"<2> Kopie {BESIDE} Copy <1>", ()),
+        (f"<2> Kopie {MATCH} Copy <1>", f"<2> Kopie {MATCH} Copy <1>", ()),
         ("nothing", "nothing", ()),
     ],
 )
@@ -39,8 +39,8 @@ def test_a_symbol_comes_back_once(translation: str, text: str) -> None:
     assert restored(translation, ("%s", "%d")) == text
 
 
-def test_symbols_of_a_text_beside_it_are_not_its_own() -> None:
-    text = f"<1> Kopie <2> {BESIDE} <1> copy"
+def test_symbols_of_a_match_are_not_its_own() -> None:
+    text = f"<1> Kopie <2> {MATCH} <1> copy"
     assert own_symbols(text) == [(text.rindex("<1>"), text.rindex("<1>") + 3)]
     assert own_symbols("<1> x <2>") == [(0, 3), (6, 9)]
 
