@@ -224,7 +224,8 @@ def count_shared(hashes: Hashes, others: Hashes) -> int:
     distinct, inverse = np.unique(others, return_inverse=True)
     shared = np.zeros(len(distinct), dtype=np.bool_)
     for _, chunk in _chunks(hashes):
-        shared |= np.isin(distinct, chunk)
+        places = np.searchsorted(distinct[1:], chunk, side="right")  # of the last that is not larger
+        shared[places[distinct[places] == chunk]] = True
     return int(shared[inverse].sum())
 
 
