@@ -78,7 +78,7 @@ class Filters:
             "unequal": self.max_ratio is not None and longer > shorter * self.max_ratio,
             "numbers": self.min_numbers is not None and _digits_agree(src, tgt) < self.min_numbers,
             "brackets": self.brackets and _brackets(src) != _brackets(tgt),
-            "repeats": self.repeats and (_REPEATED.search(src) or _REPEATED.search(tgt)),
+            "repeats": self.repeats and (_is_repetitive(src) or _is_repetitive(tgt)),
             "script": self.min_script is not None and _least_share(letters, (src, tgt)) < self.min_script,
             "punctuation": self.end_punctuation and sentence_end(src) != sentence_end(tgt),
         }
@@ -98,6 +98,15 @@ def non_zero_digits(text: str) -> str:
 
 def _brackets(text: str) -> list[int]:
     return list(map(text.translate(_BRACKETS).count, "()[]{}"))
+
+
+def _is_repetitive(text: str) -> bool:
+    """Returns whether ``_REPEATED`` is found; it is tried only where three characters occur a third time."""
+    triples = list(zip(text, text[1:], text[2:], strict=False))
+    if len(set(triples)) > len(triples) - 2:
+        return False
+    frequent = {triple for triple, count in Counter(triples).items() if count > 2}
+    return any(_REPEATED.match(text, place) for place, triple in enumerate(triples) if triple in frequent)
 
 
 def _least_share(letters: Iterable[Letters], texts: Iterable[str]) -> float:

@@ -82,6 +82,11 @@ def test_what_is_said_three_times_is_a_repetition(text: str, reason: str) -> Non
     assert Filters(repeats=True).reason(text, "x") == Filters(repeats=True).reason("x", text) == reason
 
 
+@given(st.text(alphabet="ab ", max_size=30))
+def test_a_repetition_is_what_the_pattern_finds_anywhere(text: str) -> None:
+    assert bool(Filters(repeats=True).reason(text, "x")) == bool(re.search(r"(\S.{2,99})(?: *\1){2,}", text))
+
+
 @pytest.mark.parametrize(
     ("lang", "text", "reason"),
     [
