@@ -22,6 +22,7 @@ from softsearch.text.word_links import Link, WordNumbers, lines_of_links, read_p
 
 _SAMPLE = 200_000  # maximum number of pairs to train Model 1 on
 _TENSION, _EMPTY = 4.0, 0.2  # of the diagonal, as in fast_align; the share of the empty word
+_CODES = 1 << 20  # looked up together
 _NEIGHBOURS = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
 _log = logging.getLogger(__name__)
 Chunk = tuple[list[bytes], list[bytes], NDArray[np.int64]]  # source and target lines, and their numbers
@@ -50,24 +51,49 @@ class Lexicon(NamedTuple):
         x_found, y_found, probs = train_lexicon(x, y)
         return cls(x_ids, y_ids, x_found * len(y_ids) + y_found, probs)
 
-    def partners(self, x: Sequence[str], y: Sequence[str]) -> Iterator[Link]:
-        """Yields the indices (x, y) of each word in ``y`` and its likeliest partner in ``x``, except the empty word.
+    def partners(self, x_lines: Iterable[Sequence[str]], y_lines: Iterable[Sequence[str]]) -> Iterator[list[Link]]:
+        """Yields, for each pair, the indices (x, y) of each word in y and its likeliest partner in x, if not empty."""
+        wanted, size = list[NDArray[np.int64]](), 0
+        for x, y in zip(x_lines, y_lines, strict=True):
+            wanted.append(self._codes(x, y))
+            size += wanted[-1].size
+            if size > _CODES:
+                yield from self._likeliest(wanted)
+                wanted, size = [], 0
+        if wanted:
+            yield from self._likeliest(wanted)
 
-        The prior favours the diagonal (Dyer et al. 2013, "A simple, fast, and effective reparameterization of IBM Model
-        2", equation 1), which decides between repeated words; Model 1 has no such prior.
-        """
+    def _likeliest(self, wanted: Sequence[NDArray[np.int64]]) -> Iterator[list[Link]]:
+        """Yields the links of pairs, given their codes; all are looked up in one sorted search."""
+        priors = {shape: _prior(*shape) for shape in {each.shape for each in wanted}}
+        codes, places = np.unique(np.concatenate([each.reshape(-1) for each in wanted]), return_inverse=True)
+        at = np.searchsorted(self.codes, codes).clip(max=len(self.codes) - 1)
+        found = np.where(self.codes[at] == codes, self.probs[at], 0.0)[places]
+        for each, flat in zip(wanted, np.split(found, np.cumsum([each.size for each in wanted])[:-1]), strict=True):
+            likelihood = flat.reshape(each.shape)
+            likelihood[:, 1:] *= priors[each.shape]
+            likelihood[:, 0] *= _EMPTY
+            best = likelihood.argmax(1)
+            linked = np.flatnonzero((best > 0) & likelihood.any(1))
+            yield list(zip((best[linked] - 1).tolist(), linked.tolist(), strict=True))
+
+    def _codes(self, x: Sequence[str], y: Sequence[str]) -> NDArray[np.int64]:
+        """Returns the codes of all combinations, ``[y, 1 + x]``, -1 with an unknown word."""
         xs = np.array([0, *(self.x_ids.get(word, -1) for word in x)])
-        ys = np.array([self.y_ids.get(word, -1) for word in y])
-        wanted = np.where((xs >= 0) & (ys >= 0)[:, None], xs * len(self.y_ids) + ys[:, None], -1)  # [y, 1 + x]
-        at = np.searchsorted(self.codes, wanted).clip(max=len(self.codes) - 1)
-        likelihood = np.where(self.codes[at] == wanted, self.probs[at], 0.0)
-        distance = np.arange(1, len(x) + 1) / len(x) - (np.arange(1, len(y) + 1) / len(y))[:, None]
-        prior = np.exp(-_TENSION * np.abs(distance))
-        likelihood[:, 1:] *= (1 - _EMPTY) * prior / prior.sum(1, keepdims=True)
-        likelihood[:, 0] *= _EMPTY
-        best = likelihood.argmax(1)
-        for index in np.flatnonzero((best > 0) & likelihood.any(1)).tolist():
-            yield int(best[index]) - 1, index
+        ys = np.array([self.y_ids.get(word, -1) for word in y], dtype=np.int64)[:, None]
+        return np.where((xs >= 0) & (ys >= 0), xs * len(self.y_ids) + ys, -1)
+
+
+def _prior(y: int, columns: int) -> NDArray[np.float64]:
+    """Returns the prior of links between ``y`` words and ``columns - 1`` others, ``[y, columns - 1]``.
+
+    It favours the diagonal (Dyer et al. 2013, "A simple, fast, and effective reparameterization of IBM Model 2",
+    equation 1), which decides between repeated words; Model 1 has no such prior.
+    """
+    x = columns - 1
+    distance = np.arange(1, x + 1) / x - (np.arange(1, y + 1) / y)[:, None]
+    prior = np.exp(-_TENSION * np.abs(distance))
+    return np.asarray((1 - _EMPTY) * prior / prior.sum(1, keepdims=True))
 
 
 def grow_diag_final(forward: set[Link], backward: set[Link]) -> set[Link]:
@@ -98,12 +124,9 @@ def grow_diag_final(forward: set[Link], backward: set[Link]) -> set[Link]:
 
 def align(lexicons: tuple[Lexicon, Lexicon], chunk: Chunk) -> list[set[Link]]:
     """Returns the symmetrised links of each pair of a chunk; ``lexicons`` are for both directions."""
-    found = []
-    for lines in zip(*chunk[:2], strict=True):
-        src, tgt = map(words_of, lines)
-        backward = {(i, j) for j, i in lexicons[1].partners(tgt, src)}
-        found.append(grow_diag_final(set(lexicons[0].partners(src, tgt)), backward))
-    return found
+    src, tgt = ([words_of(line) for line in side] for side in chunk[:2])
+    directions = zip(lexicons[0].partners(src, tgt), lexicons[1].partners(tgt, src), strict=True)
+    return [grow_diag_final(set(forward), {(i, j) for j, i in backward}) for forward, backward in directions]
 
 
 def links_by_model(corpus: CleanedCorpus, processes: int) -> Iterator[list[set[Link]]]:

@@ -140,8 +140,11 @@ def test_model_1_links_words_that_occur_together(tmp_path: Path) -> None:
 def test_a_repeated_word_is_linked_along_the_diagonal_and_a_new_one_is_not() -> None:
     src = [["a", "b"], ["a"], ["b", "c"], ["c"]]
     lexicon = Lexicon.train(src, [[f"{word}'" for word in line] for line in src])
-    assert list(lexicon.partners(["a", "b", "x", "a"], ["a'", "b'", "y", "a'"])) == [(0, 0), (1, 1), (3, 3)]
-    assert list(lexicon.partners(["x"], ["y"])) == []
+    assert list(lexicon.partners([["a", "b", "x", "a"], ["x"]], [["a'", "b'", "y", "a'"], ["y"]])) == [
+        [(0, 0), (1, 1), (3, 3)],
+        [],
+    ]
+    assert list(lexicon.partners([], [])) == []
 
 
 def test_grow_diag_final() -> None:
