@@ -99,11 +99,10 @@ def _alternating_sort(src_lengths: NDArray[np.integer], tgt_lengths: NDArray[np.
 
 
 def count_tokens(batches: Sequence[Indices], lengths: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Counts one side's tokens in padded batches: real ones, and all."""
+    """Counts one side's tokens in padded batches, whose sentences have these lengths: real ones, and all."""
     sizes = np.array([len(batch) for batch in batches])
-    sorted_lengths = lengths[np.concatenate(batches)]
-    widest = np.maximum.reduceat(sorted_lengths, np.cumsum(sizes) - sizes)
-    return np.array([sorted_lengths.sum(dtype=np.int64), (sizes * widest).sum()])
+    widest = np.maximum.reduceat(lengths, np.cumsum(sizes) - sizes)
+    return np.array([lengths.sum(dtype=np.int64), (sizes * widest).sum()])
 
 
 def shards_of(pairs: int) -> int:
@@ -140,6 +139,16 @@ def divide(batches: Sequence[Indices], world_size: int) -> list[Indices]:
     return batches
 
 
+def sort_in_groups(groups: NDArray[np.unsignedinteger], values: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Returns ``np.lexsort((values, groups))``, twice as fast, for integers and values from 0 to 1, 1 excluded."""
+    keys = groups + values
+    order = np.argsort(keys)
+    keys = keys[order]
+    if np.any(keys[1:] == keys[:-1]):  # the sums were rounded, so that the values must decide
+        return np.lexsort((values, groups))
+    return order
+
+
 class Shard:
     """Some or all pairs of a corpus, as batches whose shapes are the same in every epoch, in different orders.
 
@@ -162,12 +171,13 @@ class Shard:
         seed: tuple[int, ...],
         world_size: int = 1,
     ) -> None:
-        self.tokens = np.array([count_tokens(batches, lengths) for lengths in (src_lengths, tgt_lengths)])
+        self.order = np.concatenate(batches)
+        src, tgt = src_lengths[self.order], tgt_lengths[self.order]
+        self.tokens = np.array([count_tokens(batches, lengths) for lengths in (src, tgt)])
         self.batches = divide(batches, world_size)
-        self.order = np.concatenate(self.batches)
         self.bounds = np.cumsum([len(batch) for batch in self.batches])[:-1]
-        other = np.diff(src_lengths[self.order]) != 0
-        other |= np.diff(tgt_lengths[self.order]) != 0
+        other = np.diff(src) != 0
+        other |= np.diff(tgt) != 0
         self.groups = np.array([0, *(np.flatnonzero(other) + 1), len(self.order)])  # starts of groups of equal lengths
         self.seed, self.world_size = seed, world_size
 
@@ -178,7 +188,7 @@ class Shard:
         for groups in self._blocks():
             begin, end = int(groups[0]), int(groups[-1])
             group = np.repeat(np.arange(len(groups) - 1, dtype=np.min_scalar_type(len(groups))), np.diff(groups))
-            shuffled[begin:end] = self.order[begin:end][np.lexsort((rng.random(end - begin), group))]
+            shuffled[begin:end] = self.order[begin:end][sort_in_groups(group, rng.random(end - begin))]
         batches = np.split(shuffled, self.bounds)
         turns = rng.permutation(len(batches) // self.world_size)
         return [batches[turn * self.world_size + rank] for turn in turns for rank in range(self.world_size)]

@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 
 from softsearch.app.config.validation import check
 from softsearch.data import sampler as sampler_module
-from softsearch.data.sampler import Batching, BucketBatchSampler, Indices, Shard, count_tokens, divide, pairs_of_shard
+from softsearch.data.sampler import (
+    Batching,
+    BucketBatchSampler,
+    Indices,
+    Shard,
+    count_tokens,
+    divide,
+    pairs_of_shard,
+    sort_in_groups,
+)
 from softsearch.errors import ConfigError, CorpusError
 
 Lengths = NDArray[np.int64]
@@ -115,6 +124,15 @@ def test_options_out_of_range_are_refused(option: str, value: int, least: int) -
 def test_real_and_padded_tokens_are_counted() -> None:
     batches = [np.array([0, 1]), np.array([2])]
     assert count_tokens(batches, np.array([2, 4, 6])).tolist() == [2 + 4 + 6, 4 + 4 + 6]
+
+
+SHARES = st.floats(0, 1, exclude_max=True) | st.sampled_from([0.0, 0.5, 0.5 + 2**-53, 1 - 2**-53])
+
+
+@given(st.lists(st.tuples(st.sampled_from([0, 1, 2, 2**20]), SHARES), max_size=30))
+def test_sums_that_rounding_made_equal_are_sorted_by_their_values(pairs: list[tuple[int, float]]) -> None:
+    groups, values = np.array([p[0] for p in pairs], np.uint32), np.array([p[1] for p in pairs])
+    assert sort_in_groups(groups, values).tolist() == np.lexsort((values, groups)).tolist()
 
 
 @dataclass
