@@ -1,5 +1,7 @@
 """``dictionary``: word translations counted from the attention of a trained model."""
 
+from itertools import islice
+
 from softsearch.app.config.options import Dictionary
 from softsearch.app.config.shorthands import shell_command
 from softsearch.app.console import echo, progress
@@ -22,7 +24,7 @@ def dictionary(options: Dictionary) -> None:
     if options.out.is_dir():
         raise ConfigError(f"out={options.out} is a folder, expected the name of a file; set out=FILE.tsv")
     refuse_overwriting({"data": system.source, "out": options.out}, ("out",))  # its corpus, named when it was trained
-    pairs = read_training_text(system.source, options.cache_dir)[: options.pairs]
+    pairs = list(islice(read_training_text(system.source, options.cache_dir), options.pairs))
     with progress("aligning", len(pairs)) as advance:
         counts = attention_counts(system.step_fn, system.tokenizers, pairs, advance)
     entries = best_translations(counts)

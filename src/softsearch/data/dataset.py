@@ -61,16 +61,43 @@ def pad(sentences: Sequence[Ids], *, bos: bool = False) -> Tensor:
     return torch.from_numpy(padded)
 
 
+class MixedRows:
+    """The rows that an epoch's pairs have in files of several corpora, each seen more or less often.
+
+    Pair k of a corpus in an epoch is its row k / repeat, so that dropped or repeated pairs are evenly spaced. Rows are
+    computed when they are asked for.
+
+    Args:
+        sizes: number of pairs of each corpus.
+        repeats: how often each corpus's pairs are seen.
+    """
+
+    def __init__(self, sizes: Sequence[int], repeats: Sequence[float]) -> None:
+        seen = [max(1, int(size * repeat)) for size, repeat in zip(sizes, repeats, strict=True)]
+        self._ends, self._begins = np.cumsum(seen), np.cumsum([0, *seen])
+        self._first, self._last, self._repeats = np.cumsum([0, *sizes]), np.array(sizes) - 1, np.array(repeats)
+
+    def __len__(self) -> int:
+        """Number of pairs in an epoch."""
+        return int(self._ends[-1])
+
+    def __getitem__(self, pairs: int | Ids) -> NDArray[np.int64]:
+        """Returns the rows of one or several pairs."""
+        corpus = np.searchsorted(self._ends, pairs, side="right")
+        own = np.minimum((pairs - self._begins[corpus]) / self._repeats[corpus], self._last[corpus])
+        return np.asarray(self._first[corpus] + own.astype(np.int64))
+
+
 class TokenStore:
     """The token ids of many sentences.
 
     Args:
         path: path of the files, as for ``softsearch.data.preparation.encode.TokenWriter``.
         dtype: type of the ids.
-        rows: indices of sentences in the files, in any order and with repetitions; by default all of them once.
+        rows: the sentences in the files, in any order and with repetitions; by default all of them once.
     """
 
-    def __init__(self, path: Path, dtype: type[np.integer], rows: Ids | None = None) -> None:
+    def __init__(self, path: Path, dtype: type[np.integer], rows: MixedRows | None = None) -> None:
         self.offsets = read_array(Path(f"{path}.offsets"), np.int64)
         self.ids = read_array(Path(f"{path}.ids"), dtype)
         self.rows = rows
@@ -86,13 +113,15 @@ class TokenStore:
 
     def lengths(self, some: Ids | None = None) -> NDArray[np.int32]:
         """Returns the number of tokens in each sentence, or in some, EOS included."""
+        if some is None and self.rows is not None:
+            some = np.arange(len(self))
         if some is not None:
             rows = some if self.rows is None else self.rows[some]
             return (self.offsets[rows + 1] - self.offsets[rows] + 1).astype(np.int32)
         # In 32 bits, without a 64-bit copy: offsets may exceed 32 bits, but not the difference of two.
         lengths = np.subtract(self.offsets[1:], self.offsets[:-1], dtype=np.int32, casting="unsafe")
         lengths += 1
-        return lengths if self.rows is None else lengths[self.rows]
+        return lengths
 
 
 class FeatureStore:

@@ -39,19 +39,30 @@ def train_lexicon(
     """
     width = 1 + max((int(ids.max()) for ids in tgt if len(ids)), default=0)
     codes = np.empty(0, dtype=np.int64)  # x * width + y for each co-occurring pair
+    waiting = list[NDArray[np.int64]]()
     for links, _ in _links(src, tgt, width):
-        codes = np.union1d(codes, links)
+        waiting.append(_distinct(links))
+        if sum(map(len, waiting)) > len(codes):  # each code is merged a few times only
+            codes, waiting = _distinct(np.concatenate([codes, *waiting])), []
+    codes = _distinct(np.concatenate([codes, *waiting]))
     x = codes // width
     probs = np.ones(len(codes))
     for _ in range(iterations):
         shares = np.zeros(len(codes))
         for links, tokens in _links(src, tgt, width):
-            pairs = np.searchsorted(codes, links)
-            posterior = probs[pairs]
+            distinct, own = np.unique(links, return_inverse=True)  # a sorted search is several times as fast
+            pairs = np.searchsorted(codes, distinct)
+            posterior = probs[pairs][own]
             posterior /= np.bincount(tokens, posterior)[tokens]
-            shares += np.bincount(pairs, posterior, minlength=len(codes))
+            shares[pairs] += np.bincount(own, posterior)
         probs = shares / np.bincount(x, shares)[x]
     return x, codes % width, probs
+
+
+def _distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Returns sorted numbers without repetitions, ten times as fast as ``np.unique``, which hashes them."""
+    numbers = np.sort(numbers)
+    return numbers[np.diff(numbers, prepend=-1) != 0]
 
 
 def _links(src: Ids, tgt: Ids, width: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:

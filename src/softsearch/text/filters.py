@@ -5,7 +5,7 @@ import re
 import unicodedata
 from codecs import BOM_UTF8
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -240,6 +240,38 @@ class ParallelCorpus(NamedTuple):
     report: CorpusReport
 
 
+class CorpusStream:
+    """Aligned lines of two files as ``read_parallel`` reads them, a few thousand pairs at a time.
+
+    ``report`` is complete when all have been read.
+
+    Raises:
+        CorpusError: while it is read, as ``read_parallel``.
+    """
+
+    def __init__(
+        self, src: Path, tgt: Path, *, keep_empty: bool = False, on_error: Literal["raise", "skip"] = "raise"
+    ) -> None:
+        self._clean = Cleaner(src=src, tgt=tgt, keep_empty=keep_empty, filters=Filters(on_error=on_error))
+        self.report = CorpusReport(src=src, tgt=tgt, lines=0, kept=0)
+
+    def __iter__(self) -> Iterator[CleanPairs]:
+        """Yields the next pairs."""
+        src, tgt = self._clean.src, self._clean.tgt
+        kept, counts = 0, Counter[str]()
+        for chunk in map(self._clean, read_raw(src, tgt)):
+            kept += len(chunk.src)
+            counts.update(chunk.counts)
+            yield chunk
+        self.report = CorpusReport(src=src, tgt=tgt, kept=kept, **counts)
+        self.report.check()
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Yields single pairs."""
+        for chunk in self:
+            yield from zip(chunk.src, chunk.tgt, strict=True)
+
+
 def read_parallel(
     src: Path, tgt: Path, *, keep_empty: bool = False, on_error: Literal["raise", "skip"] = "raise"
 ) -> ParallelCorpus:
@@ -252,16 +284,13 @@ def read_parallel(
     Raises:
         CorpusError: a file cannot be read, the line counts differ, or no pair is left.
     """
-    clean = Cleaner(src=src, tgt=tgt, keep_empty=keep_empty, filters=Filters(on_error=on_error))
-    kept = CleanPairs([], [], [], Counter())
-    for chunk in map(clean, read_raw(src, tgt)):
-        kept.src.extend(chunk.src)
-        kept.tgt.extend(chunk.tgt)
-        kept.numbers.extend(chunk.numbers)
-        kept.counts.update(chunk.counts)
-    report = CorpusReport(src=src, tgt=tgt, kept=len(kept.src), **kept.counts)
-    report.check()
-    return ParallelCorpus(kept.src, kept.tgt, kept.numbers, report)
+    stream = CorpusStream(src, tgt, keep_empty=keep_empty, on_error=on_error)
+    src_lines, tgt_lines, numbers = list[str](), list[str](), list[int]()
+    for chunk in stream:
+        src_lines.extend(chunk.src)
+        tgt_lines.extend(chunk.tgt)
+        numbers.extend(chunk.numbers)
+    return ParallelCorpus(src_lines, tgt_lines, numbers, stream.report)
 
 
 class _Line(NamedTuple):

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from softsearch.data.dataset import MAX_GROWTH, ParallelDataset, Resampler, TokenStore, pad
+from softsearch.data.dataset import MAX_GROWTH, MixedRows, ParallelDataset, Resampler, TokenStore, pad
 from softsearch.data.preparation.encode import id_type
 from softsearch.text.subword_sampling import SubwordSampler
 from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, train_tokenizer
@@ -89,9 +89,24 @@ def test_workers_get_a_copy(dataset: ParallelDataset) -> None:
 
 def test_rows_choose_and_repeat_sentences(tmp_path: Path) -> None:
     write_store(tmp_path / "x", [[4], [5, 6], []], vocab_size=10)
-    store = TokenStore(tmp_path / "x", np.uint16, np.array([2, 1, 1], dtype=np.int32))
-    assert [store[i].tolist() for i in range(len(store))] == [[], [5, 6], [5, 6]]
-    assert store.lengths().tolist() == [1, 3, 3]
+    store = TokenStore(tmp_path / "x", np.uint16, MixedRows([2, 1], [0.5, 2]))
+    assert [store[i].tolist() for i in range(len(store))] == [[4], [], []]
+    assert store.lengths().tolist() == [2, 1, 1]
+    assert store.lengths(np.array([2, 0])).tolist() == [1, 2]
+
+
+@given(st.lists(st.tuples(st.integers(1, 50), st.floats(0.01, 5)), min_size=1, max_size=4))
+def test_mixed_rows_are_those_of_one_list(corpora: list[tuple[int, float]]) -> None:
+    """As they were first listed; old runs resume by them."""
+    sizes, repeats = zip(*corpora, strict=True)
+    listed, begin = [], 0
+    for size, repeat in corpora:
+        indices = np.arange(max(1, int(size * repeat)))
+        listed += (begin + np.minimum(indices / repeat, size - 1).astype(np.int64)).tolist()
+        begin += size
+    rows = MixedRows(sizes, repeats)
+    assert len(rows) == len(listed)
+    assert rows[np.arange(len(rows))].tolist() == [int(rows[i]) for i in range(len(rows))] == listed
 
 
 def test_lengths_are_right_beyond_32_bits_of_offsets(tmp_path: Path) -> None:

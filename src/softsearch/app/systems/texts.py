@@ -1,8 +1,9 @@
 """Reads the test sets named by options, and the training text of checkpoints."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +17,13 @@ from softsearch.evaluation.systems import LabSystem
 from softsearch.evaluation.test_set import HeldOutText, read_split
 from softsearch.text.corpus import read_lines
 from softsearch.text.features import feature_lines, read_features
-from softsearch.text.filters import read_parallel
+from softsearch.text.filters import CorpusStream, read_parallel
 from softsearch.text.joint_sources import join_sources
 from softsearch.text.tokenizer import Tokenizers
 from softsearch.text.vocabulary import SOURCE_SEPARATOR
+
+_SHORTLIST_PAIRS = 200_000  # as for links between words
+Item = TypeVar("Item")
 
 
 def read_test_set(
@@ -86,14 +90,26 @@ def read_files(files: tuple[Path, ...], described: ParallelSource | LabSystem | 
     return replace(text, draw=described.picture) if isinstance(described, ParallelSource) else text
 
 
-def read_training_text(source: ParallelSource, cache_dir: Path) -> list[tuple[str, str]]:
-    """Reads the sentence pairs of a run's data, as the files are now.
+def read_training_text(source: ParallelSource, cache_dir: Path) -> Iterator[tuple[str, str]]:
+    """Yields the sentence pairs of a run's data, as the files are now.
 
     Raises:
         CorpusError: a file cannot be read.
     """
-    corpora = [read_parallel(*files, on_error=source.filters.on_error) for files in source.train_files(cache_dir)]
-    return [pair for corpus in corpora for pair in zip(corpus.src, corpus.tgt, strict=True)]
+    for files in source.train_files(cache_dir):
+        yield from CorpusStream(*files, on_error=source.filters.on_error).pairs()
+
+
+def evenly(items: Iterable[Item], most: int) -> list[Item]:
+    """Returns all items, or one of every 2, 4, 8, ..., so that there are at most ``most``; reads them once."""
+    kept, step = list[Item](), 1
+    for index, item in enumerate(items):
+        if index % step == 0:
+            kept.append(item)
+            if len(kept) > most:
+                del kept[1::2]
+                step *= 2
+    return kept
 
 
 def training_shortlist(
@@ -101,11 +117,13 @@ def training_shortlist(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Computes a shortlist from the training text (``softsearch.data.lexicon.shortlist_tables``).
 
+    At most 200,000 pairs are used, at equal distances.
+
     Raises:
         ConfigError: a number has the wrong type or is below 1.
         CorpusError: a file cannot be read.
     """
-    sides = zip(*read_training_text(source, cache_dir), strict=True)
+    sides = zip(*evenly(read_training_text(source, cache_dir), _SHORTLIST_PAIRS), strict=True)
     src, tgt = (
         [np.asarray(tokenizer.encode(line)) for line in side] for tokenizer, side in zip(tokenizers, sides, strict=True)
     )

@@ -1,6 +1,7 @@
 """Validation and test pairs split off the training text, so that no sentence of theirs stays in it, on either side."""
 
 import logging
+import shutil
 from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.data.corpora.base import DIVISION, LEFT_OUT, FilePair, ParallelSource, digest_of, given_links, is_size
+from softsearch.data.corpora.groups import Hashes, PairGroups, chunks
 from softsearch.data.preparation.cache_folder import made_folder
 from softsearch.errors import CorpusError
 from softsearch.ranges import AtLeastOne, Range
@@ -26,7 +28,6 @@ HeldOut = AtLeastOne | Annotated[float, Range(0, 1, open_low=True, open_high=Tru
 _SPLITS = ("val", "test")  # in this order, so that adding a test set does not change the validation set
 _NOWHERE = len(_SPLITS) + 1
 _MAX_VALUES = 100_000  # in a config
-_Hashes = NDArray[np.uint64]
 _log = logging.getLogger(__name__)
 
 
@@ -72,10 +73,12 @@ class Whole:
             [*map(digest_of, self.links)],
         )
 
-    def hashes(self) -> list[_Hashes]:
-        """Returns ``[pairs, 2]`` for each corpus: hashes of both sides, 0 if training drops the pair."""
+    def write_hashes(self, file: IO[bytes]) -> list[int]:
+        """Writes hashes of both sides of each pair, 0 if training drops it; returns each corpus's number of pairs."""
         source, letters = self.source, self.source.letters()
-        return [_hashes(Cleaner(src=s, tgt=t, filters=source.filters, letters=letters)) for s, t in self.corpora]
+        return [
+            _write_hashes(Cleaner(src=s, tgt=t, filters=source.filters, letters=letters), file) for s, t in self.corpora
+        ]
 
 
 def splits_pairs_off(config: object) -> bool:
@@ -98,14 +101,10 @@ def divide(wholes: Sequence[Whole], cache_dir: Path) -> list[Division]:
         return [Division(whole.corpora, {}) for whole in wholes]
 
     def write(folder: Path) -> None:
-        hashes = [whole.hashes() for whole in wholes]
-        parts = np.repeat(np.arange(len(wholes)), [sum(map(len, own)) for own in hashes])
-        places = choose(np.concatenate([h for own in hashes for h in own]), parts, {w.key: w.sizes for w in wholes})
-        begin = 0
-        for number, (whole, own) in enumerate(zip(wholes, hashes, strict=True)):
-            end = begin + sum(map(len, own))
-            _write_part(folder, number, whole, np.split(places[begin:end], np.cumsum([*map(len, own)])[:-1]))
-            begin = end
+        scratch = folder / "scratch"
+        scratch.mkdir()
+        _write_parts(folder, wholes, scratch)
+        shutil.rmtree(scratch)
 
     folder = made_folder(cache_dir, "held-out", repr((DIVISION, [whole.identity() for whole in wholes])), write)
     return [
@@ -117,49 +116,46 @@ def divide(wholes: Sequence[Whole], cache_dir: Path) -> list[Division]:
     ]
 
 
-def choose(
-    hashes: _Hashes, parts: NDArray[np.intp], sizes: Mapping[str, Mapping[str, int | float]]
-) -> NDArray[np.intp]:
+def _write_parts(folder: Path, wholes: Sequence[Whole], scratch: Path) -> None:
+    with (scratch / "hashes").open("wb") as file:
+        sizes = [whole.write_hashes(file) for whole in wholes]
+    hashes = np.memmap(scratch / "hashes", np.uint64, "r").reshape(-1, 2)
+    groups = PairGroups(hashes, [*map(sum, sizes)], scratch)
+    places, begin = choose(groups, {whole.key: whole.sizes for whole in wholes}), 0
+    for number, (whole, own) in enumerate(zip(wholes, sizes, strict=True)):
+        bounds = begin + np.cumsum([0, *own])
+        _write_part(folder, number, whole, [places[first:end] for first, end in pairwise(bounds)])
+        begin = bounds[-1]
+
+
+def choose(groups: PairGroups, sizes: Mapping[str, Mapping[str, int | float]]) -> NDArray[np.int8]:
     """Returns where each pair belongs: 0 in training, 1 in validation, 2 in test, 3 nowhere.
 
     A group is held out as a whole, where it fits into the numbers of all sources. Its pairs of sources whose number is
     reached, or which have none, are left out, unless they are far more than those held out.
 
     Args:
-        hashes: ``[pairs, 2]`` hashes of both sides; 0 for pairs that stay in training.
-        parts: ``[pairs]`` index of each pair's source.
-        sizes: for each source, by its key, the number of pairs or the share of those with a hash, by split; fewer are
+        groups: the groups of the pairs; pairs in none stay in training.
+        sizes: for each source, by its key, the number of pairs or the share of those in groups, by split; fewer are
             held out if groups do not fit.
 
     Raises:
         CorpusError: there are too few pairs.
     """
-    eligible = np.flatnonzero(hashes[:, 0])
-    groups = _groups(hashes[eligible])
-    in_order = eligible[np.argsort(groups, kind="stable")]
-    bounds = np.cumsum([0, *np.bincount(groups)])
-    totals = np.bincount(parts[eligible], minlength=len(sizes))
-    places = np.zeros(len(hashes), np.intp)
+    places: NDArray[np.int8] = groups.new("places", np.int8, len(groups.keys))
+    totals, chosen = groups.count(places, 0), np.zeros(0, np.uint64)
     for place, split in enumerate(_SPLITS, start=1):
         asked = [own.get(split, 0) for own in sizes.values()]
         wanted = np.array(
             [n if isinstance(n, int) else max(1, round(n * t)) for n, t in zip(asked, totals, strict=True)]
         )
-        left = wanted.copy()
-        for begin, end in pairwise(bounds):
-            if not left.any():
-                break
-            pairs = in_order[begin:end]
-            counts, takes = np.bincount(parts[pairs], minlength=len(sizes)), left > 0
-            taken = counts[takes].sum()
-            fits = 0 < taken >= len(pairs) / len(sizes) and bool(np.all((counts <= left)[takes]))
-            if fits and not places[pairs[0]]:
-                places[pairs] = np.where(takes[parts[pairs]], place, _NOWHERE)
-                left -= counts * takes
-        remaining = np.bincount(parts[eligible][places[eligible] == 0], minlength=len(sizes))
+        keys, takes = _choose_groups(groups, wanted, chosen)
+        _set_places(groups, keys, np.where(takes, place, _NOWHERE).astype(np.int8), places)
+        chosen = np.union1d(chosen, keys)
+        taken, remaining = groups.count(places, place), groups.count(places, 0)
         for part, (key, size) in enumerate(zip(sizes, asked, strict=True)):
-            if size and (left[part] == wanted[part] or not remaining[part]):
-                distinct = len(np.unique(groups[parts[eligible] == part]))
+            if size and not (taken[part] and remaining[part]):
+                distinct = sum(np.count_nonzero(counts[:, part]) for _, counts in groups.in_order())
                 raise CorpusError(
                     f"{key}.{split}={size} cannot be split off: the training text has {totals[part]:,} pairs with "
                     f"text, in {distinct:,} groups that share no sentence, and some must remain to train on; set a "
@@ -168,25 +164,39 @@ def choose(
     return places
 
 
-def _groups(hashes: _Hashes) -> NDArray[np.intp]:
-    """Returns for each pair of hashes the number of its group, which shares no hash with others, in a random order.
+def _choose_groups(groups: PairGroups, wanted: NDArray[np.int64], before: Hashes) -> tuple[Hashes, NDArray[np.bool_]]:
+    """Returns the keys of groups to hold out, which were not chosen ``before``, and the sources whose pairs they take.
 
-    The order follows the text of each group alone.
+    The latter are ``[groups, sources]``; ``wanted`` is the number of pairs of each source.
     """
-    texts, ends = np.unique(hashes, return_inverse=True)
-    ends = ends.reshape(-1, 2)
-    lowest = np.arange(len(texts))  # the lowest text that each is known to be connected with
-    while np.any((found := lowest[ends])[:, 0] != found[:, 1]):
-        np.minimum.at(lowest, found, found.min(axis=1, keepdims=True))
-        while np.any(lowest != (further := lowest[lowest])):
-            lowest = further
-    mixed = np.zeros(len(texts), np.uint64)
-    np.bitwise_xor.at(mixed, lowest, texts)
-    return np.unique(mixed[lowest[ends[:, 0]]], return_inverse=True)[1]
+    left, keys, taking = wanted.copy(), list[np.uint64](), list[NDArray[np.bool_]]()
+    for some, all_counts in groups.in_order() if left.any() else ():
+        is_free = ~np.isin(some, before)
+        for key, counts in zip(some[is_free], all_counts[is_free], strict=True):
+            if not left.any():
+                break
+            takes = left > 0
+            taken = counts[takes].sum()
+            if 0 < taken >= counts.sum() / len(left) and bool(np.all((counts <= left)[takes])):
+                keys.append(key)
+                taking.append(takes)
+                left -= counts * takes
+        if not left.any():
+            break
+    return np.array(keys, np.uint64), np.array(taking, np.bool_).reshape(len(keys), len(left))
 
 
-def _hashes(clean: Cleaner) -> _Hashes:
-    parts = []
+def _set_places(groups: PairGroups, keys: Hashes, by_source: NDArray[np.int8], places: NDArray[np.int8]) -> None:
+    """Sets the places of all pairs of some groups; ``by_source`` are ``[groups, sources]``."""
+    for chunk in chunks(len(places) if len(keys) else 0):
+        own = groups.keys[chunk]
+        at = np.searchsorted(keys, own).clip(max=len(keys) - 1)
+        found = keys[at] == own
+        places[chunk][found] = by_source[at[found], groups.sources(chunk)[found]]
+
+
+def _write_hashes(clean: Cleaner, file: IO[bytes]) -> int:
+    pairs = 0
     for raw in read_raw(clean.src, clean.tgt):
         kept = clean(raw)
         part = np.zeros((len(raw.src), 2), np.uint64)
@@ -194,11 +204,12 @@ def _hashes(clean: Cleaner) -> _Hashes:
         part[np.array(kept.numbers, np.int64) - raw.number] = np.frombuffer(digests, "<u8").reshape(-1, 2) | np.uint64(
             1
         )
-        parts.append(part)
-    return np.concatenate(parts)
+        file.write(part.tobytes())
+        pairs += len(part)
+    return pairs
 
 
-def _write_part(folder: Path, part: int, whole: Whole, places: Sequence[NDArray[np.intp]]) -> None:
+def _write_part(folder: Path, part: int, whole: Whole, places: Sequence[NDArray[np.int8]]) -> None:
     """Writes the files of a source; ``places`` are those of the pairs of each corpus."""
     with ExitStack() as stack:
 
@@ -217,11 +228,13 @@ def _write_part(folder: Path, part: int, whole: Whole, places: Sequence[NDArray[
                         output.write(line + b"\n")
                 begin = end
     for corpus, (links, own) in enumerate(zip(whole.links, places, strict=False)):
-        kept, left_out = (np.flatnonzero(mask) + 1 for mask in (own == 0, own != 0))
+        kept, left_out = (
+            (number for number, place in enumerate(own, 1) if bool(place) == moved) for moved in (False, True)
+        )
         path = folder / f"train-{part}-{corpus}"
-        write_lines(path.with_suffix(".links"), (line for _, line in lines_of_links(links, kept.tolist(), len(own))))
-        write_lines(path.with_suffix(LEFT_OUT), map(str, left_out.tolist()))  # line numbers, for messages
-    counts = np.bincount(np.concatenate(places), minlength=_NOWHERE + 1).tolist()
+        write_lines(path.with_suffix(".links"), (line for _, line in lines_of_links(links, kept, len(own))))
+        write_lines(path.with_suffix(LEFT_OUT), map(str, left_out))  # line numbers, for messages
+    counts = np.sum([np.bincount(own, minlength=_NOWHERE + 1) for own in places], axis=0).tolist()
     for split, size in whole.sizes.items():
         _log.info("%s.%s=%s: %d pairs, no longer in training", whole.key, split, size, counts[_SPLITS.index(split) + 1])
     if counts[_NOWHERE]:

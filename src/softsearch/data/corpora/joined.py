@@ -1,6 +1,6 @@
 """Sentences of a corpus joined into longer ones, to train on longer text than the corpus contains."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
@@ -10,8 +10,7 @@ from softsearch.data.corpora.multilingual import check_parts
 from softsearch.data.preparation.cache_folder import made_folder
 from softsearch.errors import ConfigError
 from softsearch.ranges import AtLeastOne
-from softsearch.text.corpus import write_lines
-from softsearch.text.filters import read_parallel
+from softsearch.text.filters import CorpusStream
 
 _FORMAT = 1
 
@@ -59,21 +58,22 @@ class Joined(ParallelSource):
 
         def write(folder: Path) -> None:
             for split, pair in parts.items():
-                corpus = read_parallel(*pair)
                 sizes = self.train if split == "train" else self.held_out
-                for side, lines in (("src", corpus.src), ("tgt", corpus.tgt)):
-                    write_lines(folder / f"{split}.{side}", join(lines, sizes))
+                with (folder / f"{split}.src").open("wb") as src, (folder / f"{split}.tgt").open("wb") as tgt:
+                    for src_line, tgt_line in join(CorpusStream(*pair).pairs(), sizes):
+                        src.write(f"{src_line}\n".encode())
+                        tgt.write(f"{tgt_line}\n".encode())
 
         folder = made_folder(cache_dir, "joined", identity, write)
         return {split: (folder / f"{split}.src", folder / f"{split}.tgt") for split in parts}
 
 
-def join(lines: Sequence[str], sizes: Sequence[int]) -> list[str]:
-    """Joins lines in groups of ``sizes``, in turn; an incomplete group at the end is dropped."""
-    rest, joined = iter(lines), list[str]()
+def join(pairs: Iterable[tuple[str, str]], sizes: Sequence[int]) -> Iterator[tuple[str, str]]:
+    """Joins the lines of each side in groups of ``sizes``, in turn; an incomplete group at the end is dropped."""
+    rest = iter(pairs)
     for size in cycle(sizes):
         taken = list(islice(rest, size))
         if len(taken) < size:
-            return joined
-        joined.append(" ".join(taken))
-    return joined
+            return
+        src, tgt = zip(*taken, strict=True)
+        yield " ".join(src), " ".join(tgt)

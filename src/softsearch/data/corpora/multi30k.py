@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -71,7 +72,7 @@ class Multi30k(ParallelSource):
 
         def write(folder: Path) -> None:
             for name, path in zip(names, train, strict=True):
-                write_lines(folder / name, [*read_lines(path)][: self.train_size])
+                write_lines(folder / name, islice(read_lines(path), self.train_size))
 
         folder = made_folder(cache_dir, "multi30k", repr((self.train_size, *map(digest_of, train))), write)
         return folder / names[0], folder / names[1]

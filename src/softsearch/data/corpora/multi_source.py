@@ -10,8 +10,7 @@ from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, dig
 from softsearch.data.corpora.multilingual import check_parts
 from softsearch.data.preparation.cache_folder import made_folder
 from softsearch.errors import ConfigError, CorpusError
-from softsearch.text.corpus import write_lines
-from softsearch.text.filters import read_parallel
+from softsearch.text.filters import CorpusStream
 from softsearch.text.joint_sources import join_sources
 from softsearch.text.vocabulary import FEATURE_TAG, SOURCE_SEPARATOR
 
@@ -97,21 +96,23 @@ class MultiSource(ParallelSource):
 
 def _join(folder: Path, split: str, pairs: list[FilePair]) -> None:
     """Writes all lines of a split's files; preparation drops blank ones."""
-    corpora = [read_parallel(*pair, keep_empty=True) for pair in pairs]
+    corpora = [CorpusStream(*pair, keep_empty=True) for pair in pairs]
+    streams = [corpus.pairs() for corpus in corpora]
+    with (folder / f"{split}.src").open("wb") as src, (folder / f"{split}.tgt").open("wb") as tgt:
+        for number, found in enumerate(zip_longest(*streams, fillvalue=("", None)), 1):
+            sources, targets = zip(*found, strict=True)
+            for (path, _), line in zip(pairs, sources, strict=True):
+                if SOURCE_SEPARATOR in line.split():
+                    raise CorpusError(
+                        f"{path}:{number} contains {SOURCE_SEPARATOR}, the tag between sources; remove it"
+                    )
+            if other := next((place for place, target in enumerate(targets) if target != targets[0]), 0):
+                sizes = [number - (targets[place] is None) + sum(1 for _ in streams[place]) for place in (0, other)]
+                raise CorpusError(
+                    f"{pairs[0][1]} and {pairs[other][1]} differ from line {number} on ({sizes[0]} and {sizes[1]} "
+                    "lines), expected the same target for all data.sources; give them files with matching lines"
+                )
+            src.write(f"{join_sources(sources)}\n".encode())
+            tgt.write(f"{targets[0]}\n".encode())
     for (path, _), corpus in zip(pairs, corpora, strict=True):
         _log.info("%s of %s: %s", split, path, corpus.report.summary())
-        for number, line in enumerate(corpus.src, 1):
-            if SOURCE_SEPARATOR in line.split():
-                raise CorpusError(f"{path}:{number} contains {SOURCE_SEPARATOR}, the tag between sources; remove it")
-    targets = corpora[0].tgt
-    for (_, path), corpus in zip(pairs, corpora, strict=True):
-        if corpus.tgt != targets:
-            both = zip_longest(targets, corpus.tgt)
-            number = next(n for n, (one, other) in enumerate(both, 1) if one != other)
-            raise CorpusError(
-                f"{pairs[0][1]} and {path} differ from line {number} on ({len(targets)} and {len(corpus.tgt)} lines), "
-                "expected the same target for all data.sources; give them files with matching lines"
-            )
-    lines = zip(*(corpus.src for corpus in corpora), strict=True)
-    write_lines(folder / f"{split}.src", map(join_sources, lines))
-    write_lines(folder / f"{split}.tgt", targets)

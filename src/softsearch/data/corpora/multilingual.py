@@ -11,7 +11,7 @@ from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.corpora.weighted import WeightedSource
 from softsearch.data.preparation.cache_folder import made_folder
 from softsearch.errors import ConfigError
-from softsearch.text.filters import NO_FILTERS, read_parallel
+from softsearch.text.filters import NO_FILTERS, CorpusStream
 from softsearch.text.vocabulary import LANGUAGE_TAG, language_tag, source_tag
 
 _FORMAT = 2
@@ -148,7 +148,8 @@ def _join(files: FilePair, split: str, parts: list[tuple[str, FilePair]]) -> Non
     """Writes files of a split; training drops pairs with an empty side."""
     with files[0].open("wb") as src, files[1].open("wb") as tgt:
         for tag, pair in parts:
-            corpus = read_parallel(*pair, keep_empty=split != "train")
+            corpus = CorpusStream(*pair, keep_empty=split != "train")
+            for chunk in corpus:
+                src.writelines(f"{tag} {line}\n".encode() for line in chunk.src)
+                tgt.writelines(f"{line}\n".encode() for line in chunk.tgt)
             _log.info("%s of %s: %s", split, tag, corpus.report.summary())
-            src.writelines(f"{tag} {line}\n".encode() for line in corpus.src)
-            tgt.writelines(f"{line}\n".encode() for line in corpus.tgt)

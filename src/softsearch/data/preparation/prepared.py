@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from softsearch.data.dataset import FeatureStore, LinkStore, ParallelDataset, Redraw, TokenStore
+from softsearch.data.dataset import FeatureStore, LinkStore, MixedRows, ParallelDataset, Redraw, TokenStore
 from softsearch.data.preparation.encode import LINKS, id_type, read_array
 from softsearch.text.tokenizer import SentencePieceTokenizer
 
@@ -64,7 +63,8 @@ class PreparedData:
         features = None
         if split in self.features:
             lines = read_array(self.folder / f"{split}.lines", np.int64)
-            features = FeatureStore(self.features[split], lines - 1 if rows is None else lines[rows] - 1)
+            lines = lines if rows is None else lines[rows[np.arange(len(rows))]]
+            features = FeatureStore(self.features[split], lines - 1)
         links = None
         if split == "train" and (self.folder / f"{LINKS}.ids").exists():
             links = LinkStore(TokenStore(self.folder / LINKS, np.uint16, rows), self.src_tokenizer, self.tgt_tokenizer)
@@ -82,14 +82,6 @@ class PreparedData:
     def _mixed(self) -> bool:
         return any(repeat != 1 for repeat in self.repeats)
 
-    def _rows(self, split: str) -> NDArray[np.integer] | None:
+    def _rows(self, split: str) -> MixedRows | None:
         """Returns the rows of an epoch; None if that is every row of the files once."""
-        if split != "train" or not self._mixed:
-            return None
-        parts, begin = [], 0
-        for size, repeat in zip(self.kept_pairs("train"), self.repeats, strict=True):
-            # Index k in an epoch is the pair k / repeat: dropped or repeated pairs are evenly spaced.
-            indices = np.arange(max(1, int(size * repeat)))
-            parts.append(begin + np.minimum(indices / repeat, size - 1).astype(np.int64))
-            begin += size
-        return np.concatenate(parts).astype(np.int32 if begin < 2**31 else np.int64)
+        return MixedRows(self.kept_pairs("train"), self.repeats) if split == "train" and self._mixed else None

@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from softsearch.app.config.allowed_classes import name_of
 from softsearch.app.config.validation import check
+from softsearch.data.corpora import groups as groups_module
+from softsearch.data.corpora.groups import PairGroups
 from softsearch.data.corpora.held_out import choose
 from softsearch.data.corpora.multi_source import MultiSource
 from softsearch.data.corpora.parallel import Parallel
@@ -113,27 +116,42 @@ def test_too_few_pairs(tmp_path: Path, size: int | float) -> None:
         divided(tmp_path, val=size)
 
 
-def test_groups_share_no_sentence_and_those_that_do_not_fit_are_left_in_training() -> None:
+def places_of(folder: Path, hashes: NDArray[np.uint64], numbers: list[int], sizes: dict[str, Any]) -> list[int]:
+    return choose(PairGroups(hashes, numbers, folder), sizes).tolist()
+
+
+def test_groups_share_no_sentence_and_those_that_do_not_fit_are_left_in_training(tmp_path: Path) -> None:
     hashes = np.array([[1, 2], [3, 2], [4, 3], [0, 0], [5, 6], [7, 9], [9, 7], [8, 10]], np.uint64)
     groups = [[0, 1, 2], [4], [5, 6], [7]]
     for size in (1, 2, 3):
-        places = choose(hashes, np.zeros(8, np.intp), {"data": {"val": size}}).tolist()
+        places = places_of(tmp_path, hashes, [8], {"data": {"val": size}})
         assert size - 1 <= sum(places) <= size
         assert all(len({places[pair] for pair in group}) == 1 for group in groups)
         assert not (size < 3 and places[0])
     more = np.concatenate([hashes, np.random.default_rng(1).integers(20, 2**40, (20, 2)).astype(np.uint64)])
-    both = choose(more, np.zeros(28, np.intp), {"data": {"val": 6, "test": 7}}).tolist()
+    both = places_of(tmp_path, more, [28], {"data": {"val": 6, "test": 7}})
     assert (both.count(1), both.count(2), both[3]) == (6, 7, 0)
 
 
-def test_pairs_of_a_source_that_holds_out_none_are_left_out_unless_they_are_many() -> None:
+def test_the_choice_does_not_depend_on_how_much_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    hashes = rng.integers(1, 2**63, 150).astype(np.uint64)[rng.integers(0, 150, (120, 2))] | np.uint64(1)
+    hashes[::9] = 0
+    sizes = {"a": {"val": 9, "test": 0.1}, "b": {"val": 0.2}}
+    expected = places_of(tmp_path, hashes, [70, 50], sizes)
+    assert {0, 1, 2} <= {*expected}
+    for chunk in (1, 7, 100):
+        monkeypatch.setattr(groups_module, "CHUNK", chunk)
+        assert places_of(tmp_path, hashes, [70, 50], sizes) == expected
+
+
+def test_pairs_of_a_source_that_holds_out_none_are_left_out_unless_they_are_many(tmp_path: Path) -> None:
     hashes = np.array([[1, 2], [3, 4], [2, 1], [4, 3], *[[4, 5]] * 5], np.uint64)
-    parts = np.array([0, 0, *[1] * 7], np.intp)
-    assert choose(hashes, parts, {"a": {"val": 1}, "b": {}}).tolist() == [1, 0, 3, *[0] * 6]
+    assert places_of(tmp_path, hashes, [2, 7], {"a": {"val": 1}, "b": {}}) == [1, 0, 3, *[0] * 6]
     with pytest.raises(
         CorpusError, match=r"b\.val=7 cannot be split off: the training text has 7 pairs with text, in 2 "
     ):
-        choose(hashes, parts, {"a": {}, "b": {"val": 7}})
+        places_of(tmp_path, hashes, [2, 7], {"a": {}, "b": {"val": 7}})
 
 
 FORMS = [
