@@ -17,6 +17,7 @@ class Bilingual(Catalog):
     """A file with messages and their translations."""
 
     def __init__(self, data: bytes, path: Path, kind: str) -> None:
+        super().__init__()
         is_po = kind.startswith("pypo")
         if is_po and (charset := re.search(rb"charset=([\w-]+)", data[:4096])):
             data.decode(charset[1].decode())  # else another one is guessed

@@ -53,7 +53,11 @@ class Catalog(ABC):
     src_lang: str = ""
     tgt_lang: str = ""
     marker: str = ""  # of accelerators, if the file names it
+    remark: str = ""  # what else changes when it is written
     entries: Sequence[Entry]
+
+    def __init__(self) -> None:
+        self.to_review: list[tuple[str, ...]] = []  # key, source, translation and note, in formats without a mark
 
     def pairs(self) -> list[tuple[str, str]]:
         """Returns the translated texts with their translations."""

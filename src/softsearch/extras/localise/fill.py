@@ -79,8 +79,11 @@ def fill(catalog: Catalog, memory: Memory, translate: Translate) -> Filled:
         texts = [_text_of(plain[entry.sources[number]].text, memory, translations) for number in entry.needed()]
         done.unknown.update(piece for text in texts for piece in text.unknown)
         targets, reasons = [], dict[str, None]()
-        for number, text in zip(entry.needed(), texts, strict=True):
+        for number, text, old in zip(entry.needed(), texts, entry.targets, strict=True):
             source = entry.sources[number]
+            if old:
+                targets.append(old)
+                continue
             _, marker, letter = plain[source]
             targets.append(put_on(text.text, marker, letter, used[entry.place]) if marker else text.text)
             reasons |= dict.fromkeys(problems(source, targets[-1], markers))

@@ -35,7 +35,7 @@ class Memory:
         return self._matches.get(source)
 
 
-def memories_of(files: Iterable[Path], codes: Sequence[str]) -> dict[str, Memory]:
+def memories_of(files: Iterable[Path], codes: Sequence[str], src_lang: str = "") -> dict[str, Memory]:
     """Returns a memory of the catalogs of each target language, by its code.
 
     Raises:
@@ -44,6 +44,6 @@ def memories_of(files: Iterable[Path], codes: Sequence[str]) -> dict[str, Memory
     """
     memories = {code: Memory() for code in codes}
     for path in files:
-        catalog = open_catalog(path)
+        catalog = open_catalog(path, src_lang)
         memories[catalog.language(path, codes, "leave it out of --memory")].add(catalog, path.name)
     return memories

@@ -109,5 +109,5 @@ def read_messages(files: Iterable[Path], src_lang: str = "", tgt_lang: str = "")
     """Returns the translated messages of catalogs; raises as ``open_catalog`` and ``Messages.add``."""
     messages = Messages(src_lang, tgt_lang)
     for number, path in enumerate(files):
-        messages.add(open_catalog(path), path, number)
+        messages.add(open_catalog(path, src_lang), path, number)
     return messages

@@ -6,6 +6,8 @@ from pathlib import Path
 from softsearch.errors import CorpusError, parsing
 from softsearch.extras.localise.bilingual import Bilingual
 from softsearch.extras.localise.catalog import Catalog
+from softsearch.extras.localise.keyed import open_keyed
+from softsearch.extras.localise.siblings import source_of
 from softsearch.extras.localise.xliff import Xliff
 
 MAX_BYTES = 256 << 20
@@ -15,41 +17,74 @@ _XLIFF = (".xlf", ".xliff", ".sdlxliff", ".mxliff")
 WRITABLE = (*(suffix for suffix in _KINDS if suffix != ".tmx"), *_XLIFF)
 
 
+KEYED = (".xml", ".properties", ".strings", ".json", ".arb")
+
+
 def is_catalog(path: Path) -> bool:
-    """Tells whether a file's name is that of a catalog."""
-    return path.suffix.lower() in (*_KINDS, *_XLIFF)
+    """Tells whether a file is a catalog: by its name, and that of a file with its source text."""
+    suffix = path.suffix.lower()
+    return suffix in (*_KINDS, *_XLIFF) or (suffix in KEYED and source_of(path) is not None)
 
 
-def open_catalog(path: Path) -> Catalog:
+def open_catalog(path: Path, src_lang: str = "") -> Catalog:
     """Opens a catalog.
+
+    Args:
+        path: its file.
+        src_lang: the language of the source's file, for formats with a file for each; by default English.
 
     Raises:
         CorpusError: it cannot be read, or is of another kind; the message says what to do.
     """
-    _check_name(path)
+    if path.suffix.lower() not in KEYED:
+        return read_catalog(_content(path), path)
+    sibling = source_of(path, src_lang)
+    if sibling is None:
+        raise CorpusError(
+            f"{path} has no file of its source text: expected one with {src_lang or 'en'}, or no language, in its "
+            "name, such as values/strings.xml for values-de/strings.xml, or en.json for de.json"
+        )
+    data, source = _content(path), _content(sibling.path)
+    _refuse_entities(path, data + source)
+    with parsing(path, CorpusError, f"repair it, or the file of its source text, {sibling.path}; or leave it out"):
+        return open_keyed(data, source, sibling, path)
+
+
+def files_of(path: Path, src_lang: str = "") -> list[Path]:
+    """Returns the files that a catalog is read from."""
+    sibling = source_of(path, src_lang) if path.suffix.lower() in KEYED else None
+    return [path] if sibling is None else [path, sibling.path]
+
+
+def _content(path: Path) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        CorpusError: it cannot be read, or is too large.
+    """
     try:
         if (size := path.stat().st_size) > MAX_BYTES:
             raise CorpusError(f"{path} has {size:,} bytes, expected at most {MAX_BYTES:,}; divide it")
-        data = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise CorpusError(f"{path} cannot be read: {error.strerror}; name files of messages") from error
-    return read_catalog(data, path)
 
 
 def read_catalog(data: bytes, path: Path) -> Catalog:
-    """Reads the bytes of a catalog; only the name of ``path`` counts, no file is opened.
+    """Reads the bytes of a catalog with both languages; only the name of ``path`` counts, no file is opened.
 
     Raises:
         CorpusError: they cannot be read, or are of another kind; the message says what to do.
     """
-    _check_name(path)
     suffix = path.suffix.lower()
-    if suffix not in (".po", ".pot") and re.search(rb"<!ENTITY", data):
-        raise CorpusError(f"{path} declares entities, which are not read; write their text into the file")
+    if suffix not in (*_KINDS, *_XLIFF):
+        known = ", ".join((*_KINDS, *_XLIFF, *KEYED))
+        raise CorpusError(f"{path} does not have the name of a catalog; expected {known}")
+    _refuse_entities(path, data)
     with parsing(path, CorpusError, _ADVICE):
         return Xliff(data, path) if suffix in _XLIFF else Bilingual(data, path, _KINDS[suffix])
 
 
-def _check_name(path: Path) -> None:
-    if not is_catalog(path):
-        raise CorpusError(f"{path} does not have the name of a catalog; expected {', '.join((*_KINDS, *_XLIFF))}")
+def _refuse_entities(path: Path, data: bytes) -> None:
+    if path.suffix.lower() in (".ts", ".tmx", ".xml", *_XLIFF) and re.search(rb"<!ENTITY", data):
+        raise CorpusError(f"{path} declares entities, which are not read; write their text into the file")

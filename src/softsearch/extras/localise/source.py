@@ -15,7 +15,7 @@ from softsearch.data.parts import HeldOut, UnreadPath, WeightedSource, digest_of
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.extras.localise.catalog import nearest_code, with_region
 from softsearch.extras.localise.messages import Messages, expanded, found_files, listed, read_messages
-from softsearch.extras.localise.opening import open_catalog
+from softsearch.extras.localise.opening import files_of, open_catalog
 from softsearch.text import language_tag, write_lines
 from softsearch.text.parts import SYMBOLS, hash_of
 
@@ -60,7 +60,7 @@ class Catalogs(WeightedSource):
             return
         languages = [self.tgt_lang]
         if not (self.tgt_lang and self.src_lang):
-            first = open_catalog(found_files(self.train)[0])
+            first = open_catalog(found_files(self.train)[0], self.src_lang)
             languages = [*self._by_language("train", self.train)]
             self._fill_in_languages([first.src_lang.replace("_", "-") or "en"], languages)
         self._check_weights("data.train", len(languages))
@@ -109,7 +109,7 @@ class Catalogs(WeightedSource):
             refuse_unread(split, pattern)
             for each in expanded(pattern):
                 paths = found_files(each)
-                code = known[0] if len(known) == 1 else open_catalog(paths[0]).tgt_lang.replace("_", "-")
+                code = known[0] if len(known) == 1 else open_catalog(paths[0], self.src_lang).tgt_lang.replace("_", "-")
                 if not code:
                     raise ConfigError(f"{paths[0]} does not name its language; set data.tgt_lang=CODE, such as de")
                 if known and not (code := nearest_code(asked := code, known)):
@@ -145,7 +145,10 @@ class Catalogs(WeightedSource):
                         write_lines(file, (str(pair[side]) for pair in chosen))
                 _log.info("%s: %d messages of %s", split, len(own.pairs), of)
 
-        contents = {code: [digest_of(path) for path in paths] for code, paths in catalogs.items()}
+        contents = {
+            code: [digest_of(each) for path in paths for each in files_of(path, self.src_lang)]
+            for code, paths in catalogs.items()
+        }
         identity = repr((_FORMAT, self.src_lang, sizes, contents, _names(catalogs) if sizes else ()))
         folder = made_folder(cache_dir, "catalogs", identity, write)
         return {code: {name: _files(folder, name, at) for name in names} for at, code in enumerate(catalogs)}

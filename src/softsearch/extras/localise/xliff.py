@@ -18,6 +18,7 @@ class Xliff(Catalog):
     """XLIFF 1.2 and 2.x; a text with elements inside is its XML, as a message with tags."""
 
     def __init__(self, data: bytes, path: Path) -> None:
+        super().__init__()
         try:
             from lxml import etree
         except ImportError as error:

@@ -1,0 +1,266 @@
+"""Formats with a file for each language, with texts by keys, through translate-toolkit: Android, .properties, JSON."""
+
+import json
+import re
+from abc import abstractmethod
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from collections import Counter
+from collections.abc import Sequence
+from copy import deepcopy
+from gettext import c2py
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from softsearch.errors import CorpusError
+from softsearch.extras.localise.catalog import Catalog, Entry, State, language_of
+from softsearch.extras.localise.siblings import Sibling
+from softsearch.extras.localise.toolkit import module, multistring, storage
+
+_RESOURCES = re.compile(rb"<resources\b(?:[^>\"']|\"[^\"]*\"|'[^']*')*>")
+_INDENTS: tuple[int | str | None, ...] = (2, 4, "\t", 3, 1, 8, None)
+
+
+class Keyed(Catalog):
+    """A file of texts by keys; its entries are those of the source's file, in whose place ``sibling`` names it."""
+
+    def __init__(self, data: bytes, source: bytes, sibling: Sibling, kind: str) -> None:
+        super().__init__()
+        self.src_lang, self.tgt_lang = sibling.src_lang, sibling.tgt_lang
+        self._data, self._class = data, storage(kind)
+        self._store, read = self._read(data, self.tgt_lang), self._read(source, self.src_lang)
+        self._forms, self._singular = self._plural()
+        self._own = {_key(unit): unit for unit in self._store.units}
+        units = [unit for unit in read.units if not unit.isheader() and unit.getid() and _is_text(unit.source)]
+        self.entries = [self._entry(unit) for unit in units]
+
+    def _plural(self) -> tuple[int, int]:
+        """How many forms a plural has in the language, and which one is that of one."""
+        tags = self._store.get_plural_tags()
+        return len(tags), tags.index("one") if "one" in tags else 0
+
+    def _read(self, data: bytes, code: str) -> Any:
+        store = self._class()
+        store.settargetlanguage(code.replace("-", "_"))  # its plural forms
+        store.parse(data)
+        return store
+
+    def _entry(self, unit: Any) -> Entry:
+        texts = getattr(unit.source, "strings", [unit.source])
+        sources = (str(texts[0] or texts[-1]), str(texts[-1])) if _is_plural(unit.source) else (str(texts[0]),)
+        found = self._own.get(_key(unit))
+        value = None if found is None else found.source
+        targets = tuple(str(each or "") for each in getattr(value, "strings", [value]))
+        if len(sources) > 1:
+            targets += ("",) * (self._forms - len(targets))
+        state: State = "translated" if all(targets) else "untranslated"
+        is_other = found is not None and (_is_plural(value) != (len(sources) > 1) or not _is_text(value or ""))
+        if is_other or not sources[0].strip() or not unit.istranslatable() or not self._can_fill(found):
+            state = state if state == "translated" and not is_other else "left out"
+        return Entry(sources, targets, unit.getid().rpartition(".")[0], state, unit, self._singular)
+
+    @abstractmethod
+    def _can_fill(self, unit: Any | None) -> bool:
+        """Tells whether a text can be written for a unit of the file, None if it has none."""
+
+    @abstractmethod
+    def _place(self, unit: Any, note: str) -> Any:
+        """Returns the unit to write a translation into, for one of the source."""
+
+    def fill(self, entry: Entry, targets: Sequence[str], note: str) -> None:
+        unit = self._place(entry.unit, " ".join(note.split()))
+        unit.target = multistring(targets) if len(entry.sources) > 1 else targets[0]
+
+
+class _Appended(Keyed):
+    """New texts are after the others, each with a comment; a text that is there stays, even an empty one."""
+
+    def __init__(self, data: bytes, source: bytes, sibling: Sibling, kind: str) -> None:
+        super().__init__(data, source, sibling, kind)
+        self._new = self._class()
+        self._new.settargetlanguage(self.tgt_lang.replace("-", "_"))
+
+    def _can_fill(self, unit: Any | None) -> bool:
+        return unit is None
+
+    def _place(self, unit: Any, note: str) -> Any:
+        placed = _copy(unit)
+        self._new.addunit(placed)
+        self._comment(placed, note)
+        return placed
+
+    @abstractmethod
+    def _comment(self, unit: Any, note: str) -> None:
+        """Puts a comment before a new unit."""
+
+    def __bytes__(self) -> bytes:
+        return self._with_new() if self._new.units else self._data
+
+    @abstractmethod
+    def _with_new(self) -> bytes:
+        """Returns the file with new units."""
+
+
+class Lines(_Appended):
+    """Java's .properties and Apple's .strings."""
+
+    def __init__(self, data: bytes, source: bytes, sibling: Sibling, kind: str) -> None:
+        self._is_java, self._encoding = kind == "properties:javafile", _encoding_of(data)
+        own, other = (each.decode(_encoding_of(each)).encode() for each in (data, source))
+        super().__init__(own, other, sibling, kind)
+        self._data = data
+        self._new.encoding = "us-ascii" if self._is_java and data.isascii() else self._encoding  # with escapes
+
+    def _comment(self, unit: Any, note: str) -> None:
+        unit.comments = []
+        unit.addnote(f"# {note}" if self._is_java else f"/* {note} */")
+
+    def _with_new(self) -> bytes:
+        before = self._data.decode(self._encoding)
+        lines = "".join(unit.getoutput() for unit in self._new.units)
+        added = "\n" * (not before.endswith("\n")) + lines
+        return (before + (added.replace("\n", "\r\n") if "\r\n" in before else added)).encode(self._encoding)
+
+
+class Android(_Appended):
+    """Android's resources."""
+
+    def _comment(self, unit: Any, note: str) -> None:
+        unit.addnote(f" {re.sub('--+', '-', note)} ")
+        unit.xmlelement.getprevious().tail = "\n    "
+
+    def _with_new(self) -> bytes:
+        found = _RESOURCES.search(self._data)
+        assert found is not None  # it was parsed
+        start = self._data[: found.end()].removesuffix(b">").removesuffix(b"/")
+        for prefix in {*self._new.body.nsmap} - {*self._store.body.nsmap}:
+            start += f' xmlns:{prefix}="{self._new.body.nsmap[prefix]}"'.encode()
+        end = max(self._data.rfind(b"</resources"), 0)
+        rest, end_tag = (self._data[found.end() : end], self._data[end:]) if end else (b"", b"</resources>\n")
+        own = rest.rstrip()
+        inside = bytes(self._new)
+        inside = inside[_RESOURCES.search(inside).end() : inside.rindex(b"</resources")]  # type: ignore[union-attr]
+        if indent := re.search(rb"\n([ \t]+)<", rest):
+            inside = re.sub(rb"(?m)^((?: {4})+)(?=<)", lambda each: indent[1] * (len(each[1]) // 4), inside)
+        return start + b">" + own + inside.rstrip() + (rest[len(own) :] or b"\n") + end_tag
+
+
+class Json(Keyed):
+    """JSON: flat or nested, of i18next, browser extensions, Flutter and FormatJS; without comments, so with a list."""
+
+    def __init__(self, data: bytes, source: bytes, sibling: Sibling, kind: str) -> None:
+        super().__init__(data, source, sibling, kind)
+        for indent, is_ascii in product(_INDENTS, (False, True)):
+            separators = (", ", ": ") if indent is None else (",", ": ")
+            self._store.dump_args.update(indent=indent, ensure_ascii=is_ascii, separators=separators)
+            if self._written() == data:
+                return
+        found = re.search(rb"\n([ \t]+)", data)
+        indent = found[1].decode() if found else 2
+        self._store.dump_args.update(indent=indent, ensure_ascii=False, separators=(",", ": "))
+        self.remark = "its white space is written anew"
+
+    def _plural(self) -> tuple[int, int]:
+        if self._class.__name__ != "I18NextFile":
+            return super()._plural()
+        known = module("lang.data").languages
+        _, forms, rule = known.get(self.tgt_lang.replace("-", "_")) or known[language_of(self.tgt_lang)]
+        return forms, c2py(rule)(1)
+
+    def _can_fill(self, unit: Any | None) -> bool:
+        return True
+
+    def _place(self, unit: Any, note: str) -> Any:
+        if _key(unit) not in self._own:
+            self._own[_key(unit)] = _copy(unit)
+            self._store.addunit(self._own[_key(unit)])
+        return self._own[_key(unit)]
+
+    def fill(self, entry: Entry, targets: Sequence[str], note: str) -> None:
+        super().fill(entry, targets, note)
+        self.to_review.append((entry.unit.getid(), " | ".join(entry.sources), " | ".join(targets), note))
+
+    def _written(self) -> bytes:
+        written = bytes(self._store)
+        if b"\r\n" in self._data:
+            written = written.replace(b"\n", b"\r\n")
+        return written if self._data.endswith(b"\n") else written.rstrip()
+
+    def __bytes__(self) -> bytes:
+        return self._written()
+
+
+def json_kind(data: bytes, path: Path) -> str:
+    """Returns the class of translate-toolkit for a JSON file, by its content.
+
+    Raises:
+        CorpusError: it has a key twice.
+    """
+
+    def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        for key, count in Counter(key for key, _ in pairs).items():
+            if count > 1:
+                raise CorpusError(f"{path} has the key {key!r:.60} twice; remove one")
+            keys.append(key)
+        return dict(pairs)
+
+    keys: list[str] = []
+    content = json.loads(data.decode("utf-8-sig"), object_pairs_hook=once)
+    values = list(content.values()) if isinstance(content, dict) else []
+    if path.suffix.lower() == ".arb":
+        return "jsonl10n:ARBJsonFile"
+    for key, kind in (("message", "WebExtensionJsonFile"), ("defaultMessage", "FormatJSJsonFile")):
+        if values and all(isinstance(value, dict) and isinstance(value.get(key), str) for value in values):
+            return f"jsonl10n:{kind}"
+    ends = {key.rpartition("_")[2] for key in keys if "_" in key}
+    if ends & {"one", "other"}:
+        return "jsonl10n:I18NextV4File"
+    return "jsonl10n:I18NextFile" if ends & {"plural", "0"} else "jsonl10n:JsonNestedFile"
+
+
+def open_keyed(data: bytes, source: bytes, sibling: Sibling, path: Path) -> Keyed:
+    """Reads a file by the ending of its name.
+
+    Raises:
+        CorpusError: a key is in it twice.
+    """
+    match path.suffix.lower():
+        case ".xml":
+            return Android(data, source, sibling, "aresource:AndroidResourceFile")
+        case ".properties":
+            return Lines(data, source, sibling, "properties:javafile")
+        case ".strings":
+            return Lines(data, source, sibling, "properties:stringsutf8file")
+    json_kind(data, path)
+    return Json(data, source, sibling, json_kind(source, sibling.path))
+
+
+def _encoding_of(data: bytes) -> str:
+    """The encoding of a file of lines: by its mark, else UTF-8 or Latin-1."""
+    if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        return "utf-16-le" if data.startswith(BOM_UTF16_LE) else "utf-16-be"
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return "iso-8859-1"
+    return "utf-8"
+
+
+def _copy(unit: Any) -> Any:
+    """A copy without the file that a unit is in."""
+    store, unit._store = unit._store, None
+    copied, unit._store = deepcopy(unit), store
+    return copied
+
+
+def _key(unit: Any) -> tuple[Any, ...]:
+    """The key of a unit; that of JSON's nested objects has parts."""
+    return tuple(unit.get_unitid().parts) if hasattr(unit, "get_unitid") else (unit.getid(),)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_plural(value: Any) -> bool:
+    return hasattr(value, "strings")
