@@ -2,8 +2,6 @@ from .corpora.base import UnreadPath as UnreadPath
 from .corpora.base import digest_of as digest_of
 from .corpora.base import is_size as is_size
 from .corpora.held_out import HeldOut as HeldOut
-from .corpora.held_out import Whole as Whole
-from .corpora.held_out import divide as divide
 from .corpora.weighted import WeightedSource as WeightedSource
 from .preparation.cache_folder import made_folder as made_folder
 from .scripts import letters_of as letters_of

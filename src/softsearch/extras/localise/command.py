@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from softsearch import Translator
 from softsearch.errors import ConfigError
@@ -13,9 +14,10 @@ from softsearch.extras.localise.catalog import Catalog, nearest_code
 from softsearch.extras.localise.fill import Filled, fill
 from softsearch.extras.localise.memory import memories_of
 from softsearch.extras.localise.messages import found_files
-from softsearch.extras.localise.opening import open_catalog
+from softsearch.extras.localise.opening import files_of, open_catalog
+from softsearch.extras.localise.outputs import REVIEW, Outputs, digest_of_files, output_files
 from softsearch.extras.localise.translating import options_for, translation
-from softsearch.files import new_file
+from softsearch.files import MANIFEST
 
 _SHOWN = 20  # messages that were left untranslated
 
@@ -26,7 +28,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "bundle", type=Path, metavar="BUNDLE", help="the model, exported; best trained by data=catalogs"
     )
     parser.add_argument(
-        "catalogs", nargs="+", metavar="CATALOG", help="PO, XLIFF or TS: files, folders, or patterns in quotes"
+        "catalogs",
+        nargs="+",
+        metavar="CATALOG",
+        help="files, folders, or patterns in quotes: PO, XLIFF, TS; .xml of Android, .properties, .strings, JSON",
     )
     parser.add_argument("--out", type=Path, metavar="FILE", help="the new catalog; with several, a folder for them")
     parser.add_argument(
@@ -53,25 +58,58 @@ def localise(arguments: argparse.Namespace) -> None:
     files = found_files(arguments.catalogs)
     if arguments.out is None and not arguments.dry_run:
         arguments.parser.error("write --out FILE, or --dry-run to see what would be done")
-    outputs = _outputs(files, arguments.out)
+    if read_only := [path for path in files if path.suffix.lower() == ".tmx"]:
+        raise ConfigError(f"{read_only[0]} is a TMX, which is only read; name it as --memory, or as data.train")
     translator = Translator(arguments.bundle, glossary=arguments.glossary)
-    tokenizer = translator.system.tokenizers[0]
-    options = {**options_for(tokenizer), **({} if arguments.beam is None else {"beam": arguments.beam})}
-    codes = list(translator.encoder.languages.targets) or [translator.system.tgt_lang]
-    memories = memories_of(found_files(arguments.memory) if arguments.memory else (), codes)
-    for path, out in zip(files, outputs, strict=True):
+    src_lang, memory_files = translator.system.src_lang, found_files(arguments.memory) if arguments.memory else []
+    paths, outputs = list[Path | None]([None] * len(files)), None
+    if arguments.out is not None and not arguments.dry_run:
+        new = output_files(files, arguments.out)
+        made_from = [digest_of_files(files_of(path, src_lang)) for path in files]
+        own = [arguments.bundle / MANIFEST, *([arguments.glossary] if arguments.glossary else []), *memory_files]
+        call = digest_of_files(own, arguments.beam)
+        outputs, paths = Outputs(arguments.out, dict(zip(new, made_from, strict=True)), call), [*new]
+    filling = _Filling(translator, {} if arguments.beam is None else {"beam": arguments.beam}, memory_files)
+    for path, out in zip(files, paths, strict=True):
         begin = time.perf_counter()
-        catalog = open_catalog(path)
-        code = catalog.language(path, codes, "choose a bundle that translates into its language")
-        memories[code].add(catalog, path.name)
-        own = {**options, **_languages(translator, catalog, code)}
-        translate = translation(partial(translator.translate, **own), symbols=tokenizer.reads_symbols)
-        filled = fill(catalog, memories[code], translate)
-        if not arguments.dry_run and out is not None:
-            out.parent.mkdir(parents=True, exist_ok=True)
-            with new_file(out) as file:
-                file.write(bytes(catalog))
-        _print(path, None if arguments.dry_run else out, filled, time.perf_counter() - begin)
+        catalog, code = filling.opened(path)
+        if outputs is not None and out in outputs.complete:
+            print(f"{out} was written before")
+            continue
+        filled = filling.fill(catalog, code)
+        if outputs is not None and out is not None:
+            rows = ("\t".join(" ".join(cell.split()) for cell in row) for row in catalog.to_review)
+            outputs.write(out, bytes(catalog), "".join(f"{row}\n" for row in rows).encode())
+        _print(path, out, filled, time.perf_counter() - begin)
+        if out is not None and catalog.to_review:
+            print(f"  to be reviewed: {out}{REVIEW}")
+        if catalog.remark:
+            print(f"  {catalog.remark}")
+    if outputs is not None:
+        outputs.finish()
+
+
+class _Filling:
+    """A model with its memories, by language."""
+
+    def __init__(self, translator: Translator, options: dict[str, Any], memory_files: Sequence[Path]) -> None:
+        self._translator, tokenizer = translator, translator.system.tokenizers[0]
+        self._options, self._symbols = {**options_for(tokenizer), **options}, tokenizer.reads_symbols
+        self._codes = list(translator.encoder.languages.targets) or [translator.system.tgt_lang]
+        self._memories = memories_of(memory_files, self._codes, translator.system.src_lang)
+
+    def opened(self, path: Path) -> tuple[Catalog, str]:
+        """Opens a catalog, and adds it to the memory of its language."""
+        catalog = open_catalog(path, self._translator.system.src_lang)
+        code = catalog.language(path, self._codes, "choose a bundle that translates into its language")
+        self._memories[code].add(catalog, path.name)
+        return catalog, code
+
+    def fill(self, catalog: Catalog, code: str) -> Filled:
+        """Fills a catalog."""
+        own = {**self._options, **_languages(self._translator, catalog, code)}
+        translate = translation(partial(self._translator.translate, **own), symbols=self._symbols)
+        return fill(catalog, self._memories[code], translate)
 
 
 def _languages(translator: Translator, catalog: Catalog, code: str) -> dict[str, str]:
@@ -79,24 +117,6 @@ def _languages(translator: Translator, catalog: Catalog, code: str) -> dict[str,
     known = translator.encoder.languages
     src = nearest_code(catalog.src_lang.replace("_", "-"), known.sources) if known.sources else ""
     return ({"tgt": code} if known.targets else {}) | ({"src": src} if src else {})
-
-
-def _outputs(files: Sequence[Path], out: Path | None) -> list[Path | None]:
-    """Returns the file to write for each catalog.
-
-    Raises:
-        ConfigError: one exists, or a catalog is of a format that is only read.
-    """
-    if read_only := [path for path in files if path.suffix.lower() == ".tmx"]:
-        raise ConfigError(f"{read_only[0]} is a TMX, which is only read; name it as --memory, or as data.train")
-    if out is None:
-        return [None] * len(files)
-    outputs = [out] if len(files) == 1 and not out.is_dir() else [out / path.name for path in files]
-    if len(set(outputs)) < len(files):
-        raise ConfigError("two catalogs have the same name; write them one by one, each with its own --out")
-    if there := [path for path in outputs if path.exists()]:
-        raise ConfigError(f"{there[0]} exists already; choose another --out, or remove it")
-    return list(outputs)
 
 
 def _print(path: Path, out: Path | None, filled: Filled, seconds: float) -> None:
