@@ -20,6 +20,7 @@ MEASURED = {  # what benchmarks measure or switch is private: how a training or 
     "benchmarks/corpus_scale.py": ("softsearch.data.dataset", "softsearch.data.sampler"),
     "benchmarks/gpu/check.py": ("softsearch.training.cuda_graphs",),
     "benchmarks/gpu/speed.py": ("softsearch.training.cuda_graphs",),
+    "benchmarks/localisation.py": ("softsearch.extras.localise.similar",),
     "benchmarks/lora_memory.py": ("softsearch.models.layers",),
     "benchmarks/peers/with_softsearch.py": ("softsearch.export.precision",),
 }

@@ -30,6 +30,7 @@ def test_a_model_of_two_languages_is_asked_for_the_catalogs_own(
     run = lab.train(
         f"data.train={tmp_path}/{{de,fr}}/*.po",
         "data=catalogs",
+        "data.memory=true",
         *SMALL,
         run_dir=tmp_path / "run",
         cache_dir=tmp_path / "cache",
@@ -47,12 +48,13 @@ def test_a_model_of_two_languages_is_asked_for_the_catalogs_own(
     assert "new.ja.po is a catalog of 'ja', expected 'de' or 'fr'; choose a bundle" in capsys.readouterr().err
 
 
-def test_the_example_runs(repo_root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("memory", [False, True])
+def test_the_example_runs(repo_root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], memory: bool) -> None:
     folder = repo_root / "examples" / "catalogs"
     run = lab.train(
         "data=catalogs",
         *SMALL,
-        **{"data.train": str(folder / "de")},
+        **{"data.train": str(folder / "de"), "data.memory": memory},
         run_dir=tmp_path / "run",
         cache_dir=tmp_path / "cache",
     )

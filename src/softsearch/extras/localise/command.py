@@ -93,8 +93,8 @@ class _Filling:
     """A model with its memories, by language."""
 
     def __init__(self, translator: Translator, options: dict[str, Any], memory_files: Sequence[Path]) -> None:
-        self._translator, tokenizer = translator, translator.system.tokenizers[0]
-        self._options, self._symbols = {**options_for(tokenizer), **options}, tokenizer.reads_symbols
+        self._translator, self._tokenizer = translator, translator.system.tokenizers[0]
+        self._options = {**options_for(self._tokenizer), **options}
         self._codes = list(translator.encoder.languages.targets) or [translator.system.tgt_lang]
         self._memories = memories_of(memory_files, self._codes, translator.system.src_lang)
 
@@ -107,9 +107,8 @@ class _Filling:
 
     def fill(self, catalog: Catalog, code: str) -> Filled:
         """Fills a catalog."""
-        own = {**self._options, **_languages(self._translator, catalog, code)}
-        translate = translation(partial(self._translator.translate, **own), symbols=self._symbols)
-        return fill(catalog, self._memories[code], translate)
+        own, memory = {**self._options, **_languages(self._translator, catalog, code)}, self._memories[code]
+        return fill(catalog, memory, translation(partial(self._translator.translate, **own), self._tokenizer, memory))
 
 
 def _languages(translator: Translator, catalog: Catalog, code: str) -> dict[str, str]:

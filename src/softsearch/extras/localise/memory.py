@@ -7,6 +7,8 @@ from typing import NamedTuple
 from softsearch.extras.localise.accelerators import markers_of, take_off
 from softsearch.extras.localise.catalog import Catalog
 from softsearch.extras.localise.opening import open_catalog
+from softsearch.extras.localise.similar import with_matches
+from softsearch.extras.localise.spans import mask_pair
 
 
 class Match(NamedTuple):
@@ -21,18 +23,26 @@ class Memory:
 
     def __init__(self) -> None:
         self._matches: dict[str, Match] = {}
+        self._masked: dict[str, str] = {}
 
     def add(self, catalog: Catalog, origin: str) -> None:
         """Adds the translated messages of a catalog."""
         pairs = catalog.pairs()
         markers = markers_of(pairs, declared=catalog.marker)
-        for source, target in pairs:
-            match = Match(take_off(target, markers).text, origin)
-            self._matches.setdefault(take_off(source, markers).text, match)
+        for pair in pairs:
+            source, target = (take_off(text, markers).text for text in pair)
+            self._matches.setdefault(source, Match(target, origin))
+            if masked := mask_pair(source, target):
+                source, target = (" ".join(text.split()) for text in masked)
+                self._masked.setdefault(source, target)
 
     def find(self, source: str) -> Match | None:
         """Returns the translation of a text without its accelerator."""
         return self._matches.get(source)
+
+    def with_similar(self, sources: Sequence[str]) -> list[str]:
+        """Returns texts with symbols, each behind the translation of the most similar one, if there is one."""
+        return with_matches(sources, list(self._masked.items()))
 
 
 def memories_of(files: Iterable[Path], codes: Sequence[str], src_lang: str = "") -> dict[str, Memory]:

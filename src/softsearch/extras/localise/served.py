@@ -42,7 +42,7 @@ def _filled(
         catalog.language(path, [sent.tgt_lang], "choose its language as the target")
     memory = Memory()
     memory.add(catalog, path.name)
-    return catalog, fill(catalog, memory, translation(search, symbols=encoder.tokenizers[0].reads_symbols))
+    return catalog, fill(catalog, memory, translation(search, encoder.tokenizers[0], memory))
 
 
 CATALOGS = FileKind(

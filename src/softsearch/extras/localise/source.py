@@ -16,8 +16,9 @@ from softsearch.errors import ConfigError, CorpusError
 from softsearch.extras.localise.catalog import nearest_code, with_region
 from softsearch.extras.localise.messages import Messages, expanded, found_files, listed, read_messages
 from softsearch.extras.localise.opening import files_of, open_catalog
-from softsearch.text import language_tag, write_lines
-from softsearch.text.parts import SYMBOLS, hash_of
+from softsearch.extras.localise.training_matches import messages_by_tag, with_other_matches
+from softsearch.text import language_tag, read_lines, write_lines
+from softsearch.text.parts import MATCH, SYMBOLS, hash_of
 
 _FORMAT = 2
 _SPLITS, _NOWHERE = ("val", "test"), -1
@@ -41,6 +42,8 @@ class Catalogs(WeightedSource):
         test: like ``val``.
         split_by: ``message``; or ``file``: whole catalogs are held out, like a new part of the program, without the
             messages that are also in training. A catalog is held out in all languages.
+        memory: the model also reads the translation of the most similar other message of the training text, if it is
+            at least 50 % like the source (``softsearch.extras.localise.similar``).
         src_lang: the source's language; by default that of the first catalog, or English.
         tgt_lang: the target's language; by default those of the first catalog of each pattern, such as ``de+fr``.
 
@@ -53,9 +56,12 @@ class Catalogs(WeightedSource):
     val: HeldOut | _Patterns = 1000
     test: HeldOut | _Patterns | None = 1000
     split_by: Literal["message", "file"] = "message"
+    memory: bool = False
 
     def __post_init__(self) -> None:
-        """Fills in the languages."""
+        """Checks the options, and fills in the languages."""
+        if self.memory and (self.links == "auto" or (self.links or {}).get("train")):
+            raise ConfigError("data.memory=true puts other text before the source, which data.links do not align")
         if any(isinstance(each, UnreadPath) for each in listed(self.train)):
             return
         languages = [self.tgt_lang]
@@ -68,7 +74,8 @@ class Catalogs(WeightedSource):
     @property
     def tags(self) -> tuple[str, ...]:
         codes = self.tgt_lang.split("+")
-        return (*(language_tag(code) for code in codes if len(codes) > 1), *SYMBOLS)
+        matches = [MATCH] if self.memory else []
+        return (*(language_tag(code) for code in codes if len(codes) > 1), *SYMBOLS, *matches)
 
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
         """Returns files of lines in ``cache_dir``, written there if necessary.
@@ -77,11 +84,31 @@ class Catalogs(WeightedSource):
             CorpusError: a catalog cannot be read, or there are too few messages.
             ConfigError: a catalog is of another language.
         """
-        return self._text(cache_dir).files(cache_dir)
+        return self._files(cache_dir)[0]
 
     def train_files(self, cache_dir: Path) -> list[FilePair]:
         """Returns the training text of each language; raises as ``files``."""
-        return self._text(cache_dir).train_files(cache_dir)
+        return self._files(cache_dir)[1]
+
+    def _files(self, cache_dir: Path) -> tuple[dict[str, FilePair], list[FilePair]]:
+        """The files by split, and the training text of each language, both with matches if there is a memory."""
+        text = self._text(cache_dir)
+        files, train = text.files(cache_dir), text.train_files(cache_dir)
+        if not self.memory:
+            return files, train
+        named = {f"train-{number}": pair for number, pair in enumerate(train)}
+        named |= {split: pair for split, pair in files.items() if split != "train"}
+
+        def write(folder: Path) -> None:
+            memories = messages_by_tag(train)
+            for name, (source, _) in named.items():
+                write_lines(folder / f"{name}.src", with_other_matches(name, list(read_lines(source)), memories))
+
+        identity = repr((_FORMAT, [(name, *map(digest_of, pair)) for name, pair in named.items()]))
+        folder = made_folder(cache_dir, "matches", identity, write)
+        found = {name: (folder / f"{name}.src", target) for name, (_, target) in named.items()}
+        train = [found[f"train-{number}"] for number in range(len(train))]
+        return {"train": train[0], **{split: found[split] for split in _SPLITS if split in found}}, train
 
     def _text(self, cache_dir: Path) -> Parallel | Multilingual:
         """The catalogs as files of lines, of one language or several."""

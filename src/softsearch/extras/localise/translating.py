@@ -6,9 +6,10 @@ from typing import Any
 
 from softsearch import Translation
 from softsearch.extras.localise.fill import Translate, Written
+from softsearch.extras.localise.memory import Memory
 from softsearch.extras.localise.spans import unmask
 from softsearch.text import SentencePieceTokenizer
-from softsearch.text.parts import Masked, mask
+from softsearch.text.parts import MATCH, Masked, mask
 
 
 def options_for(tokenizer: SentencePieceTokenizer) -> Mapping[str, Any]:
@@ -16,17 +17,22 @@ def options_for(tokenizer: SentencePieceTokenizer) -> Mapping[str, Any]:
     return {"confidence": True} if tokenizer.reads_symbols else {"confidence": True, "keep_usual": True}
 
 
-def translation(search: Callable[[list[str]], Sequence[Translation]], *, symbols: bool) -> Translate:
+def translation(
+    search: Callable[[list[str]], Sequence[Translation]], tokenizer: SentencePieceTokenizer, memory: Memory
+) -> Translate:
     """Returns a function that translates lines of messages, in which all spans that are not language stay.
 
     Args:
         search: translates lines, with ``options_for`` the model.
-        symbols: whether the model knows symbols; otherwise it reads the spans as text.
+        tokenizer: the model's, of the source; a model that knows no symbols reads the spans as text.
+        memory: where a model that was trained with ``data.memory=true`` has its matches from.
     """
+    symbols, matches = tokenizer.reads_symbols, MATCH in tokenizer.vocabulary()
 
     def translate(lines: Sequence[str]) -> list[Written]:
         masked = [mask(line) if symbols else Masked(line, ()) for line in lines]
-        found = search([each.text for each in masked])
+        sources = [each.text for each in masked]
+        found = search(memory.with_similar(sources) if matches else sources)
         return [_written(each, own) for each, own in zip(found, masked, strict=True)]
 
     return translate
