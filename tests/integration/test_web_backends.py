@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from selenium.webdriver import Chrome, Keys
@@ -135,6 +136,7 @@ def write_terms(browser: Chrome, address: str) -> None:
 def test_options_of_the_search_are_sent_as_they_are_described(browser: Chrome, served: Served) -> None:
     open_page(browser, served.url)
     ask(browser, TEXT)
+    wait_for(browser, ".options summary", "Options")
     browser.find_element(By.CSS_SELECTOR, ".options summary").send_keys(Keys.ENTER)
     shown = browser.find_elements(By.CSS_SELECTOR, ".options label")
     expected = {f"{name.replace('_', ' ')} {option(hint).sentence}": name for name, hint in page_options().items()}
@@ -177,6 +179,70 @@ def test_a_glossary_of_the_server_is_chosen(browser: Chrome, page: Path, tmp_pat
         menu.select_by_visible_text("these terms")
         wait_for(browser, ".target[aria-busy=false]", plain)
         assert complaints(browser, served.url) == []
+
+
+def test_a_file_is_translated_with_progress_and_errors(browser: Chrome, served: Served, tmp_path: Path) -> None:
+    names = [f"one {TEXT} {number}" for number in range(40)]
+    (tmp_path / "new.po").write_text(
+        'msgid ""\nmsgstr "Language: de"\n\n' + "\n".join(f'msgid "{name}"\nmsgstr ""\n' for name in names)
+    )
+    (tmp_path / "bad.po").write_text('msgid "a')
+    (tmp_path / "other.exe").write_text("")
+    open_page(browser, served.url)
+    wait_for(browser, ".file summary", "Translate a file")
+    browser.find_element(By.CSS_SELECTOR, ".file summary").send_keys(Keys.ENTER)
+    WebDriverWait(browser, 60).until(lambda _: texts(browser, ".file option") == ["English", "German"])
+    button, field = (browser.find_element(By.CSS_SELECTOR, f".file {each}") for each in ("button", "input"))
+    assert ".po" in field.get_attribute("accept").split(",")
+    button.send_keys(Keys.ENTER)
+    wait_for(browser, ".file [role=alert]", "Choose a file first.")
+    assert browser.switch_to.active_element == field
+    browser.execute_script(
+        "window.seen = []; new MutationObserver(() => seen.push(document.querySelector('.file progress').value))"
+        ".observe(document.querySelector('.file progress'), {attributes: true})"
+    )
+    field.send_keys(str(tmp_path / "new.po"))
+    button.send_keys(Keys.SPACE)
+    wait_for(browser, ".file [role=status]", "Ready: new_de.po (translated before 0; from the memory 0; ")
+    assert {0, 32, 40} <= {*browser.execute_script("return seen")}
+    assert button.text == "Translate the file"
+    link = browser.find_element(By.CSS_SELECTOR, ".file a").get_attribute("href")
+    with urlopen(link, timeout=60) as answer:
+        assert b"#, fuzzy" in answer.read()
+    for width, scheme in product((400, 1280), ("light", "dark")):
+        view(browser, width, scheme=scheme)
+        assert browser.execute_script("return document.documentElement.scrollWidth") == width
+        assert violations(browser) == []
+    assert complaints(browser, served.url) == []
+    for name, told in (
+        ("bad.po", "bad.po cannot be read"),
+        ("other.exe", "'other.exe' is not a file that is translated"),
+    ):
+        field.send_keys(str(tmp_path / name))
+        button.click()
+        wait_for(browser, ".file [role=alert]", f"{name} is not translated: ")
+        assert told in texts(browser, ".file [role=alert]")[0]
+    complaints(browser, "")  # the browser's own lines about the refusals
+
+
+def test_the_translation_of_a_file_is_stopped(browser: Chrome, served: Served, tmp_path: Path) -> None:
+    (tmp_path / "long.txt").write_text(f"{TEXT}.\n" * 5000)
+    open_page(browser, served.url)
+    wait_for(browser, ".file summary", "Translate a file")
+    browser.find_element(By.CSS_SELECTOR, ".file summary").send_keys(Keys.ENTER)
+    WebDriverWait(browser, 60).until(lambda _: texts(browser, ".file option") == ["English", "German"])
+    browser.find_element(By.CSS_SELECTOR, ".file input").send_keys(str(tmp_path / "long.txt"))
+    button = browser.find_element(By.CSS_SELECTOR, ".file button")
+    button.click()
+    wait_for(browser, ".file button", "Stop")
+    wait_for(browser, ".file [role=status]", "long.txt is sent.")
+    WebDriverWait(browser, 60).until(
+        lambda _: browser.find_element(By.CSS_SELECTOR, ".file progress").get_attribute("max") != "1"
+    )
+    button.click()
+    wait_for(browser, ".file [role=status]", "Stopped.")
+    assert not browser.find_element(By.CSS_SELECTOR, ".file progress").is_displayed()
+    complaints(browser, "")
 
 
 def test_its_requests_are_described_without_another_host(browser: Chrome, served: Served) -> None:

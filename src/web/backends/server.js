@@ -12,7 +12,8 @@ const UNREACHABLE = 'The server cannot be reached. Try again later.';
  */
 export async function open(site) {
   const attentive = new Set(site.models.filter((model) => model.has_attention).map((model) => model.name));
-  return { translate: (request) => search({ ...request, alignments: attentive.has(request.model) }), traces, attention };
+  const translate = (request) => search({ ...request, alignments: attentive.has(request.model) });
+  return { translate, traces, attention, languages, translateFile };
 }
 
 const traces = async (request) => (await ask(request, { trace: true })).traces ?? [];
@@ -31,19 +32,33 @@ async function ask({ model, text, beam, nBest, more }, asked) {
   return (await response.json()).translations[0];
 }
 
+async function languages() {
+  const response = await fetch('languages').catch(() => null);
+  if (!response?.ok) throw new Error(UNREACHABLE);
+  return response.json();
+}
+
 async function* search({ model, text, beam, nBest, more, alignments, signal }) {
+  const body = JSON.stringify({ text, model, beam, n_best: nBest, ...more, alignments });
+  for await (const { answer } of stream('translate/stream', body, { 'Content-Type': 'application/json' }, signal)) yield answer;
+}
+
+/** The events `progress` and `done` of the translation of a file. */
+async function* translateFile({ file, source, target, signal }) {
+  const form = new FormData();
+  for (const [name, value] of Object.entries({ source, target, file })) form.append(name, value);
+  yield* stream('translate_file', form, {}, signal);
+}
+
+/** The events of an answer up to `done`. */
+async function* stream(path, body, headers, signal) {
   try {
-    const response = await fetch('translate/stream', {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream' },
-      body: JSON.stringify({ text, model, beam, n_best: nBest, ...more, alignments }),
-      signal,
-    });
+    const response = await fetch(path, { method: 'POST', headers: { ...headers, Accept: 'text/event-stream' }, body, signal });
     if (!response.ok) throw new Error(await reason(response));
     for await (const { event, data } of events(response)) {
       const answer = JSON.parse(data);
       if (event === 'error') throw new Error(answer.error);
-      yield answer;
+      yield { event, answer };
       if (event === 'done') return;
     }
     throw new Error('The server ended its response too early. Try again.');

@@ -1,5 +1,6 @@
 import { Card } from './card.js';
 import { element } from './element.js';
+import { FileForm } from './file.js';
 import { langAttribute } from './format.js';
 import { Glossary } from './glossary.js';
 import { Options } from './options.js';
@@ -56,6 +57,7 @@ async function start() {
   const isServer = site.backend === 'server'; // the search in the page supports neither
   const options = isServer ? new Options(site.options, translate) : null;
   const glossary = isServer ? new Glossary(site.glossaries, translate) : null;
+  if (isServer && site.file_kinds.length) new FileForm(site.file_kinds, backend);
   introduce(site, request);
   choose();
 }

@@ -153,7 +153,7 @@ async def site(service: Served) -> dict[str, Any]:
     """Returns the facts that the browser page loads first."""
     facts = service.dispatcher.models.values()
     glossaries = [name for name in service.settings.glossary or {} if name]
-    offers = {"options": controls(schema.page_options()), "glossaries": glossaries, "files": list(file_kinds())}
+    offers = {"options": controls(schema.page_options()), "glossaries": glossaries, "file_kinds": list(file_kinds())}
     return site_json(facts, backend="server", version=softsearch.__version__, offers=offers)
 
 
