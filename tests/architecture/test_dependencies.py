@@ -21,7 +21,7 @@ OPTIONAL = {
     "lora": ("training/lora",),
     "hf": ("data/corpora/huggingface",),
     "table": ("data/corpora/rows", "text/corpus"),
-    "localise": ("extras/localise/similar", "extras/localise/xliff"),
+    "localise": ("extras/localise/similar", "extras/localise/tmx", "extras/localise/xliff"),
     "paragraphs": ("runtime/paragraphs",),
     "serve": tuple(
         f"extras/serve/{name}"

@@ -1,7 +1,8 @@
 """Files of terms, as people write and as spreadsheets save them.
 
 A line is ``source<TAB>target`` or ``source<TAB>target<TAB>kind``; if the first one has no tab, commas or semicolons
-separate the columns. A cell in quotes is read as in CSV. Blank lines, comments and a header line are skipped.
+separate the columns. A cell in quotes is read as in CSV. Blank lines, comments and a header line are skipped. In a file
+that begins as OmegaT's do, the third column is a comment, and a term may have several lines.
 """
 
 import csv
@@ -19,6 +20,7 @@ _HEADER = re.compile(
     "arabic|chinese|czech|danish|dutch|english|finnish|french|german|greek|hindi|hungarian|italian|japanese|korean|"
     "persian|polish|portuguese|romanian|russian|spanish|swedish|turkish|ukrainian"
 )
+_OMEGAT = "# Glossary in tab-separated format"  # the beginning of the file that OmegaT writes
 _WORDS = ({"it", "es"}, {"he", "el"})  # codes that are translations of one another, too
 
 
@@ -30,6 +32,9 @@ def read_rows(path: Path) -> Iterator[Sequence[str]]:
     """
     lines, begun = read_lines(path), []
     for line in lines:
+        if not begun and line.startswith(_OMEGAT):
+            yield from _of_omegat(lines)
+            return
         begun.append(line)
         if not _is_skipped(line):
             break
@@ -46,6 +51,20 @@ def read_rows(path: Path) -> Iterator[Sequence[str]]:
             row = _cells(line, separator)
             yield () if is_first and _is_header(row) else row
             is_first = False
+
+
+def _of_omegat(lines: Iterable[str]) -> Iterator[Sequence[str]]:
+    """Yields a row for each of OmegaT's lines ``source<TAB>target<TAB>comment``: a term once, with all translations."""
+    rows: list[list[str]] = [[]]  # of the first line
+    places: dict[str, int] = {}
+    for line in lines:
+        rows.append([])
+        source, _, rest = line.partition("\t")
+        target = rest.partition("\t")[0].strip()
+        if target and not _is_skipped(line):
+            row = rows[places.setdefault(source.strip().casefold(), len(rows) - 1)]
+            row += [target] if row else [source, target]
+    return ([row[0], "|".join(dict.fromkeys(row[1:]))] if row else () for row in rows)
 
 
 def _is_skipped(line: str) -> bool:

@@ -8,6 +8,7 @@ import pytest
 
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.runtime.glossary import Glossary, open_glossary
+from softsearch.runtime.glossary_file import read_rows
 from softsearch.search.terms import Term, joins
 
 
@@ -169,3 +170,21 @@ def test_terms_are_text(source: Any, target: Any) -> None:
 
 def test_letters_join_and_words_of_unspaced_scripts_do_not() -> None:
     assert [joins(character) for character in "aß9_ก日タ-' "] == [True] * 4 + [False] * 6
+
+
+def test_a_glossary_of_omegat_is_read_as_it_is(tmp_path: Path) -> None:
+    head = "# Glossary in tab-separated format -*- coding: utf-8 -*-\n"
+    lines = "file\tDatei\tthe thing on a disk\n# a comment\n\nFile\tAkte\tof paper\npage\tSeite\nno translation\n"
+    (tmp_path / "glossary.txt").write_text(head + lines)
+    assert [*read_rows(tmp_path / "glossary.txt")] == [(), ["file", "Datei|Akte"], (), (), (), ["page", "Seite"], ()]
+    glossary = open_glossary(tmp_path / "glossary.txt")
+    assert [(term.source, term.alternatives) for term in glossary.find("a File page")] == [
+        ("File", ("Datei", "Akte")),
+        ("page", ("Seite",)),
+    ]
+    (tmp_path / "glossary.txt").write_text(f"{head}page\tSeite\n\x01\tx\n")
+    with pytest.raises(CorpusError, match=r"glossary\.txt:3 has an empty term or a control character"):
+        open_glossary(tmp_path / "glossary.txt")
+    (tmp_path / "glossary.txt").write_text(lines)
+    with pytest.raises(CorpusError, match=r"glossary\.txt:1 has the kind 'the thing on a disk'"):
+        open_glossary(tmp_path / "glossary.txt")

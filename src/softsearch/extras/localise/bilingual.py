@@ -1,4 +1,4 @@
-"""PO, Qt's TS, and TMX to read, through translate-toolkit, which keeps other bytes."""
+"""PO and Qt's TS, through translate-toolkit, which keeps other bytes."""
 
 import re
 from collections.abc import Sequence

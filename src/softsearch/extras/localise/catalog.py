@@ -87,8 +87,8 @@ class Catalog(ABC):
 
 
 def language_of(code: str) -> str:
-    """Returns the language of a code such as ``de_DE`` or ``zh-Hant``."""
-    return re.split("[-_]", code)[0]
+    """Returns the language of a code such as ``de_DE``, ``DE-DE`` or ``zh-Hant``."""
+    return re.split("[-_]", code)[0].lower()
 
 
 def with_region(code: str) -> str:

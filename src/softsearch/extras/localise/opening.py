@@ -8,13 +8,15 @@ from softsearch.extras.localise.bilingual import Bilingual
 from softsearch.extras.localise.catalog import Catalog
 from softsearch.extras.localise.keyed import open_keyed
 from softsearch.extras.localise.siblings import source_of
+from softsearch.extras.localise.tmx import Tmx
 from softsearch.extras.localise.xliff import Xliff
 
 MAX_BYTES = 256 << 20
 _ADVICE = "repair it (for PO, msgfmt -c FILE names the line), or leave it out"
-_KINDS = {".po": "pypo:pofile", ".pot": "pypo:pofile", ".ts": "ts2:tsfile", ".tmx": "tmx:tmxfile"}
+_KINDS = {".po": "pypo:pofile", ".pot": "pypo:pofile", ".ts": "ts2:tsfile"}
 _XLIFF = (".xlf", ".xliff", ".sdlxliff", ".mxliff")
-WRITABLE = (*(suffix for suffix in _KINDS if suffix != ".tmx"), *_XLIFF)
+WRITABLE = (*_KINDS, *_XLIFF)
+_BOTH = (*WRITABLE, ".tmx")  # have both languages in one file
 
 
 KEYED = (".xml", ".properties", ".strings", ".json", ".arb")
@@ -23,7 +25,7 @@ KEYED = (".xml", ".properties", ".strings", ".json", ".arb")
 def is_catalog(path: Path) -> bool:
     """Tells whether a file is a catalog: by its name, and that of a file with its source text."""
     suffix = path.suffix.lower()
-    return suffix in (*_KINDS, *_XLIFF) or (suffix in KEYED and source_of(path) is not None)
+    return suffix in _BOTH or (suffix in KEYED and source_of(path) is not None)
 
 
 def open_catalog(path: Path, src_lang: str = "") -> Catalog:
@@ -77,11 +79,13 @@ def read_catalog(data: bytes, path: Path) -> Catalog:
         CorpusError: they cannot be read, or are of another kind; the message says what to do.
     """
     suffix = path.suffix.lower()
-    if suffix not in (*_KINDS, *_XLIFF):
-        known = ", ".join((*_KINDS, *_XLIFF, *KEYED))
+    if suffix not in _BOTH:
+        known = ", ".join((*_BOTH, *KEYED))
         raise CorpusError(f"{path} does not have the name of a catalog; expected {known}")
     _refuse_entities(path, data)
     with parsing(path, CorpusError, _ADVICE):
+        if suffix == ".tmx":
+            return Tmx(data, path)
         return Xliff(data, path) if suffix in _XLIFF else Bilingual(data, path, _KINDS[suffix])
 
 
