@@ -30,7 +30,7 @@ def read_rows(path: Path) -> Iterator[Sequence[str]]:
     Raises:
         CorpusError: the file cannot be read.
     """
-    lines, begun = read_lines(path), []
+    lines, begun = read_lines(path), list[str]()
     for line in lines:
         if not begun and line.startswith(_OMEGAT):
             yield from _of_omegat(lines)
