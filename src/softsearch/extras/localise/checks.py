@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 
+from softsearch.extras.localise import icu
 from softsearch.extras.localise.accelerators import take_off
 from softsearch.text.parts import SYMBOL, spans_of
 
@@ -20,6 +21,11 @@ def problems(source: str, target: str, markers: str = "") -> list[str]:
         target: its translation.
         markers: those of accelerators in its catalog.
     """
+    texts = icu.pairs(icu.read(source), icu.read(target))
+    if texts is None:
+        return ["its plurals or selects are not those of the message"]
+    if len(texts) > 1:
+        return list(dict.fromkeys(problem for pair in texts for problem in problems(*pair, markers)))
     found = []
     if not target.strip():
         return ["it is empty"]

@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from softsearch.extras.localise import icu
 from softsearch.extras.localise.accelerators import markers_of, put_on, take_off
 from softsearch.extras.localise.catalog import Catalog
 from softsearch.extras.localise.checks import ending, problems, sign_of
 from softsearch.extras.localise.memory import Memory
+from softsearch.extras.localise.spans import has_language
 
 _LINE = re.compile(r"(\s*)(.*?)(\s*)\Z", re.DOTALL)
 
@@ -72,9 +74,12 @@ def fill(catalog: Catalog, memory: Memory, translate: Translate) -> Filled:
     markers = markers_of(catalog.pairs(), (source for entry in waiting for source in entry.sources), catalog.marker)
     used = _used_letters(catalog, markers)
     plain = {source: take_off(source, markers) for entry in waiting for source in entry.sources}
-    needed = {each.text for each in plain.values() if memory.find(each.text) is None}
+    wholes = {each.text for each in plain.values() if memory.find(each.text) is None}
+    needed = {text for whole in wholes for text in icu.texts(icu.read(whole)) if memory.find(text) is None}
     lines = {line: None for text in sorted(needed) for line in text.split("\n") if line.strip()}
-    translations = dict(zip(lines, translate([line.strip() for line in lines]), strict=True))
+    asked = [line for line in lines if has_language(line)]
+    translations = {line: Written(line.strip(), None, ()) for line in lines}
+    translations |= zip(asked, translate([line.strip() for line in asked]), strict=True)
     for entry in waiting:
         texts = [_text_of(plain[entry.sources[number]].text, memory, translations) for number in entry.needed()]
         done.unknown.update(piece for text in texts for piece in text.unknown)
@@ -102,6 +107,12 @@ def _text_of(source: str, memory: Memory, translations: dict[str, Written]) -> _
     """The translation of a text without its accelerator."""
     if match := memory.find(source):
         return _Text(match.target, f"from {match.origin}", is_match=True)
+    message = icu.read(source)
+    if message.arguments:
+        inner = {text: _text_of(text, memory, translations) for text in icu.texts(message)}
+        origin = "; ".join(dict.fromkeys(text.origin for text in inner.values()))
+        unknown = [piece for text in inner.values() for piece in text.unknown]
+        return _Text(icu.written(message, lambda text: inner[text].text), origin, unknown=unknown)
     parts = [translations[line] for line in source.split("\n") if line.strip()]
     sure = [part.confidence for part in parts if part.confidence is not None]
     origin = f"translated{f', confidence {min(sure):.2f}' if sure else ''}"

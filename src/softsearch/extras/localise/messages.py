@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from softsearch.errors import ConfigError, CorpusError
+from softsearch.extras.localise import icu
 from softsearch.extras.localise.accelerators import markers_of, take_off
 from softsearch.extras.localise.catalog import Catalog, language_of
 from softsearch.extras.localise.opening import is_catalog, open_catalog
@@ -37,7 +38,7 @@ class Messages:
             ConfigError: its languages differ from those before.
         """
         self._check_languages(catalog, path)
-        for source, target in self._translated(catalog):
+        for source, target in self._texts(catalog):
             masked = mask_pair(source, target)
             pair = ("", "") if masked is None else (" ".join(masked[0].split()), " ".join(masked[1].split()))
             reason = (
@@ -50,6 +51,17 @@ class Messages:
             else:
                 self._seen.add(pair)
                 self.pairs.append((*pair, number))
+
+    def _texts(self, catalog: Catalog) -> Iterator[tuple[str, str]]:
+        """Yields the texts of messages, those in the branches of plurals and selects on their own."""
+        for source, target in self._translated(catalog):
+            found = icu.pairs(icu.read(source), icu.read(target))
+            if found is None:
+                self.left_out["other plurals or selects than the source"] += 1
+            elif len(found) == 1:
+                yield found[0]
+            else:
+                yield from (pair for pair in found if pair[0] != pair[1])
 
     def _translated(self, catalog: Catalog) -> Iterator[tuple[str, str]]:
         """Yields translated texts without accelerators, and counts the other messages."""

@@ -22,6 +22,12 @@ def mask_pair(source: str, target: str) -> tuple[str, str] | None:
     return replaced(source, places, SYMBOLS), replaced(target, others, symbols)
 
 
+def has_language(text: str) -> bool:
+    """Tells whether a text has letters outside of what is not language."""
+    places = spans_of(text)
+    return any(char.isalpha() for char in replaced(text, places, [""] * len(places)))
+
+
 def unmask(translation: str, spans: Sequence[str]) -> str | None:
     """Puts the spans back; None unless each symbol occurs once, and no other does."""
     numbers = [int(match[1]) for match in SYMBOL.finditer(translation)]
