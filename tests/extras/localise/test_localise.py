@@ -193,6 +193,39 @@ def test_prefixes_encodings_and_what_follows_the_root_stay(tmp_path: Path, encod
     assert bytes(catalog) == text.replace("<x:segment><x:source>two</x:source>", new).encode(encoding)
 
 
+TS_PARTS = """<?xml version="1.0" encoding="utf-8"?>
+<!DOCTYPE TS>
+<TS version="2.1" language="de_DE">
+<context>
+    <name>Main</name>
+    <message>
+        <source>Open file</source>
+        <translation variants="yes"><lengthvariant>Datei</lengthvariant><lengthvariant>D.</lengthvariant></translation>
+    </message>
+    <message>
+        <source>A<byte value="x9c"/>B</source>
+        <translation type="unfinished"></translation>
+    </message>
+    <message>
+        <source>two</source>
+        <translation type="unfinished"></translation>
+    </message>
+</context>
+</TS>
+"""
+
+
+def test_other_lines_stay_where_the_library_writes_them_anew() -> None:
+    catalog = read_catalog(TS_PARTS.encode(), Path("x.ts"))
+    assert [entry.state for entry in catalog.entries] == ["left out", "left out", "untranslated"]
+    fill(catalog, Memory(), words)
+    old = 'two</source>\n        <translation type="unfinished">'
+    note = "<translatorcomment>softsearch: translated, confidence 0.50</translatorcomment>"
+    text = bytes(catalog).decode()
+    assert text.replace(f"        {note}\n", "") == TS_PARTS.replace(old, f"{old}zwei")
+    assert note in text
+
+
 def test_tmx_is_only_read(tmp_path: Path, repo_root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "x.tmx").write_text("<tmx/>")
     assert main(["localise", str(repo_root / BUNDLE), str(tmp_path / "x.tmx"), "--dry-run"]) == 2

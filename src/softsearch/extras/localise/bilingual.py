@@ -17,7 +17,7 @@ class Bilingual(Catalog):
     """A file with messages and their translations."""
 
     def __init__(self, data: bytes, path: Path, kind: str) -> None:
-        super().__init__()
+        super().__init__(data)
         is_po = kind.startswith("pypo")
         if is_po and (charset := re.search(rb"charset=([\w-]+)", data[:4096])):
             data.decode(charset[1].decode())  # else another one is guessed
@@ -45,19 +45,25 @@ class Bilingual(Catalog):
         state: State = "translated" if all(targets) else "untranslated"
         if unit.isfuzzy() and any(targets):
             state = "fuzzy"
-        if unit.isobsolete() or not unit.istranslatable() or not sources[0].strip():
+        if unit.isobsolete() or not unit.istranslatable() or not sources[0].strip() or _has_parts(unit):
             state = "left out"
         locations = unit.getlocations()
         place = locations[0].rpartition(":")[0] or locations[0] if locations else unit.getcontext() or ""
         return Entry(sources, targets, place, state, unit, self._singular)
 
-    def fill(self, entry: Entry, targets: Sequence[str], note: str) -> None:
+    def _put(self, entry: Entry, targets: Sequence[str], note: str) -> None:
         entry.unit.target = multistring(targets) if len(entry.sources) > 1 else targets[0]
         entry.unit.markfuzzy()
         entry.unit.addnote(note, origin="translator")
 
-    def __bytes__(self) -> bytes:
+    def _whole(self) -> bytes:
         return bytes(self._store)
+
+
+def _has_parts(unit: Any) -> bool:
+    """Tells whether a message of Qt has texts of several lengths, or bytes, which the library does not read."""
+    element = getattr(unit, "xmlelement", None)
+    return element is not None and next(element.iter("lengthvariant", "byte"), None) is not None
 
 
 def _refuse_repeated(entries: Sequence[Entry], path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from softsearch.errors import ConfigError
+from softsearch.extras.localise.kept_lines import merged
 
 State = Literal["translated", "untranslated", "fuzzy", "left out"]
 
@@ -53,10 +54,10 @@ class Catalog(ABC):
     src_lang: str = ""
     tgt_lang: str = ""
     marker: str = ""  # of accelerators, if the file names it
-    remark: str = ""  # what else changes when it is written
     entries: Sequence[Entry]
 
-    def __init__(self) -> None:
+    def __init__(self, data: bytes) -> None:
+        self._data, self._before = data, b""  # the file, and what is written of it before a change
         self.to_review: list[tuple[str, ...]] = []  # key, source, translation and note, in formats without a mark
 
     def pairs(self) -> list[tuple[str, str]]:
@@ -77,13 +78,22 @@ class Catalog(ABC):
             raise ConfigError(f"{path} is a catalog of {self.tgt_lang!r}, expected {expected}; {advice}")
         return found
 
-    @abstractmethod
     def fill(self, entry: Entry, targets: Sequence[str], note: str) -> None:
         """Writes translations into a message, marked as its format marks what a person must look at, with a note."""
+        self._before = self._before or self._whole()
+        self._put(entry, targets, note)
+
+    def __bytes__(self) -> bytes:
+        """Returns the whole file, of which all lines are as before but for those that were filled."""
+        return merged(self._data, self._before, self._whole()) if self._before else self._data
 
     @abstractmethod
-    def __bytes__(self) -> bytes:
-        """Returns the whole file."""
+    def _put(self, entry: Entry, targets: Sequence[str], note: str) -> None:
+        """Writes translations into a message."""
+
+    @abstractmethod
+    def _whole(self) -> bytes:
+        """Returns what the format's library writes."""
 
 
 def language_of(code: str) -> str:

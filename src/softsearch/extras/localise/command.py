@@ -83,8 +83,6 @@ def localise(arguments: argparse.Namespace) -> None:
         _print(path, out, filled, time.perf_counter() - begin)
         if out is not None and catalog.to_review:
             print(f"  to be reviewed: {out}{REVIEW}")
-        if catalog.remark:
-            print(f"  {catalog.remark}")
     if outputs is not None:
         outputs.finish()
 

@@ -25,9 +25,9 @@ class Keyed(Catalog):
     """A file of texts by keys; its entries are those of the source's file, in whose place ``sibling`` names it."""
 
     def __init__(self, data: bytes, source: bytes, sibling: Sibling, kind: str) -> None:
-        super().__init__()
+        super().__init__(data)
         self.src_lang, self.tgt_lang = sibling.src_lang, sibling.tgt_lang
-        self._data, self._class = data, storage(kind)
+        self._class = storage(kind)
         self._store, read = self._read(data, self.tgt_lang), self._read(source, self.src_lang)
         self._forms, self._singular = self._plural()
         self._own = {_key(unit): unit for unit in self._store.units}
@@ -67,7 +67,7 @@ class Keyed(Catalog):
     def _place(self, unit: Any, note: str) -> Any:
         """Returns the unit to write a translation into, for one of the source."""
 
-    def fill(self, entry: Entry, targets: Sequence[str], note: str) -> None:
+    def _put(self, entry: Entry, targets: Sequence[str], note: str) -> None:
         unit = self._place(entry.unit, " ".join(note.split()))
         unit.target = multistring(targets) if len(entry.sources) > 1 else targets[0]
 
@@ -93,7 +93,7 @@ class _Appended(Keyed):
     def _comment(self, unit: Any, note: str) -> None:
         """Puts a comment before a new unit."""
 
-    def __bytes__(self) -> bytes:
+    def _whole(self) -> bytes:
         return self._with_new() if self._new.units else self._data
 
     @abstractmethod
@@ -153,12 +153,11 @@ class Json(Keyed):
         for indent, is_ascii in product(_INDENTS, (False, True)):
             separators = (", ", ": ") if indent is None else (",", ": ")
             self._store.dump_args.update(indent=indent, ensure_ascii=is_ascii, separators=separators)
-            if self._written() == data:
+            if self._whole() == data:
                 return
         found = re.search(rb"\n([ \t]+)", data)
         indent = found[1].decode() if found else 2
         self._store.dump_args.update(indent=indent, ensure_ascii=False, separators=(",", ": "))
-        self.remark = "its white space is written anew"
 
     def _plural(self) -> tuple[int, int]:
         if self._class.__name__ != "I18NextFile":
@@ -176,18 +175,13 @@ class Json(Keyed):
             self._store.addunit(self._own[_key(unit)])
         return self._own[_key(unit)]
 
-    def fill(self, entry: Entry, targets: Sequence[str], note: str) -> None:
-        super().fill(entry, targets, note)
+    def _put(self, entry: Entry, targets: Sequence[str], note: str) -> None:
+        super()._put(entry, targets, note)
         self.to_review.append((entry.unit.getid(), " | ".join(entry.sources), " | ".join(targets), note))
 
-    def _written(self) -> bytes:
+    def _whole(self) -> bytes:
         written = bytes(self._store)
-        if b"\r\n" in self._data:
-            written = written.replace(b"\n", b"\r\n")
         return written if self._data.endswith(b"\n") else written.rstrip()
-
-    def __bytes__(self) -> bytes:
-        return self._written()
 
 
 def json_kind(data: bytes, path: Path) -> str:

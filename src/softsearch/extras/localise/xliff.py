@@ -18,7 +18,7 @@ class Xliff(Catalog):
     """XLIFF 1.2 and 2.x; a text with elements inside is its XML, as a message with tags."""
 
     def __init__(self, data: bytes, path: Path) -> None:
-        super().__init__()
+        super().__init__(data)
         try:
             from lxml import etree
         except ImportError as error:
@@ -57,7 +57,7 @@ class Xliff(Catalog):
         declared = re.compile(r' xmlns(?::\w+)?="[^"]*"')
         return declared.sub("", text.partition(">")[2].rpartition("</")[0])
 
-    def fill(self, entry: Entry, targets: Sequence[str], note: str) -> None:
+    def _put(self, entry: Entry, targets: Sequence[str], note: str) -> None:
         unit, source = entry.unit, entry.unit.find(f"{self._name}source")
         namespaces = "".join(f' xmlns{f":{k}" if k else ""}="{v}"' for k, v in self._root.nsmap.items())
         text = targets[0] if len(source) else escape(targets[0])
@@ -78,7 +78,7 @@ class Xliff(Catalog):
             added.text, added.tail = note, target.tail
             target.addnext(added)
 
-    def __bytes__(self) -> bytes:
+    def _whole(self) -> bytes:
         whole: str = self._etree.tostring(self._root, encoding="unicode", with_tail=False)
         inside = whole[whole.index(">") + 1 :]  # lxml escapes this sign in attributes
         return self._start + inside.encode(self._encoding, "xmlcharrefreplace") + self._end
