@@ -226,6 +226,33 @@ def test_other_lines_stay_where_the_library_writes_them_anew() -> None:
     assert note in text
 
 
+SIZES = 'xmlns:slr="urn:oasis:names:tc:xliff:sizerestriction:2.0"'
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (XLIFF.replace('id="1">', 'id="1" maxwidth="12" size-unit="char">', 1), "it has 19 characters, the format"),
+        (XLIFF.replace("<body>", '<body><group maxwidth="12" size-unit="byte">'), "it has 22 bytes in UTF-8, the "),
+        (XLIFF.replace('id="1">', 'id="1" maxwidth="19" size-unit="char">', 1), ""),
+        (XLIFF.replace('id="1">', 'id="1" maxwidth="12">', 1), ""),  # of pixels
+        (XLIFF_2.replace("<unit", f'<unit {SIZES} slr:sizeRestriction="2"'), "it has 4 characters, the "),
+        (
+            XLIFF_2.replace('<file id="f">', f'<file id="f" {SIZES} slr:storageRestriction="0,3">\n<slr:profiles '
+                            'storageProfile="xliff:utf16"/>'),
+            "it has 8 bytes in utf-16-le, the format allows 3",
+        ),
+        (XLIFF_2.replace("<unit", f'<unit {SIZES} slr:sizeRestriction="1,4"'), ""),
+    ],
+)  # fmt: skip
+def test_limits_of_lengths_are_kept(text: str, problem: str) -> None:
+    text = text.replace("</body>", "</group></body>" if "<group" in text else "</body>")
+    catalog = read_catalog(text.encode(), Path("x.xlf"))
+    new = [Written(line, None, ()) for line in ('zw\u00f6i <g id="1">dr\u00e4i</g> &amp; m\u00e4hrere',)]
+    done = fill(catalog, Memory(), lambda lines: new if "1.2" in text else words(lines))
+    assert [reason[: len(problem)] for _, reason in done.left] == ([problem] if problem else [])
+
+
 def test_tmx_is_only_read(tmp_path: Path, repo_root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "x.tmx").write_text("<tmx/>")
     assert main(["localise", str(repo_root / BUNDLE), str(tmp_path / "x.tmx"), "--dry-run"]) == 2

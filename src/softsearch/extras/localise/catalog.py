@@ -6,12 +6,30 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from locale import normalize
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from softsearch.errors import ConfigError
 from softsearch.extras.localise.kept_lines import merged
 
 State = Literal["translated", "untranslated", "fuzzy", "left out"]
+
+
+class Limit(NamedTuple):
+    """The most that a translation may have, as its format says.
+
+    Args:
+        most: the number.
+        encoding: what it counts bytes of; "" if it counts characters.
+    """
+
+    most: int
+    encoding: str = ""
+
+    def problem(self, text: str) -> str | None:
+        """Says that a text is longer; None if it is not."""
+        size = len(text.encode(self.encoding)) if self.encoding else len(text)
+        unit = f"bytes in {self.encoding}" if self.encoding else "characters"
+        return f"it has {size} {unit}, the format allows {self.most}" if size > self.most else None
 
 
 @dataclass(frozen=True)
@@ -25,6 +43,7 @@ class Entry:
         state: ``fuzzy`` if a person must look at it; ``left out`` for obsolete and untranslatable ones.
         unit: the library's object.
         singular: which form is that of one, if there are several.
+        limit: of the length of a translation.
     """
 
     sources: tuple[str, ...]
@@ -33,6 +52,7 @@ class Entry:
     state: State
     unit: Any
     singular: int = 0
+    limit: Limit | None = None
 
     def pairs(self) -> Iterator[tuple[str, str]]:
         """Yields texts with their translations: the singular with the form of one, the plural with the last."""
@@ -84,8 +104,12 @@ class Catalog(ABC):
         self._put(entry, targets, note)
 
     def __bytes__(self) -> bytes:
-        """Returns the whole file, of which all lines are as before but for those that were filled."""
+        """Returns the whole file; all lines are as before, except those that were filled."""
         return merged(self._data, self._before, self._whole()) if self._before else self._data
+
+    def plain(self, text: str) -> str:
+        """Returns a translation as a program shows it, without the format's own elements."""
+        return text
 
     @abstractmethod
     def _put(self, entry: Entry, targets: Sequence[str], note: str) -> None:

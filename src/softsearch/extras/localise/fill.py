@@ -92,6 +92,8 @@ def fill(catalog: Catalog, memory: Memory, translate: Translate) -> Filled:
             _, marker, letter = plain[source]
             targets.append(put_on(text.text, marker, letter, used[entry.place]) if marker else text.text)
             reasons |= dict.fromkeys(problems(source, targets[-1], markers))
+            if entry.limit and (too_long := entry.limit.problem(catalog.plain(targets[-1]))):
+                reasons[too_long] = None
         if reasons:
             done.left.append((entry.sources[0], "; ".join(reasons)))
             continue

@@ -4,13 +4,17 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, unescape
 
 from softsearch.errors import ConfigError, CorpusError, parsing
-from softsearch.extras.localise.catalog import Catalog, Entry, State
+from softsearch.extras.localise.catalog import Catalog, Entry, Limit, State
 from softsearch.process import how_to_install
 
 _ROOT = re.compile(rb"<(?:[\w.-]+:)?xliff(?:\s+[\w:.-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'))*\s*>")
+_SIZES = "{urn:oasis:names:tc:xliff:sizerestriction:2.0}"
+_RESTRICTIONS = {"size": ("generalProfile", "xliff:codepoints"), "storage": ("storageProfile", "")}
+_PROFILES = {"xliff:codepoints": "", "xliff:utf8": "utf-8", "xliff:utf16": "utf-16-le", "xliff:utf32": "utf-32-le"}
+_ELEMENT = re.compile(r"</?(?:g|x|bx|ex|bpt|ept|ph|it|mrk|sub|pc|sc|ec|cp|sm|em)\b[^<>]*>")
 _ROOT_END = re.compile(rb"</(?:[\w.-]+:)?xliff\s*>")
 
 
@@ -48,7 +52,25 @@ class Xliff(Catalog):
             state = "fuzzy"
         if unit.get("translate") == "no" or not source.strip():
             state = "left out"
-        return Entry((source,), (target,), unit.get("id", ""), state, unit)
+        return Entry((source,), (target,), unit.get("id", ""), state, unit, limit=self._limit(unit))
+
+    def _limit(self, unit: Any) -> Limit | None:
+        """The limit that the message or what it is in has: by the core of 1.2, or the module of 2.x."""
+        for element in (unit, *unit.iterancestors()):
+            if width := element.get("maxwidth"):
+                encodings = {"char": "", "byte": self._encoding}
+                size_unit = element.get("size-unit", "pixel")
+                return Limit(int(width), encodings[size_unit]) if size_unit in encodings else None
+            for kind, (profile, default) in _RESTRICTIONS.items():
+                if restriction := element.get(f"{_SIZES}{kind}Restriction"):
+                    profiles = next(self._root.iter(f"{_SIZES}profiles"), None)
+                    named = default if profiles is None else profiles.get(profile, default)
+                    if named in _PROFILES:
+                        return Limit(int(restriction.rpartition(",")[2]), _PROFILES[named])
+        return None
+
+    def plain(self, text: str) -> str:
+        return unescape(_ELEMENT.sub("", text)) if _ELEMENT.search(text) else text
 
     def _inside(self, element: Any) -> str:
         if element is None or not len(element):
