@@ -55,6 +55,13 @@ _OPTIONS: dict[str, Flags] = {  # group -> option -> settings and help
             {"action": "store_true"},
             "continue an interrupted --output, which is written as FILE.partial until complete",
         ),
+        "--on-error": (
+            {"choices": ("raise", "blank"), "default": "raise"},
+            (
+                "what to do with a line that is not UTF-8 or cannot be translated: raise an error, which ends the "
+                "command, or write a blank line and list it at the end (default: raise)"
+            ),
+        ),
         "--n-best": (make_flag(NBest)[0], f"{option(NBest).help}, as `line ||| text ||| score`"),
         "--alignments": (_FILE, "write the attention weights to this file as JSON lines"),
         "--attention": (_FILE, "draw the attention of the first 20 lines: .html, or .png (needs matplotlib)"),

@@ -67,7 +67,10 @@ def translate(arguments: argparse.Namespace) -> None:
             "replace_unknown": hashlib.sha256(repr(options.get("replace_unknown")).encode()).hexdigest()[:16],
         }
         resume = describe_options(arguments, contents)
-    warnings = translate_stream(translator, Files(*given), options, resume=resume)
+    blank = arguments.on_error == "blank"
+    if blank and (arguments.markup or arguments.features):
+        raise ConfigError("--on-error blank is for single lines of text; leave out --markup and --features, or it")
+    warnings = translate_stream(translator, Files(*given), options, resume=resume, blank_errors=blank)
     unit = "word" if translator.system.tokenizers[0].has_words else "character"
     for message in warnings.messages(unit, paragraphs=arguments.paragraphs):
         print(f"softsearch: {message}", file=sys.stderr)

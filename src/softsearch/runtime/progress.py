@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 from stat import S_ISREG
 from typing import IO
@@ -22,7 +23,11 @@ def show_progress(source: IO[bytes] | None, output: Path | None) -> Iterator[Cal
         yield lambda _done: None
         return
     size = 0
-    if source is not None and S_ISREG((status := os.fstat(source.fileno())).st_mode):
+    if (
+        source is not None
+        and isinstance(getattr(source, "raw", None), FileIO)
+        and S_ISREG((status := os.fstat(source.fileno())).st_mode)
+    ):
         size = status.st_size
     printed = False
     begin: tuple[int, float, int] | None = None  # lines, seconds and bytes at the first call

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from softsearch.errors import InputError
-from softsearch.runtime.input_blocks import open_input, read_blocks, read_input
+from softsearch.runtime.input_blocks import BlankLines, open_input, read_blocks, read_input
 from softsearch.runtime.output import Output, open_output
 from softsearch.runtime.progress import show_progress
 from softsearch.runtime.resume import ResumeState, resume_outputs
 from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import Translator
+from softsearch.text.features import Features
 
 _SHOWN = 5  # unknown words and terms to list
 _COSTLY = 10.0  # nats by which required terms make a translation much less probable
@@ -45,6 +47,7 @@ class ReviewWarnings:
     costly: int = 0  # lines whose translations required terms made much less probable, or cut off
     first_costly: int = 0  # number of the first of these
     most_costly: float = 0.0  # nats
+    blank: BlankLines = field(default_factory=BlankLines)
     notes: list[str] = field(default_factory=list)  # on other files than that of the translations
 
     def add(self, translation: Translation, number: int) -> None:
@@ -100,6 +103,8 @@ class ReviewWarnings:
                 f"{self.most_costly:.1f} nats) or cut them off, the first in line {self.first_costly}; read these, "
                 "give the terms more forms (A|B), or only prefer terms (--glossary-bonus 2)"
             )
+        if self.blank.count:
+            yield self.blank.message(self.lines)
         yield from self.notes
 
 
@@ -129,12 +134,14 @@ def translate_stream(
     options: Mapping[str, Any] | None = None,
     *,
     resume: Mapping[str, str] | None = None,
+    blank_errors: bool = False,
 ) -> ReviewWarnings:
     """Translates line by line, in order: one output line, or the n best, for each input line.
 
     Output files are written atomically. With ``resume``, which describes the translator and the options, they grow as
     ``NAME.partial``, and a second run continues those of an interrupted one. With the option ``n_best`` all
-    translations of a line are written, as `line ||| text ||| score`, with lines counted from 0 as in Moses.
+    translations of a line are written, as `line ||| text ||| score`, with lines counted from 0 as in Moses. With
+    ``blank_errors`` a line that cannot be read or translated gives an empty one, and a warning at the end.
 
     Raises:
         InputError: the input is missing or not UTF-8, a line cannot be translated, or the number of prefixes differs
@@ -149,14 +156,14 @@ def translate_stream(
     with ExitStack() as stack:
         typed = io.BytesIO("".join(f"{line}\n" for line in files.text).encode("utf-8", "surrogateescape"))
         source = typed if files.text else stack.enter_context(open_input(next(iter(files.input), files.features)))
-        number, warnings = 0, ReviewWarnings()
+        number, warnings = 0, ReviewWarnings(blank=BlankLines(blank_errors))
         output, others, resumed = _open_outputs(stack, files, resume)
         if files.attention:
             others.append(stack.enter_context(_drawing(files.attention, translator, warnings)))
         progress = stack.enter_context(show_progress(None if files.text else source, files.output))
         prefixes = None if files.prefixes is None else read_input(stack, files.prefixes)
         for count, lines, features in read_blocks(
-            source, files.input, files.features, keep_ends=keep_ends, markup=markup
+            source, files.input, files.features, warnings.blank, keep_ends=keep_ends, markup=markup
         ):
             own = None if prefixes is None else list(islice(prefixes, count))
             if own is not None and len(own) < count:
@@ -167,9 +174,8 @@ def translate_stream(
             if resumed and lines and (done := resumed.skip(lines, own)):
                 number, lines, own = number + done, lines[done:], own and own[done:]
             progress(number)
-            for translation in translator.translate(
-                lines, features=features, prefixes=own, first_line=number + 1, **keywords
-            ):
+            translate = partial(_translate_block, translator, warnings.blank, keywords)
+            for translation in translate(lines, features, own, number + 1):
                 output.write(_format(translation, number, n_best=n_best, end="" if keep_ends else "\n").encode())
                 number += 1
                 warnings.add(translation, number)
@@ -183,6 +189,31 @@ def translate_stream(
                 f"{files.prefixes} has more lines than the input's {number}; expected one prefix for each line"
             )
     return warnings
+
+
+def _translate_block(
+    translator: Translator,
+    blank: BlankLines,
+    keywords: Mapping[str, Any],
+    lines: Sequence[str] | None,
+    features: Features | None,
+    prefixes: Sequence[str] | None,
+    first_line: int,
+) -> list[Translation]:
+    """Translates a block; lines that cannot be translated, and may be left blank, are found by halving it."""
+    try:
+        return translator.translate(lines, features=features, prefixes=prefixes, first_line=first_line, **keywords)
+    except InputError as error:
+        if lines is None or not lines or not blank.allowed:
+            raise
+        if len(lines) == 1:
+            blank.add(first_line, error)
+            return translator.translate([lines[0][len(lines[0].rstrip(_ENDS)) :]], **keywords)
+    half, found = len(lines) // 2, list[Translation]()
+    for part in (slice(half), slice(half, None)):
+        own = prefixes and prefixes[part]
+        found += _translate_block(translator, blank, keywords, lines[part], None, own, first_line + (part.start or 0))
+    return found
 
 
 def _open_outputs(

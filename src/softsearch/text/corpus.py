@@ -145,24 +145,39 @@ def open_text(path: Path) -> Iterator[io.BufferedReader]:
         CorpusError: it cannot be read, is an archive or a pointer to a file, or reading fails in the system or the
             decompressor.
     """
+    with reading_errors(path), ExitStack() as stack:
+        yield enter_text(stack, path)
+
+
+def enter_text(stack: ExitStack, path: Path) -> io.BufferedReader:
+    """Opens a file as ``open_text`` until the stack is closed; raises what the system or the decompressor raises."""
     from softsearch.text.file_kinds import other_kind
 
+    file = stack.enter_context(path.open("rb") if path.is_fifo() else open_file(path))  # such as <(zcat a.gz)
+    first = file.peek(16)
+    opener = next((opener for magic, opener in _OPENERS.items() if re.match(magic, first)), None)
+    text = stack.enter_context(opener(file)) if opener else file
+    if found := other_kind(text.peek(_HEAD)):
+        raise CorpusError(f"{path} is {found}")
+    return text
+
+
+@contextmanager
+def reading_errors(name: object) -> Iterator[None]:
+    """Turns errors of the system and of decompressors into ones that name the file.
+
+    Raises:
+        CorpusError: the block raised such an error.
+    """
     try:
-        with ExitStack() as stack:
-            file = stack.enter_context(path.open("rb") if path.is_fifo() else open_file(path))  # such as <(zcat a.gz)
-            first = file.peek(16)
-            opener = next((opener for magic, opener in _OPENERS.items() if re.match(magic, first)), None)
-            text = stack.enter_context(opener(file)) if opener else file
-            if found := other_kind(text.peek(_HEAD)):
-                raise CorpusError(f"{path} is {found}")
-            yield text
+        yield
     except FileNotFoundError as error:
-        raise CorpusError(f"{path} does not exist; expected a text file, check the path") from error
+        raise CorpusError(f"{name} does not exist; expected a text file, check the path") from error
     except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
         if not isinstance(error, OSError) or error.errno is None:  # from a decompressor
-            message = f"{path} is truncated or damaged ({error}); compress or download it again"
+            message = f"{name} is truncated or damaged ({error}); compress or download it again"
         else:
-            message = f"{path} cannot be read ({error.strerror}); expected a readable text file"
+            message = f"{name} cannot be read ({error.strerror}); expected a readable text file"
         raise CorpusError(message) from error
 
 

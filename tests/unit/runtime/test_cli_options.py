@@ -248,7 +248,7 @@ def test_unknown_words_are_replaced(text: Path, tmp_path: Path) -> None:
         (2, ["--n-best", "10"], "--n-best is 10, expected at most beam (3); set --beam=10"),
         (2, ["--lm", "BUNDLE", "--lm-weight", "1"], "small translates; expected a language model"),
         (1, ["--lm", "nowhere", "--lm-weight", "1"], "bundle nowhere cannot be read"),
-        (1, ["--prefix", "nowhere.txt"], "nowhere.txt cannot be read"),
+        (1, ["--prefix", "nowhere.txt"], "nowhere.txt does not exist"),
     ],
 )
 def test_what_cannot_be_done_is_one_line_of_error(

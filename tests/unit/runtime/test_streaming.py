@@ -1,8 +1,13 @@
 """Streaming: bytes in blocks, one line of output for each line of input, files written atomically."""
 
+import gzip
 import io
 import json
+import os
+import select
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -161,7 +166,7 @@ def test_a_failed_run_leaves_the_older_files_and_nothing_else(translator: Transl
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"input": [Path("nowhere.txt")]}, r"nowhere\.txt cannot be read \(No such file"),
+        ({"input": [Path("nowhere.txt")]}, r"nowhere\.txt does not exist"),
         ({"output": Path("nowhere/out.txt")}, r"nowhere/out\.txt cannot be written \(No such file"),
     ],
 )
@@ -188,6 +193,69 @@ def test_someone_who_types_gets_an_answer_to_each_line(bundle_dir: Path, monkeyp
     monkeypatch.setattr("sys.stdout", SimpleNamespace(buffer=io.BytesIO()))
     translate_stream(recorder, Files())
     assert recorder.blocks == [1, 1]
+
+
+def test_a_program_that_waits_for_each_answer_gets_it(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks are not filled while a pipe has nothing more."""
+    (read_lines, write_lines), (read_answers, write_answers) = os.pipe(), os.pipe()
+    with (
+        os.fdopen(read_lines, "rb") as stdin,
+        os.fdopen(write_answers, "wb") as stdout,
+        os.fdopen(write_lines, "wb", buffering=0) as lines,
+        os.fdopen(read_answers, "rb") as answers,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=stdin))
+        monkeypatch.setattr("sys.stdout", SimpleNamespace(buffer=stdout))
+        done = pool.submit(translate_stream, translator, Files())
+        for asked in (["one two"], ["ten", "a cat sat"], [""]):
+            lines.write("".join(f"{line}\n" for line in asked).encode())
+            assert select.select([answers], [], [], 60)[0], "no answer after a minute"
+            answered = [answers.readline().decode() for _ in asked]
+            assert answered == [f"{each.text}\n" for each in translator.translate(asked)]
+        lines.write(b"one")  # without an end
+        lines.close()
+        assert answers.readline().decode() == f"{translator.translate(['one'])[0].text}\n"
+        assert done.result(60).lines == 5
+
+
+def test_a_line_that_cannot_be_translated_is_blank_and_listed(
+    translator: Translator, run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("softsearch.runtime.input_blocks.BLOCK_LINES", 4)
+    long = b"a" * (2 << 20)
+    given = [b"one", b"\xff two", b"ten", long, b"a cat sat", b"ten " * 20_000, b"", b"one two", b"\xc3"]
+    (tmp_path / "in.txt").write_bytes(b"\n".join(given))
+    files = Files(input=[tmp_path / "in.txt"], output=tmp_path / "out.txt")
+    with pytest.raises(InputError, match=r"in.txt:2:1 is not UTF-8"):
+        translate_stream(translator, files)
+    assert not (tmp_path / "out.txt").exists()
+    warnings = translate_stream(translator, files, blank_errors=True)
+    expected = ["" if number in (1, 3, 5, 8) else line.decode() for number, line in enumerate(given)]
+    assert (tmp_path / "out.txt").read_text() == "".join(f"{each.text}\n" for each in translator.translate(expected))
+    (message,) = (text for text in warnings.messages("word", paragraphs=False) if "could not" in text)
+    assert message.startswith(
+        "4 of 9 lines could not be translated, and are empty in the output: 2, 4, 6, 9. The first"
+    )
+    assert "in.txt:2:1 is not UTF-8: byte 0xff" in message
+    kept = tmp_path / "paragraphs.txt"
+    translate_stream(translator, replace(files, output=kept), {"paragraphs": True}, blank_errors=True)
+    assert kept.read_text().count("\n") == 8
+
+
+@pytest.mark.parametrize("name", ["in.gz", "in.zst"])
+def test_compressed_files_are_read(translator: Translator, run, tmp_path: Path, name: str) -> None:
+    text = b"one two\n\nten\n"
+    if name.endswith("zst"):
+        pa = pytest.importorskip("pyarrow")
+        with pa.CompressedOutputStream(str(tmp_path / name), "zstd") as file:
+            file.write(text)
+    else:
+        (tmp_path / name).write_bytes(gzip.compress(text))
+    assert run(translator, b"", input=[tmp_path / name]) == run(translator, text)
+    (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:-3])
+    with pytest.raises(InputError, match=rf"{name} is truncated or damaged"):
+        run(translator, b"", input=[tmp_path / name])
 
 
 def test_prefixes_go_with_their_lines_across_blocks(
