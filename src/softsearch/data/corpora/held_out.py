@@ -228,9 +228,8 @@ def _write_part(folder: Path, part: int, whole: Whole, places: Sequence[NDArray[
                         output.write(line + b"\n")
                 begin = end
     for corpus, (links, own) in enumerate(zip(whole.links, places, strict=False)):
-        kept, left_out = (
-            (number for number, place in enumerate(own, 1) if bool(place) == moved) for moved in (False, True)
-        )
+        kept = (number for number, place in enumerate(own, 1) if not place)
+        left_out = (number for number, place in enumerate(own, 1) if place)
         path = folder / f"train-{part}-{corpus}"
         write_lines(path.with_suffix(".links"), (line for _, line in lines_of_links(links, kept, len(own))))
         write_lines(path.with_suffix(LEFT_OUT), map(str, left_out))  # line numbers, for messages
