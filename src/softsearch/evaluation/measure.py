@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from softsearch.runtime.term_encoder import Required
 
 ScoredSystem = tuple[SystemReport, dict[str, Resamples]]  # a system that translated earlier, with its resampled scores
-ProgressBar = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]  # (name, total)
+ProgressBar = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]  # name, total if known
 
 
 class Translations(NamedTuple):

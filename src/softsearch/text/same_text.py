@@ -5,6 +5,7 @@ tags of languages. One rule divides corpora (``softsearch.data.corpora.held_out`
 training text (``softsearch.evaluation.train_test_overlap``).
 """
 
+import re
 import unicodedata
 from hashlib import blake2b
 
@@ -17,12 +18,16 @@ Words = tuple[str, ...]
 # Scripts without spaces between words are compared by characters.
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}"
 _WORDS = regex.compile(rf"[{_UNSPACED}]\p{{M}}*|[\w--[{_UNSPACED}]]+", regex.VERSION1)
+_ASCII_WORDS = re.compile(r"\w+", re.ASCII)  # the same, several times as fast
 
 
 def words_of(line: str) -> Words:
     """Returns the words of a text, empty for white space alone; texts with equal words are the same."""
     line = SOURCE_TAG.sub(" ", LANGUAGE_TAG.sub(" ", line))
-    words = tuple(_WORDS.findall(unicodedata.normalize("NFKC", as_read(line).text.casefold())))
+    if line.isascii() and line.isprintable():
+        words = tuple(_ASCII_WORDS.findall(line.lower()))
+    else:
+        words = tuple(_WORDS.findall(unicodedata.normalize("NFKC", as_read(line).text.casefold())))
     return words or tuple(line.split())  # there are no words if there is only punctuation
 
 

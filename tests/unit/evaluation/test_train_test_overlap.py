@@ -1,6 +1,7 @@
 """Test sentences in the training data."""
 
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -10,25 +11,39 @@ from hypothesis import strategies as st
 from softsearch.data.corpora.huggingface import HuggingFace
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.corpora.spellout import Spellout
+from softsearch.data.preparation.prepare import prepare
+from softsearch.data.preparation.sentence_hashes import hash_sentences, sentence_hashes
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.train_test_overlap import NEAR_TWIN, Overlap, _features, find_overlap
-from softsearch.text.filters import Filters
+from softsearch.text.filters import CleanPairs, Filters
 from softsearch.text.same_text import words_of
+from softsearch.text.tokenizer import TokenizerTrainer
 
 TEXT = HeldOutText("t", ["a b c d", "x"], ["A B C D", "Y"], "plain", "en", "de")
+
+
+def compared(sources: list[str], references: list[str], train: list[tuple[str, str]]) -> Overlap:
+    overlap = Overlap(sources, references, near=True)
+    lines = [[pair[side] for pair in train] for side in (0, 1)]
+    overlap.add_hashes(hash_sentences(CleanPairs(*lines, [], Counter())))
+    overlap.add_text(*lines)
+    return overlap
+
 
 TEN = "a b c d e f g h i j"  # 10 words and 9 pairs of neighbours
 
 
 def near(test: str, train: str) -> bool:
-    overlap = Overlap([test], ["other"])
-    overlap.add([train], ["thing"])
+    overlap = compared([test], ["other"], list(zip([train], ["thing"], strict=True)))
     return overlap.counts()["near twin of the source"] == 1
 
 
 def test_the_same_text_is_found_whatever_its_case_signs_and_spaces() -> None:
-    overlap = Overlap(["A  man, here!", "a woman", "..."], ["Ein Mann", "eine Frau", "!"])
-    overlap.add(["<2de> a man here", "a woman", "a WOMAN ."], ["ein Hund", "Eine Frau.", "x"])
+    overlap = compared(
+        ["A  man, here!", "a woman", "..."],
+        ["Ein Mann", "eine Frau", "!"],
+        list(zip(["<2de> a man here", "a woman", "a WOMAN ."], ["ein Hund", "Eine Frau.", "x"], strict=True)),
+    )
     assert overlap.counts() == {
         "source and reference": 1,
         "source": 2,
@@ -39,15 +54,17 @@ def test_the_same_text_is_found_whatever_its_case_signs_and_spaces() -> None:
 
 
 def test_both_directions_of_training_text_are_found() -> None:
-    overlap = Overlap(["a man", "one"], ["ein Mann", "eins"])
-    overlap.add(["<2en> <from:de> ein Mann", "uno"], ["A man.", "ONE"])
+    overlap = compared(
+        ["a man", "one"],
+        ["ein Mann", "eins"],
+        list(zip(["<2en> <from:de> ein Mann", "uno"], ["A man.", "ONE"], strict=True)),
+    )
     counts = overlap.counts()
     assert (counts["source and reference"], counts["source"], counts["reference"]) == (1, 2, 1)
 
 
 def test_a_sentence_of_the_test_set_that_comes_twice_counts_twice() -> None:
-    overlap = Overlap(["a b", "A b"], ["x", "y"])
-    overlap.add(["a b"], ["x"])
+    overlap = compared(["a b", "A b"], ["x", "y"], list(zip(["a b"], ["x"], strict=True)))
     assert (overlap.counts()["source"], overlap.counts()["source and reference"]) == (2, 1)
 
 
@@ -61,10 +78,9 @@ def test_near_twins_by_hand() -> None:
 
 
 def test_what_is_found_to_be_equal_is_no_near_twin() -> None:
-    overlap = Overlap([TEN], ["x"])
-    overlap.add([f"{TEN} k"], ["y"])
+    overlap = compared([TEN], ["x"], [(f"{TEN} k", "y")])
     assert overlap.counts()["near twin of the source"] == 1
-    overlap.add([TEN], ["y"])
+    overlap = compared([TEN], ["x"], [(f"{TEN} k", "y"), (TEN, "y")])
     assert (overlap.counts()["near twin of the source"], overlap.counts()["source"]) == (0, 1)
 
 
@@ -82,8 +98,7 @@ def test_the_index_loses_no_twin(test: list[str], train: list[str]) -> None:
         a, b = _features(words_of(one)), _features(words_of(other))
         return bool(a) and one != other and 2 * len(a & b) >= NEAR_TWIN * (len(a) + len(b))
 
-    overlap = Overlap(test, test)
-    overlap.add(train, train)
+    overlap = compared(test, test, list(zip(train, train, strict=True)))
     expected = [t for t in test if t not in train and any(twins(t, other) for other in train)]
     assert overlap.counts()["near twin of the source"] == len(expected)
     assert overlap.counts()["source and reference"] == sum(bool(t) and t in train for t in test)
@@ -101,18 +116,30 @@ def test_every_systems_data_is_read_and_bundles_are_named(tmp_path: Path) -> Non
     one = corpus(tmp_path / "one", "a b c d\nq\n", "A b c d\nq\n")
     two = corpus(tmp_path / "two", "x\n", "other\n")
     counts, warnings = find_overlap({"m1": one, "m2": one, "m3": two, "bundle": None}, None, TEXT, tmp_path)
-    assert counts == {
-        "source and reference": 1,
-        "source": 2,
-        "reference": 1,
-        "near twin of the source": 0,
-        "near twin of the reference": 0,
-    }
+    assert counts == {"source and reference": 1, "source": 2, "reference": 1}
     assert warnings[0] == (
         "2 of 2 test sentences are in the training data, 1 with the same translation. Scores may be too high"
     )
     assert "bundle: the training data was not searched" in warnings[1]
     assert len(warnings) == 2
+
+
+def test_near_twins_are_found_where_they_are_asked_for(tmp_path: Path) -> None:
+    data = corpus(tmp_path / "data", "a b c d e\nq\n", "Q b c d e\nX\n")
+    counts, _ = find_overlap({"m": data}, None, TEXT, tmp_path, near=True)
+    assert (counts["source"], counts["near twin of the source"], counts["near twin of the reference"]) == (1, 1, 1)
+    assert len(find_overlap({"m": data}, None, TEXT, tmp_path)[0]) == 3
+
+
+def test_text_that_was_prepared_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = corpus(tmp_path / "data", "a b c d\nq r\nq r\n" + "e f\n" * 200, "A b c d\nq r\nq r\n" + "g h\n" * 200)
+    first = sentence_hashes(data, data.train_files(tmp_path), tmp_path / "other", lambda _: None)
+    prepare(data, TokenizerTrainer(kind="char", vocab_size=20), tmp_path)
+    monkeypatch.setattr("softsearch.data.preparation.sentence_hashes.read_raw", None)
+    assert find_overlap({"m": data}, None, TEXT, tmp_path)[0]["source and reference"] == 1
+    kept = sentence_hashes(data, data.train_files(tmp_path), tmp_path, lambda _: None)
+    assert kept.tolist() == first.tolist()
+    assert len(kept) == 203
 
 
 def test_data_that_is_gone_is_read_where_the_command_says_or_not_at_all(tmp_path: Path) -> None:

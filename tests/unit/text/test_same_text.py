@@ -1,6 +1,8 @@
 """Texts that count as the same."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from softsearch.text.same_text import hash_of, words_of
 
@@ -18,6 +20,11 @@ FORMS = {
 def test_forms_of_one_text(text: str, same: str) -> None:
     assert words_of(text) == words_of(same)
     assert hash_of(text) == hash_of(same)
+
+
+@given(st.text(st.characters(max_codepoint=126), max_size=20).map("{} end".format))
+def test_the_short_way_for_ascii_is_the_same(text: str) -> None:
+    assert words_of(text) == words_of(f"{text}\u200b")
 
 
 @pytest.mark.parametrize(

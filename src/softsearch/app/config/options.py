@@ -150,7 +150,7 @@ class Evaluate(Systems):
     replace_unknown: str | None
     against: Path | None
     guard: Guard
-    overlap: bool
+    overlap: bool | Literal["near"]
     curve: list[str | int] | None
     alignments: bool
     alignment_units: Literal["words", "pieces"]

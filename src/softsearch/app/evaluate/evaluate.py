@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 
 import softsearch
 from softsearch.app.config.validation import build
-from softsearch.app.console import echo
+from softsearch.app.console import echo, progress
 from softsearch.app.environment import describe_machine
 from softsearch.app.evaluate.alignments import choose_sentences, measure_alignments, write_alignments
 from softsearch.app.evaluate.guard import ABOVE, WITHIN, guard
@@ -86,7 +86,8 @@ def _overlap(plan: Plan) -> tuple[dict[str, int], list[str]]:
     if not options.overlap or text.features is not None:  # different pictures may have equal captions
         return {}, []
     sources = {system.name: system.source for system in plan.members}
-    return find_overlap(sources, build(options.data), text, options.cache_dir)
+    near = options.overlap == "near"
+    return find_overlap(sources, build(options.data), text, options.cache_dir, near=near, progress=progress)
 
 
 def _report(plan: Plan, measured: Sequence[Measurement], overlap: dict[str, int], warnings: list[str]) -> Report:

@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 
 from softsearch.data.preparation.encode import read_array
 from softsearch.data.preparation.parallelism import Mismatch, mismatches
+from softsearch.data.preparation.sentence_hashes import SentenceHashes, hash_sentences
 from softsearch.text.corpus import RawPairs
 from softsearch.text.filters import Cleaner
 
 _CHUNK_PAIRS = 4096
 HASH_CHUNK = 1 << 21  # hashes in memory at a time
-_FILES = ("src", "tgt", "numbers", "hashes", "lengths")
+SENTENCES = "sentences"  # file of a training corpus's hashes by words
+_FILES = ("src", "tgt", "numbers", "hashes", "lengths", SENTENCES)
 _ROUNDING = 1e-9  # for deviations, if all pairs have the same ratio
 _MAX_LENGTH = 65_535  # training text has at most 10,000 characters
 _log = logging.getLogger(__name__)
@@ -43,6 +45,7 @@ class CleanChunk(NamedTuple):
     numbers: NDArray[np.int64]  # [pairs] line number in the corpus, from 1
     hashes: Hashes  # [pairs] over both sides
     lengths: Lengths  # [pairs, 2] characters in source and target, at most 65,535
+    sentences: SentenceHashes  # [pairs, 2] of training text, otherwise none
     counts: Counter[str]
     mismatches: list[Mismatch]  # stretches that do not seem to be translations
 
@@ -61,7 +64,8 @@ def clean_pairs(cleaners: Mapping[Corpus, Cleaner], item: tuple[Corpus, RawPairs
     numbers = np.asarray(clean.numbers, dtype=np.int64)
     lengths = np.array([list(map(len, clean.src)), list(map(len, clean.tgt))]).clip(max=_MAX_LENGTH).astype(np.uint16).T
     found = mismatches(clean.src, clean.tgt, clean.numbers)
-    return CleanChunk(corpus, b"".join(src), b"".join(tgt), numbers, hashes, lengths, clean.counts, found)
+    sentences = hash_sentences(clean) if corpus[0] == "train" else np.zeros((0, 2), np.uint64)
+    return CleanChunk(corpus, b"".join(src), b"".join(tgt), numbers, hashes, lengths, sentences, clean.counts, found)
 
 
 class CleanedCorpus:
@@ -88,7 +92,8 @@ class CleanedCorpus:
 
     def append(self, chunk: CleanChunk) -> None:
         """Writes the next pairs."""
-        contents = chunk.src, chunk.tgt, chunk.numbers.tobytes(), chunk.hashes.tobytes(), chunk.lengths.tobytes()
+        numbers = chunk.numbers, chunk.hashes, chunk.lengths, chunk.sentences
+        contents = chunk.src, chunk.tgt, *(each.tobytes() for each in numbers)
         for file, content in zip(self._files, contents, strict=True):
             file.write(content)
         number = chunk.corpus[1]

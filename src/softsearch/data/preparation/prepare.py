@@ -16,11 +16,12 @@ from pathlib import Path
 from softsearch.data.corpora.base import FilePair, ParallelSource, given_links, text_sha256
 from softsearch.data.existing_tokenizers import TokenizerMaker, identity
 from softsearch.data.preparation.cache_folder import make_folder
-from softsearch.data.preparation.clean import CleanedCorpus, clean_pairs, warn_of_swapped_sides
+from softsearch.data.preparation.clean import SENTENCES, CleanedCorpus, clean_pairs, warn_of_swapped_sides
 from softsearch.data.preparation.encode import TokenWriter, encode_lines
 from softsearch.data.preparation.parallelism import Mismatch
 from softsearch.data.preparation.prepared import REPORT, PreparedData
 from softsearch.data.preparation.processes import OrderedMap, ordered_map
+from softsearch.data.preparation.sentence_hashes import keep_sentence_hashes
 from softsearch.data.sentencepiece_file import with_folding
 from softsearch.text.corpus import read_raw
 from softsearch.text.features import check_finite, read_features
@@ -72,7 +73,7 @@ def prepare(
         for path in features.values():
             check_finite(read_features(path), str(path))
         show = progress or _LogProgress()
-        _Preparation(unfinished, source, files, links, processes, show, mapping).run(trainer, noise)
+        _Preparation(unfinished, source, files, links, processes, show, mapping).run(trainer, noise, cache_dir)
 
     make_folder(folder, write)
     prepared = PreparedData(folder, *_read_tokenizers(folder, source), features=features)
@@ -137,10 +138,12 @@ class _Preparation:
     progress: Progress
     mapping: OrderedMap
 
-    def run(self, trainer: TokenizerMaker, noise: Noise) -> None:
+    def run(self, trainer: TokenizerMaker, noise: Noise, cache_dir: Path) -> None:
         corpus_folder = self.folder / "corpus"
         corpus_folder.mkdir()
         cleaned = self._clean(corpus_folder)
+        if not self.source.has_features:
+            keep_sentence_hashes(self.source, self.files["train"], cache_dir, corpus_folder / "train" / SENTENCES)
         training = cleaned["train"]
         filters = self.source.filters
         if filters.duplicates:

@@ -18,7 +18,7 @@ def chunk(number: int, first: int, pairs: list[str]) -> CleanChunk:
     numbers = np.arange(first, first + len(pairs))
     hashes = np.array([hash(pair) % 2**64 for pair in pairs], dtype=np.uint64)
     lengths = np.array([[len(pair), 2 * len(pair)] for pair in pairs], dtype=np.uint16)
-    return CleanChunk(("train", number), src, tgt, numbers, hashes, lengths, Counter(), [])
+    return CleanChunk(("train", number), src, tgt, numbers, hashes, lengths, np.zeros((0, 2), np.uint64), Counter(), [])
 
 
 @pytest.fixture(params=[2, 4096], ids=["small-chunks", "one-chunk"])
