@@ -104,7 +104,7 @@ def test_a_proxy_s_address_is_in_the_answer(client: httpx.Client) -> None:
         ("x.txt", b"ten", {"target": "fr"}, 400, "'en' to 'fr' is not supported"),
         ("x.txt", b"ten", {"target": ""}, 422, "target is missing"),
         ("", b"ten", {}, 422, "file is missing"),
-        ("x.txt", b"a" * 1_100_000, {}, 413, "more than 1000000 bytes"),
+        ("x.txt", b"a" * 1_100_000, {}, 413, "more than 1000000 bytes; divide the file, or raise --max-body"),
     ],
 )
 def test_what_cannot_be_translated_is_explained(
@@ -199,6 +199,14 @@ async def test_bad_lines_stay_empty_and_a_full_queue_is_waited_for(
         found = await files._translated("small", ["one", "bad", "two"], NO_STAGES, ())
         assert [bool(each.text) for each in found] == [True, False, True]
         assert asked == [3, 3, 1, 1, 1]
+
+
+def test_a_client_that_leaves_makes_room_for_the_next(client: httpx.Client) -> None:
+    request: dict[str, Any] = {"files": {"file": ("x.txt", b"four euro eighty-three cents. " * 400)}, "data": PAIR}
+    for _ in range(4):  # more than are translated at once
+        with client.stream("POST", "/translate_file", headers={"accept": "text/event-stream"}, **request) as answer:
+            assert next(answer.iter_lines()) == "event: progress"
+    assert fetched(send(client, "x.txt", "ten")).text == "zehn"
 
 
 @pytest.mark.day

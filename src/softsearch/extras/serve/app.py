@@ -127,7 +127,7 @@ class Gate:
 
         try:
             app = _refuse if scope["state"].get(OVERLOADED) else self.app
-            await app(scope, self._limited(headers, receive, may_have_nul=scope["path"] == FILE), send_with_headers)
+            await app(scope, self._limited(headers, receive, is_file=scope["path"] == FILE), send_with_headers)
         except Exception as error:
             log_event("error", level=logging.ERROR, exc_info=error, request_id=request_id)
             if begun:  # uvicorn then closes the connection
@@ -149,11 +149,12 @@ class Gate:
                 **facts,
             )
 
-    def _limited(self, headers: Headers, receive: Receive, *, may_have_nul: bool) -> Receive:
+    def _limited(self, headers: Headers, receive: Receive, *, is_file: bool) -> Receive:
         """Returns a receiver of a body up to the limit; JSON and forms without files have no NUL."""
         declared = headers.get("content-length", "")
         # FastAPI passes this exception to the app's own handlers.
-        refusal = HTTPException(413, f"the body has more than {self.max_body} bytes; send several requests")
+        advice = "divide the file, or raise --max-body" if is_file else "send several requests"
+        refusal = HTTPException(413, f"the body has more than {self.max_body} bytes; {advice}")
         received = 0
 
         async def limited() -> Message:
@@ -164,7 +165,7 @@ class Gate:
             received += len(message.get("body", b""))
             if received > self.max_body:
                 raise refusal
-            if b"\0" in message.get("body", b"") and not may_have_nul:
+            if b"\0" in message.get("body", b"") and not is_file:
                 raise HTTPException(400)
             return message
 

@@ -80,7 +80,7 @@ async def translate_file(request: Request, service: Served) -> Response:
         except SoftsearchError as error:
             yield _event("error", {"error": printable(str(error))})
 
-    if request.headers.get("accept", "") == _EVENTS:
+    if _EVENTS in request.headers.get("accept", ""):
         return StreamingResponse(events(), media_type=_EVENTS, headers=EVENT_HEADERS)
     written = await unless_gone(request, _last(found))
     return JSONResponse(answer(written))
