@@ -52,7 +52,7 @@ class Bilingual(Catalog):
         return Entry(sources, targets, place, state, unit, self._singular)
 
     def _put(self, entry: Entry, targets: Sequence[str], note: str) -> None:
-        entry.unit.target = multistring(targets) if len(entry.sources) > 1 else targets[0]
+        entry.unit.target = multistring(targets) if entry.unit.hasplural() else targets[0]
         entry.unit.markfuzzy()
         entry.unit.addnote(note, origin="translator")
 

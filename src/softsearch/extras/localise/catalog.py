@@ -77,7 +77,8 @@ class Catalog(ABC):
     entries: Sequence[Entry]
 
     def __init__(self, data: bytes) -> None:
-        self._data, self._before = data, b""  # the file, and what is written of it before a change
+        self._data = data
+        self._before: bytes | None = None  # what is written of it before a change
         self.to_review: list[tuple[str, ...]] = []  # key, source, translation and note, in formats without a mark
 
     def pairs(self) -> list[tuple[str, str]]:
@@ -100,12 +101,13 @@ class Catalog(ABC):
 
     def fill(self, entry: Entry, targets: Sequence[str], note: str) -> None:
         """Writes translations into a message, marked as its format marks what a person must look at, with a note."""
-        self._before = self._before or self._whole()
+        if self._before is None:
+            self._before = self._whole()
         self._put(entry, targets, note)
 
     def __bytes__(self) -> bytes:
         """Returns the whole file; all lines are as before, except those that were filled."""
-        return merged(self._data, self._before, self._whole()) if self._before else self._data
+        return self._data if self._before is None else merged(self._data, self._before, self._whole())
 
     def plain(self, text: str) -> str:
         """Returns a translation as a program shows it, without the format's own elements."""

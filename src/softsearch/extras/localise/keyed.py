@@ -118,7 +118,7 @@ class Lines(_Appended):
     def _with_new(self) -> bytes:
         before = self._data.decode(self._encoding)
         lines = "".join(unit.getoutput() for unit in self._new.units)
-        added = "\n" * (not before.endswith("\n")) + lines
+        added = lines if before.endswith("\n") or not before else f"\n{lines}"
         return (before + (added.replace("\n", "\r\n") if "\r\n" in before else added)).encode(self._encoding)
 
 

@@ -50,7 +50,8 @@ class Xliff(Catalog):
         state: State = "translated" if target else "untranslated"
         if target and (mark.startswith("needs") or mark in ("new", "initial")):
             state = "fuzzy"
-        if unit.get("translate") == "no" or not source.strip():
+        decided = next((own for each in (unit, *unit.iterancestors()) if (own := each.get("translate"))), "yes")
+        if decided == "no" or not source.strip():
             state = "left out"
         return Entry((source,), (target,), unit.get("id", ""), state, unit, limit=self._limit(unit))
 
@@ -90,8 +91,10 @@ class Xliff(Catalog):
             target.tail = old.tail
             unit.replace(old, target)
         else:
-            target.tail = source.tail
-            source.addnext(target)
+            before = unit.find(f"{self._name}seg-source")
+            before = source if before is None else before
+            target.tail = before.tail
+            before.addnext(target)
         if self._is_2:
             unit.set("state", "initial")
         else:
