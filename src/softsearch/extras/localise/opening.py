@@ -17,8 +17,6 @@ _KINDS = {".po": "pypo:pofile", ".pot": "pypo:pofile", ".ts": "ts2:tsfile"}
 _XLIFF = (".xlf", ".xliff", ".sdlxliff", ".mxliff")
 WRITABLE = (*_KINDS, *_XLIFF)
 _BOTH = (*WRITABLE, ".tmx")  # have both languages in one file
-
-
 KEYED = (".xml", ".properties", ".strings", ".json", ".arb")
 
 

@@ -19,7 +19,7 @@ class Tmx(Catalog):
     """
 
     def __init__(self, data: bytes, path: Path) -> None:
-        super().__init__()
+        super().__init__(data)
         try:
             from lxml import etree
         except ImportError as error:
@@ -49,10 +49,10 @@ class Tmx(Catalog):
         target = targets.get(self.tgt_lang, "")
         return Entry((source,), (target,), "", "translated" if source.strip() and target.strip() else "left out", None)
 
-    def fill(self, entry: Entry, targets: Sequence[str], note: str) -> None:
+    def _put(self, entry: Entry, targets: Sequence[str], note: str) -> None:
         raise NotImplementedError("memories are only read")
 
-    def __bytes__(self) -> bytes:
+    def _whole(self) -> bytes:
         raise NotImplementedError("memories are only read")
 
 
