@@ -42,6 +42,7 @@ class JointSources(SentencePieceTokenizer):
     """
 
     reads_several_sources = True
+    reads_symbols = False  # the tags between its sources are none
 
     def __init__(self, tokenizers: Sequence[SentencePieceTokenizer]) -> None:
         super().__init__(tokenizers[0].model)
