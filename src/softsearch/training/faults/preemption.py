@@ -25,12 +25,15 @@ from softsearch.training.lightning_internals import (
     validates_next,
 )
 
+_SECONDS, _STEPS = 1.0, 50  # between two questions whether a process has received a signal
 log = logging.getLogger(__name__)
 
 
 class Preemption(Checkpoint):
     """On SIGTERM or SIGINT, all processes save a checkpoint at the next optimizer step and stop.
 
+    Several processes agree on it about once a second, and at least every 50 steps, because each time they wait for one
+    another.
     The exit code is 128 + the signal's number: 143 for SIGTERM, 130 for Ctrl-C. A validation due at that step, and
     the step's metrics, come first, so that a resumed run repeats nothing. A second signal ends the process at once.
     Under SLURM, the signal before the time limit (``--signal=SIGUSR1@90``) does the same and requeues the job;
@@ -43,6 +46,8 @@ class Preemption(Checkpoint):
         self.received = 0
         self.previous: dict[int, Any] = {}
         self.requeue_signal = 0
+        self._interval = self._left = 1  # steps from one question to the next, and until then; equal in all processes
+        self._asked = 0.0
 
     def setup(self, trainer: lightning.Trainer, *_: Any, **__: Any) -> None:
         """Remembers the signal handlers that were set before those of Lightning."""
@@ -63,6 +68,9 @@ class Preemption(Checkpoint):
     def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
         """Stops at an optimizer step if any process has received a signal."""
         if is_accumulating(trainer) or validates_next(trainer):  # the run stops after the validation
+            return
+        self._left -= 1
+        if trainer.world_size > 1 and self._left > 0:
             return
         if number := self._agreed(trainer):
             log_step_metrics(trainer)
@@ -97,8 +105,13 @@ class Preemption(Checkpoint):
         """Returns the signal that any process has received; 0 for none."""
         if trainer.world_size == 1:
             return self.received
-        received = torch.tensor(self.received, device=trainer.strategy.root_device)
-        return int(trainer.strategy.reduce(received, reduce_op="max"))
+        now = time.monotonic()
+        steps = (self._interval - max(self._left, 0)) / max(now - self._asked, 1e-6) * _SECONDS
+        told = torch.tensor([self.received, -min(max(int(steps), 1), _STEPS)], device=trainer.strategy.root_device)
+        number, interval = trainer.strategy.reduce(told, reduce_op="max").tolist()
+        self._interval = self._left = -int(interval)
+        self._asked = now
+        return int(number)
 
     def _stop(self, trainer: lightning.Trainer, number: int, *, save: bool = True) -> None:
         if save:

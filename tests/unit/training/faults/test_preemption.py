@@ -4,11 +4,15 @@ import logging
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
+from torch import Tensor
 
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
-from softsearch.training.faults.preemption import _requeue
+from softsearch.training.faults import preemption
+from softsearch.training.faults.preemption import Preemption, _requeue
 from tests.support.small_run import Terminate, files, fit
 
 
@@ -35,6 +39,32 @@ def test_a_validation_that_is_due_is_done_before(kill: int, saved: list[str], tm
     assert files(tmp_path / "run") == saved
     last = load_checkpoint(tmp_path / "run" / "checkpoints" / "last.ckpt")
     assert last["global_step"] == last["ParallelDataModule"]["batches_trained"] == kill + 1
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "asked"), [(0, [1, 2, 52, 102]), (125, [1, 2, 10, 18, 26]), (3000, [1, 2, 3, 4, 5, 6])]
+)
+def test_several_processes_ask_each_other_about_once_a_second(
+    milliseconds: int, asked: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The other process is told of SIGTERM just before the last question."""
+    found, step = list[int](), 0
+    monkeypatch.setattr("time.monotonic", lambda: 1000 + step * milliseconds / 1000)
+
+    def reduce(told: Tensor, reduce_op: str) -> Tensor:
+        found.append(step)
+        return torch.maximum(told, torch.tensor([15 if step == asked[-1] else 0, -50]))
+
+    strategy = SimpleNamespace(root_device=torch.device("cpu"), reduce=reduce)
+    trainer = SimpleNamespace(world_size=2, strategy=strategy)
+    callback, stopped = Preemption(path=tmp_path / "last.ckpt"), list[int]()
+    monkeypatch.setattr(f"{preemption.__name__}.is_accumulating", lambda _: False)
+    monkeypatch.setattr(f"{preemption.__name__}.validates_next", lambda _: False)
+    monkeypatch.setattr(f"{preemption.__name__}.log_step_metrics", lambda _: None)
+    monkeypatch.setattr(callback, "_stop", lambda _, number: stopped.append(number))
+    for step in range(1, asked[-1] + 1):  # noqa: B007 - the clock reads it
+        callback.on_train_batch_end(trainer)  # type: ignore[arg-type]
+    assert (found, stopped) == (asked, [15])
 
 
 @pytest.fixture
