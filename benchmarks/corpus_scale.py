@@ -1,11 +1,12 @@
-"""Memory and time of preparing and iterating synthetic corpora of 0.1, 1 and 10 million pairs; Linux only.
+"""Memory and time of preparing and iterating synthetic corpora, and what each filter and source costs; Linux only.
 
 A pair is three phrases of one to six words on each side; every hundredth pair repeats the one before it, and is to be
-dropped. Preparing is ``softsearch prepare``; iterating is a process of its own that starts two epochs and reads the
-second to its end. With ``--plan`` the order of an epoch alone is made, of sentences of 4 to 36 random tokens. Resident
-memory is that of all processes together, read from /proc ten times a second: anonymous memory, which is the program's,
-and pages of files, which are the libraries and the memory-mapped data and which the
-system takes back when it needs them.
+dropped. First the costs of a pair are measured (``corpus_costs.py``), then corpora of 0.1 and 1 million pairs, or of
+``--pairs``; what was measured before, in ``corpus_scale.json``, is not measured again. Preparing is ``softsearch
+prepare``; iterating is a process of its own that starts two epochs and reads the second to its end. With ``--plan`` the
+order of an epoch alone is made, of sentences of 4 to 36 random tokens. Resident memory is that of all processes
+together, read from /proc ten times a second: anonymous memory, which is the program's, and pages of files, which are
+the libraries and the memory-mapped data and which the system takes back when it needs them.
 """
 
 import argparse
@@ -15,17 +16,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+from corpus_costs import CELLS, SIDES, cost, write_pairs
 
 ROOT = Path(__file__).parents[1]
-PHRASES, WORDS, VOCAB = 4096, 20_000, 8000
-SIDES = ("xx", "yy")
+VOCAB = 8000
 
 
 @dataclass
@@ -37,26 +39,6 @@ class Measured:
     anonymous: list[float] = field(default_factory=list)  # MB
     files: list[float] = field(default_factory=list)  # MB
     output: str = ""
-
-
-def write_pairs(folder: Path, name: str, pairs: int, seed: int) -> list[str]:
-    """Write the two files of a corpus and return their names."""
-    bank, rng = np.random.default_rng(0), np.random.default_rng(seed)
-    letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
-    paths = []
-    phrases = []
-    for side in SIDES:
-        words = ["".join(bank.choice(letters, bank.integers(2, 10))) + side for _ in range(WORDS)]
-        ranks = np.minimum(np.exp(bank.uniform(0, np.log(WORDS), (PHRASES, 6))).astype(int), WORDS - 1)  # Zipf's law
-        phrases.append([" ".join(words[r] for r in row[: bank.integers(1, 7)]) for row in ranks])
-        paths.append(str(folder / f"{name}.{side}"))
-    with Path(paths[0]).open("w") as src, Path(paths[1]).open("w") as tgt:
-        for begin in range(0, pairs, 100_000):
-            rows = rng.integers(0, PHRASES, (min(100_000, pairs - begin), 3))
-            rows[99::100] = rows[98::100][: len(rows[99::100])]
-            for file, bank_of_side in zip((src, tgt), phrases, strict=True):
-                file.writelines(f"{bank_of_side[a]} {bank_of_side[b]} {bank_of_side[c]}\n" for a, b, c in rows.tolist())
-    return paths
 
 
 def measure(command: list[str]) -> Measured:
@@ -222,10 +204,31 @@ def draw(measured: dict[int, tuple[Measured, Measured]], path: Path) -> None:
     figure.savefig(path, dpi=100)
 
 
+def keep(measured: dict[str, Any], path: Path) -> None:
+    """Store what was measured, so that a second run goes on."""
+    path.with_suffix(".new").write_text(json.dumps(measured))
+    path.with_suffix(".new").replace(path)
+
+
+def measure_costs(known: dict[str, Any], path: Path, folder: Path | None) -> list[str]:
+    """Measure what is not known yet of each filter, source and step; returns a table."""
+    table = ["| | microseconds a pair | bytes a pair |", "| --- | --- | --- |"]
+    print("\n".join(table), flush=True)
+    for cell in CELLS:
+        if cell not in known["costs"]:
+            with tempfile.TemporaryDirectory(dir=folder) as own:
+                known["costs"][cell] = cost(cell, Path(own))
+            keep(known, path)
+        microseconds, size = known["costs"][cell]
+        table.append(f"| {cell} | {microseconds:.2f} | {max(0, size):.0f} |")
+        print(table[-1], flush=True)
+    return table
+
+
 def main() -> None:
-    """Measure each size in processes of their own, and write the table and the picture."""
+    """Measure each cost and each size in processes of their own, and write the tables and the picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, nargs="+", default=[100_000, 1_000_000, 10_000_000])
+    parser.add_argument("--pairs", type=int, nargs="+", default=[100_000, 1_000_000])
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--folder", type=Path, help="where the corpora go, some GB for 10 million pairs")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results", help="for corpus_scale.md and .png")
@@ -245,16 +248,25 @@ def main() -> None:
             with tempfile.TemporaryDirectory(dir=options.folder) as folder:
                 print(plan(Path(folder), pairs), flush=True)
         return
-    table = [" | ".join(HEAD), " | ".join("---" for _ in HEAD)]
-    measured = {}
     options.out.mkdir(parents=True, exist_ok=True)
+    path = options.out / "corpus_scale.json"
+    known = json.loads(path.read_text()) if path.exists() else {"costs": {}, "sizes": {}}
+    table = [*measure_costs(known, path, options.folder), ""]
+    table += [f"| {' | '.join(HEAD)} |", "| --- " * len(HEAD) + "|"]
+    print("\n".join(table[-3:]), flush=True)
+    measured = {}
     for pairs in options.pairs:
-        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-            cells, *measured[pairs] = row(Path(folder), pairs, options.processes)
-        table.append(" | ".join(cells))
-        print("\n".join(f"| {line} |" for line in (table if pairs == options.pairs[0] else table[-1:])), flush=True)
-        (options.out / "corpus_scale.md").write_text("".join(f"| {line} |\n" for line in table))
-        draw(measured, options.out / "corpus_scale.png")
+        if str(pairs) not in known["sizes"]:
+            with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+                cells, *both = row(Path(folder), pairs, options.processes)
+            known["sizes"][str(pairs)] = [cells, *map(asdict, both)]
+            keep(known, path)
+        cells, *runs = known["sizes"][str(pairs)]
+        measured[pairs] = Measured(**runs[0]), Measured(**runs[1])
+        table.append(f"| {' | '.join(cells)} |")
+        print(table[-1], flush=True)
+    (options.out / "corpus_scale.md").write_text("".join(f"{line}\n" for line in table))
+    draw(measured, options.out / "corpus_scale.png")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,18 @@ PLACES = ("src/softsearch/extras", "benchmarks", "docs", "notebooks", "examples"
 FOR_READERS = {"softsearch.extras.course", "softsearch.extras.course.small_run", "softsearch.extras.serve.schema"}
 MEASURED = {  # what benchmarks measure or switch is private: how a training or a search is done
     "benchmarks/blocks.py": ("softsearch.search.blocks",),
+    "benchmarks/corpus_costs.py": (
+        "softsearch.data.dataset",
+        "softsearch.data.lexicon",
+        "softsearch.data.preparation.clean",
+        "softsearch.data.preparation.links",
+        "softsearch.data.preparation.sentence_hashes",
+        "softsearch.data.sampler",
+        "softsearch.data.scripts",
+        "softsearch.evaluation.train_test_overlap",
+        "softsearch.text.corpus",
+        "softsearch.text.filters",
+    ),
     "benchmarks/corpus_scale.py": ("softsearch.data.dataset", "softsearch.data.sampler"),
     "benchmarks/gpu/check.py": ("softsearch.training.cuda_graphs",),
     "benchmarks/gpu/speed.py": ("softsearch.training.cuda_graphs",),
