@@ -1,7 +1,7 @@
 """What clients of LibreTranslate send, byte for byte as their packages do, and what they must get.
 
 Recorded from deep-translator 1.11.4, libretranslatepy 2.1.4 (PyPI), libretranslate 1.0.1, libretranslate-ts 0.5.12 and
-translate 3.1.0 (npm), curl, and FormData of Node.js and .NET.
+translate 3.1.0 (npm), Weblate 2026.10.1, curl, and FormData of Node.js and .NET.
 """
 
 import json
@@ -56,6 +56,14 @@ def test_a_client_gets_a_translation(address: str, content_type: str, body: byte
     answer = client.post(f"/translate{address}", content=body, headers=headers)
     assert answer.status_code == 200, answer.text
     assert answer.json()["translatedText"] == "zehn"
+
+
+def test_weblate_gets_a_list_and_its_own_signs_back(client: httpx.Client) -> None:
+    """Its LibreTranslate machinery sends up to 20 texts, with ``[X4X]`` in place of a placeholder at character 4."""
+    body = {"api_key": "", "q": ["ten", "ten [X4X] euro"], "source": "en", "target": "de"}
+    assert client.post("/translate", json=body).json()["translatedText"][0] == "zehn"
+    found = client.post("/translate", json={"text": body["q"], "keep_usual": True}).json()["translations"]
+    assert [each["n_best"][0]["text"].count("[X4X]") for each in found] == [0, 1]
 
 
 def _texts(client: httpx.Client, **body: Any) -> list[str]:

@@ -25,6 +25,8 @@ def test_each_span_is_once_in_each_translation(text: str, translator: Translator
             assert each.text.count(span) == text.count(span)
         assert not any(symbol in each.text for symbol in SYMBOLS)
         assert each.missing_terms == ()
+        assert "".join(each.tgt_pieces).count("%s") == text.count("%s")
+    assert not {*SYMBOLS} & {*found.src_pieces}
 
 
 def test_symbols_that_are_given_stay_symbols(translator: Translator) -> None:
