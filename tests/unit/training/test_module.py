@@ -144,6 +144,19 @@ def test_sparse_gradients_are_clipped_as_dense_ones_are(clip: float, algorithm: 
     torch.testing.assert_close(found, expected)
 
 
+def test_clipping_limits_the_norm_of_all_gradients_or_each_of_them() -> None:
+    vector = torch.nn.utils.parameters_to_vector
+    before = vector(small_model("rnnsearch", "model.embeddings.tie=none").float().parameters()).detach()
+    steps = {
+        algorithm: (vector(trained(sparse=False, gradient_clip_val=clip, gradient_clip_algorithm=algorithm)) - before)
+        for algorithm, clip in ((None, None), ("norm", 0.01), ("value", 0.0001))
+    }
+    free = -10 * steps[None]  # the learning rate is 0.1
+    torch.testing.assert_close(steps["norm"], -0.1 * free * (0.01 / free.norm()), rtol=1e-3, atol=1e-7)
+    assert (free.abs() > 0.0001).any() and (free.abs() < 0.0001).any()
+    torch.testing.assert_close(steps["value"], -0.1 * free.clamp(-0.0001, 0.0001), rtol=1e-3, atol=1e-7)
+
+
 @pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
 def test_without_clipping_gradients_stay_as_they_are(precision: str) -> None:
     free, wide = (trained(sparse=False, precision=precision, gradient_clip_val=clip) for clip in (None, 1e6))
