@@ -156,7 +156,8 @@ def fork_trainings(timeout: float) -> None:
     from softsearch.extras.shared import train_process
 
     def start(command: list[str], stdout: IO[bytes], env: dict[str, str], **options: Any) -> subprocess.Popen[bytes]:
-        assert env == {**os.environ, "PYTHONSAFEPATH": "1"}
+        assert env == os.environ
+        assert env["PYTHONSAFEPATH"] == "1"
         assert options == {"stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT, "start_new_session": True}
         argv = command[command.index("softsearch") :]
         faulthandler.cancel_dump_traceback_later()  # whose thread the new process would wait for

@@ -14,6 +14,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from softsearch.extras.shared import die_with_parent
 from softsearch.extras.shared.train_process import last_lines, logged_values, train_command, training
 from softsearch.extras.sweep.trial import TrialFailed, objective_value, override
+from softsearch.process import protect_children
 from tests.support.serving import alive
 
 WITH_A_CHILD = """
@@ -87,7 +88,10 @@ def test_a_run_keeps_the_last_lines_of_its_output_and_its_metrics_if_it_is_resum
         assert (tmp_path / "output.log").read_text().count("line 98") == 1
 
 
-def test_trainings_import_nothing_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trainings_of_commands_import_nothing_from_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    protect_children()  # as every command does
     (tmp_path / "csv.py").write_text("print('imported')\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(

@@ -52,7 +52,7 @@ def training(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env=({} if threads is None else {"OMP_NUM_THREADS": str(threads)}) | os.environ | {"PYTHONSAFEPATH": "1"},
+            env=({} if threads is None else {"OMP_NUM_THREADS": str(threads)}) | os.environ,
             start_new_session=True,
         )
     try:
