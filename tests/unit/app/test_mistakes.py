@@ -202,7 +202,7 @@ BEFORE_THE_DATA = [
     *((2, "train trainer=gpu", "trainer.accelerator is 'gpu', but PyTorch finds no GPU; set trainer=cpu")
       for _ in [0] if not GPU),
     (2, "train trainer.devices=0", "trainer.devices is 0, expected at least 1 process; for the CPU set trainer=cpu"),
-    (2, "train experiment=demo model=gru", "model.encoder is not an option of EncoderDecoder"),
+    (2, "train experiment=demo model=gru", "experiment=demo sets it for another model than model=gru, leave one out"),
     (2, "train trainer.val_check_interval=0.01", "trainer.val_check_interval is 0.01, a share of an epoch, but valida"),
     (2, "train +trainer.foo=1", "trainer.foo is not an option of Trainer"),
     (2, "train callbacks.early_stopping.patience=-1", "callbacks.early_stopping.patience is -1 (int), expected a who"),

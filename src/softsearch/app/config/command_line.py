@@ -131,6 +131,16 @@ class CommandLine:
             return explained(error)
         return ConfigError(self._hydras(error))
 
+    def with_experiment(self, error: ConfigError) -> ConfigError:
+        """Returns the error; if it is about an option that a typed experiment sets, it says so."""
+        experiment = next((word for word in self.words if word.startswith("experiment=")), None)
+        for key, group in re.findall(r"^\s*((\w+)[\w.]*) is not an option of", str(error), re.MULTILINE):
+            choice = next((word for word in self.words if word.startswith(f"{group}=")), None)
+            is_typed = any(f"{option_key(word)}.".startswith(f"{key}.") for word in self.words)
+            if experiment and choice and not is_typed:
+                return ConfigError(f"{error}; {experiment} sets it for another {group} than {choice}, leave one out")
+        return error
+
     def _hydras(self, error: Exception) -> str:
         """Explains an error of Hydra, with the nearest key or choice, or the missing plugin."""
         message = str(error).strip()

@@ -93,6 +93,10 @@ def explained(command: Command, line: CommandLine) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise SoftsearchError(missing_package(command, error)) from error
+    except ConfigError as error:
+        if (whole := line.with_experiment(error)) is error:
+            raise
+        raise whole from error
     except (HydraException, OmegaConfBaseException, OSError) as error:
         raise line.explain(error) from error
 
@@ -109,6 +113,8 @@ def _checked_options(config: DictConfig, line: CommandLine) -> Any:
         raise ConfigError(f"there is no recipe={recipe}; {nearest(recipe, recipes)}")
     if (kind := options_of(line.command)) is None:
         return None
+    if choices.get("data") in ("table", "parallel"):
+        _refuse_documents(config.data, is_table=choices["data"] == "table")
     for field in fields(kind):
         if field.type in (Part, Parts) and config.get(field.name) is None:
             raise line.no_choice(field.name, None)
@@ -116,6 +122,19 @@ def _checked_options(config: DictConfig, line: CommandLine) -> Any:
     if hasattr(options, "run_dir"):
         _check_writable(options.run_dir)
     return options
+
+
+def _refuse_documents(data: DictConfig, *, is_table: bool) -> None:
+    """Refuses a file to train on that is neither text nor a table, before columns and other files are asked for."""
+    from softsearch.data.corpora.rows import refuse_no_table
+    from softsearch.text.corpus import read_lines
+
+    train = None if OmegaConf.is_missing(data, "train") else data.train
+    if isinstance(train, str) and (path := Path(train)).is_file():
+        if is_table:
+            refuse_no_table(path, train)
+        else:
+            next(read_lines(path))
 
 
 def _given_values(options: Any) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import logging
 import shutil
-from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -220,8 +219,6 @@ def _write_part(folder: Path, part: int, whole: Whole, places: Sequence[NDArray[
         for corpus, (pair, own) in enumerate(zip(whole.corpora, places, strict=True)):
             outputs, begin = {0: new(f"train-{part}-{corpus}"), **held_out}, 0
             for chunk in read_raw(*pair):
-                if chunk.number == 1:
-                    chunk.src[0], chunk.tgt[0] = (side[0].removeprefix(BOM_UTF8) for side in (chunk.src, chunk.tgt))
                 end = begin + len(chunk.src)
                 for place, *lines in zip(own[begin:end].tolist(), chunk.src, chunk.tgt, strict=True):
                     for output, line in zip(outputs.get(place, ()), lines, strict=False):

@@ -54,17 +54,27 @@ def read_rows(
         CorpusError: the file is damaged; the message names the row or the line.
     """
     kind = _kind_of(name)
-    if not is_table(name):
-        next(read_lines(path))  # which refuses spreadsheets and documents by their kind
-        raise ConfigError(
-            f"{name} has no table suffix, expected one of {', '.join((*_SEPARATED, *_READERS))} (except .parquet also "
-            f"with {', '.join(PACKED)}); rename it, or use data=parallel for two files of lines"
-        )
+    refuse_no_table(path, name)
     if kind not in _SEPARATED and any(isinstance(column, int) for column in columns):
         raise ConfigError(f"data.src and data.tgt are {columns}, but {name} has named columns; give their names")
     read = _separated(_SEPARATED[kind], separator) if kind in _SEPARATED else _READERS[kind]
     with parsing(path, CorpusError, "write the table again, in UTF-8"):
         yield from _checked(read(_Table(path, columns, Counter() if left_out is None else left_out)))
+
+
+def refuse_no_table(path: Path, name: str | Path) -> None:
+    """Refuses a file whose name has no suffix of a table, as what it is by its first bytes if that is known.
+
+    Raises:
+        ConfigError: the name has no such suffix.
+        CorpusError: the file is a document, a spreadsheet or the like, or cannot be read.
+    """
+    if not is_table(name):
+        next(read_lines(path))
+        raise ConfigError(
+            f"{name} has no table suffix, expected one of {', '.join((*_SEPARATED, *_READERS))} (except .parquet also "
+            f"with {', '.join(PACKED)}); rename it, or use data=parallel for two files of lines"
+        )
 
 
 def is_table(name: str | Path) -> bool:

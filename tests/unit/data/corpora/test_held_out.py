@@ -20,6 +20,7 @@ from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.corpora.table import Table
 from softsearch.data.preparation.prepare import prepare
 from softsearch.errors import ConfigError, CorpusError
+from softsearch.text.corpus import read_lines
 from softsearch.text.filters import Filters
 from softsearch.text.tokenizer import TokenizerTrainer
 
@@ -27,7 +28,7 @@ Pair = tuple[str, str]
 
 
 def pairs(path: tuple[Path, Path]) -> list[Pair]:
-    return list(zip(*(side.read_text(encoding="utf-8").splitlines() for side in path), strict=True))
+    return list(zip(*map(read_lines, path), strict=True))
 
 
 def corpus(folder: Path, name: str, lines: list[Pair]) -> list[Path]:
