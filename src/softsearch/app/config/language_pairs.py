@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 DEFAULT_PAIRS = ("de", "fr")  # those of configs/data/multilingual.yaml
-_FILES = re.compile(r"\+*data\.pairs\.(\w+)=(\[.*)")  # data.pairs.new='[a.en,a.fr]'
+DEFAULT_SOURCES = ("en", "fr")  # those of configs/data/multi_source.yaml, the second with values of the first
 _OF_ONE = re.compile(r"\+*data\.(?!pairs\.)(\w+)(.*)")
 _HELD_OUT = ("val", "test")
 _OF_ALL = ("weights", "temperature", "links", "reverse_source", "target_direction", "source_tags")
@@ -14,31 +14,42 @@ _CLASSES = {"data=parallel": "Parallel", "data=table": "Table"}
 def with_pairs(words: Sequence[str]) -> list[str]:
     """Returns the words with pairs of files as nodes: ``data.pairs.new='[a.en,a.fr]'`` replaces the default pairs.
 
-    ``data.val`` and ``data.test`` are those of each of these pairs without its own.
+    ``data.val`` and ``data.test`` are those of each of these pairs without its own. ``data.sources.new='[a.en,a.de]'``
+    replaces the default sources of ``data=multi_source``, unless one of them is typed.
     """
-    files = {match[1]: match[2] for word in words if (match := _FILES.fullmatch(word))}
+    words = _with_files(words, "pairs", "data=multilingual", DEFAULT_PAIRS)
+    if any(word.startswith("data=") and word != "data=multi_source" for word in words):
+        return words  # others have sources that are no pairs
+    return _with_files(words, "sources", "data=multi_source", DEFAULT_SOURCES)
+
+
+def _with_files(words: Sequence[str], section: str, choice: str, defaults: Sequence[str]) -> list[str]:
+    whole = re.compile(rf"\+*data\.{section}\.(\w+)=(\[.*)")  # data.pairs.new='[a.en,a.fr]'
+    files = {match[1]: match[2] for word in words if (match := whole.fullmatch(word))}
     if not files:
         return [*words]
-    own = re.compile(rf"\+*(data\.pairs\.({'|'.join(files)})\..*)")
-    common = [word for word in words if word.partition("=")[0] in [f"data.{split}" for split in _HELD_OUT]]
-    left = [word for word in words if not _FILES.fullmatch(word) and word not in common]
+    own = re.compile(rf"\+*(data\.{section}\.({'|'.join(files)})\..*)")
+    held_out = [f"data.{split}" for split in _HELD_OUT if section == "pairs"]  # sources hold out the same lines
+    common = [word for word in words if word.partition("=")[0] in held_out]
+    left = [word for word in words if not whole.fullmatch(word) and word not in common]
     if not any(word.startswith("data=") for word in words):
-        left.append("data=multilingual")
-    if "data=multilingual" in left:
+        left.append(choice)
+    if choice in left:
         others = [word for word in left if not own.fullmatch(word)]
-        unused = [
-            name for name in DEFAULT_PAIRS if not any(re.search(rf"data\.pairs\.{name}\b", word) for word in others)
-        ]
-        left += [f"~data.pairs.{name}" for name in unused]
+        used = {name for name in defaults if any(re.search(rf"data\.{section}\.{name}\b", word) for word in others)}
+        if section == "sources" and used:
+            used = {*defaults} - files.keys()
+        left += [f"~data.{section}.{name}" for name in defaults if name not in used]
     nodes = [
-        f"+data.pairs.{name}={{_target_: softsearch.data.Parallel, train: {value}}}" for name, value in files.items()
+        f"+data.{section}.{name}={{_target_: softsearch.data.Parallel, train: {value}}}"
+        for name, value in files.items()
     ]
     options = [f"+{match[1]}" for word in left if (match := own.fullmatch(word))]
     for name in files:
         for word in common:
             key = word.removeprefix("data.").partition("=")[0]
-            if not any(option.startswith(f"+data.pairs.{name}.{key}=") for option in options):
-                options.append(f"+data.pairs.{name}.{word.removeprefix('data.')}")
+            if not any(option.startswith(f"+data.{section}.{name}.{key}=") for option in options):
+                options.append(f"+data.{section}.{name}.{word.removeprefix('data.')}")
     return [*(word for word in left if not own.fullmatch(word)), *nodes, *options]
 
 

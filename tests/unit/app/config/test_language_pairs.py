@@ -3,10 +3,10 @@
 import pytest
 
 from softsearch.app.config.composition import CONFIGS, composed
-from softsearch.app.config.language_pairs import DEFAULT_PAIRS, with_pairs, with_tags
+from softsearch.app.config.language_pairs import DEFAULT_PAIRS, DEFAULT_SOURCES, with_pairs, with_tags
 from softsearch.app.config.shorthands import as_meant
 from softsearch.app.config.validation import build
-from softsearch.data import Multilingual, Parallel, Table
+from softsearch.data import Multilingual, MultiSource, Parallel, Table
 
 NEW = "data.pairs.new=[a.en,a.fr]"
 
@@ -19,6 +19,7 @@ def source(*words: str) -> Multilingual:
 
 def test_default_pairs_are_those_of_the_config() -> None:
     assert tuple(composed("train", "data=multilingual").data.pairs) == DEFAULT_PAIRS
+    assert tuple(composed("train", "data=multi_source").data.sources) == DEFAULT_SOURCES
     assert (CONFIGS / "data" / "multilingual.yaml").is_file()
 
 
@@ -31,6 +32,18 @@ def test_files_are_a_pair_without_the_default_pairs(choice: tuple[str, ...]) -> 
         "new": Parallel(train=["a.en", "a.fr"], val=20, src_lang="en", tgt_lang="fr"),
         "old": Parallel(train=["b.en", "b.de"], val=["c.en", "c.de"], src_lang="en", tgt_lang="de"),
     }
+
+
+def test_files_are_sources_without_the_default_ones_unless_one_is_typed() -> None:
+    own = ["data.sources.cs=[a.cs,a.de]", "data.sources.cs.val=[b.cs,b.de]"]
+    built = build(composed("train", *own, "data.sources.en=[a.en,a.de]", "data.sources.en.val=[b.en,b.de]").data)
+    assert isinstance(built, MultiSource)
+    assert dict(built.sources) == {
+        "cs": Parallel(train=["a.cs", "a.de"], val=["b.cs", "b.de"], src_lang="cs", tgt_lang="de"),
+        "en": Parallel(train=["a.en", "a.de"], val=["b.en", "b.de"], src_lang="en", tgt_lang="de"),
+    }
+    added = build(composed("train", "data=multi_source", "data.sources.fr.root=x", *own).data)
+    assert [*added.sources] == ["en", "fr", "cs"]
 
 
 def test_a_default_pair_stays_if_it_is_typed_or_is_replaced_by_files() -> None:
