@@ -4,6 +4,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -191,7 +192,10 @@ def bundle_parts(
     heads: int = 0,
     pair: tuple[SentencePieceTokenizer, SentencePieceTokenizer] | None = None,
 ) -> tuple[dict[str, bytes], dict[str, Any]]:
-    """The files of the bundle, and its manifest as an exporter gives it; ``pair`` are other tokenizers."""
+    """The files of the bundle, or of a language model (``reads=False``), and its manifest as an exporter gives it.
+
+    ``pair`` are other tokenizers.
+    """
     src, tgt = pair or (word_tokenizers() if words else tokenizers())
     files = {
         "encoder.onnx": encoder_graph(src.vocab_size, seed, reads=reads),
@@ -219,20 +223,11 @@ def search(bundle: Path, kind: str | None = None, **options: Any) -> Strategy:
     return STRATEGIES[kind](**{n: v for n, v in manifest.search.items() if n in parameters(kind)} | options)
 
 
-def make_bundle(
-    path: Path,
-    *,
-    seed: int = 0,
-    scale: float = 0.5,
-    words: bool = False,
-    reads: bool = True,
-    heads: int = 0,
-    pair: tuple[SentencePieceTokenizer, SentencePieceTokenizer] | None = None,
-    **changes: Any,
-) -> Bundle:
-    """Writes the bundle, or a language model (``reads=False``), with these top-level manifest keys changed."""
-    files, manifest = bundle_parts(seed, scale, words=words, reads=reads, heads=heads, pair=pair)
-    return write_bundle(path, files, manifest | changes)
+def make_bundle(path: Path, **options: Any) -> Bundle:
+    """Writes the bundle of these arguments of ``bundle_parts``; the others change top-level keys of the manifest."""
+    own = {name: options.pop(name) for name in signature(bundle_parts).parameters if name in options}
+    files, manifest = bundle_parts(**own)
+    return write_bundle(path, files, manifest | options)
 
 
 def edit_manifest(folder: Path, edit: Callable[[dict[str, Any]], object]) -> None:

@@ -1,18 +1,13 @@
 """Searches, ensembles and unknown words on the command line, compared with the translator."""
 
-import shlex
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from softsearch.errors import ConfigError
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.bundle_writing import write_bundle
 from softsearch.runtime.cli import main
-from softsearch.runtime.parsed_options import text_among
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.runtime.shortlist_files import shortlist_files
 from softsearch.runtime.translator import Translator
@@ -22,15 +17,6 @@ from softsearch.text.moses import detokenize
 from tests.support.bundles import SRC_LINES, bundle_parts, make_bundle, search, tokenizers
 
 LINES = list(dict.fromkeys(SRC_LINES))
-
-
-@pytest.fixture(autouse=True)
-def _signals() -> Iterator[None]:
-    """Restores the signal handlers that the command replaces."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
 
 
 @pytest.fixture(scope="module")
@@ -262,57 +248,6 @@ def test_what_cannot_be_done_is_one_line_of_error(
     assert error.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["in.txt"], "in.txt is a file, expected a bundle; write --input in.txt"),
-        (["in.txt", "out.txt"], "write --input in.txt --output out.txt"),
-        (["two", "days"], "echo 'two days' | softsearch translate BUNDLE"),
-        (["two days", "--input", "in.txt"], "'two days' is text, but --input, --features or --resume is given"),
-    ],
-)
-def test_words_behind_the_bundle_that_are_none(
-    bundle_dir: Path, words: list[str], message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    monkeypatch.chdir(tmp_path)
-    Path("in.txt").write_text("one\n")
-    assert main(["translate", str(bundle_dir), *words]) == 2
-    assert message.replace("BUNDLE", str(bundle_dir)) in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("typed", "meant"), [("--device", "--provider"), ("--num-beams", "--beam"), ("--file", "--input")]
-)
-def test_options_of_other_toolkits(
-    typed: str, meant: str, bundle_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        main(["translate", str(bundle_dir), typed, "x"])
-    assert f"there is no option {typed}; did you mean {meant}?" in capsys.readouterr().err
-
-
-def test_text_behind_the_bundle_is_translated(bundle_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["translate", str(bundle_dir), "one two", "two  three"]) == 0
-    expected = Translator(bundle_dir).translate(["one two", "two  three"])
-    assert capsys.readouterr().out.splitlines() == [translation.text for translation in expected]
-
-
-@pytest.mark.parametrize(
-    "words",
-    [["--beam", "2", "BUNDLE", "one two"], ["BUNDLE", "--beam", "2", "one two"], ["BUNDLE", "one two", "--beam=2"]],
-)
-def test_options_stand_anywhere(words: list[str], bundle_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["translate", *(str(bundle_dir) if word == "BUNDLE" else word for word in words)]) == 0
-    assert capsys.readouterr().out == f"{Translator(bundle_dir).translate(['one two'], beam=2)[0].text}\n"
-
-
-@pytest.mark.parametrize("typed", ["two http://a.b//c/ d/", "-two -three", "<b>one</b> two"])
-def test_text_is_translated_as_typed(typed: str, bundle_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["translate", str(bundle_dir), "--beam", "2", "--", typed]) == 0
-    assert capsys.readouterr().out == f"{Translator(bundle_dir).translate([typed], beam=2)[0].text}\n"
-
-
 @pytest.mark.parametrize("flag", ["--output", "--trace", "--alignments", "--attention", "--confidence"])
 def test_no_output_overwrites_the_input(
     flag: str, bundle_dir: Path, text: Path, capsys: pytest.CaptureFixture[str]
@@ -372,13 +307,3 @@ def test_a_number_is_heeded_or_refused_in_one_line(
         assert code == 2
         assert option in error.splitlines()[-1]
         assert error.splitlines()[-1].startswith("softsearch")
-
-
-@pytest.mark.parametrize("words", [["forty"], ["it's"], ["forty", "two"]])
-def test_the_advice_for_words_that_are_no_bundles_can_be_typed(tmp_path: Path, words: list[str]) -> None:
-    bundle = tmp_path / "a b"
-    with pytest.raises(ConfigError) as caught:
-        text_among([bundle, *words])
-    assert ("quotes" in str(caught.value)) == (len(words) > 1)
-    typed = shlex.split(str(caught.value).partition("type: ")[2])
-    assert typed == ["echo", " ".join(words), "|", "softsearch", "translate", str(bundle)]

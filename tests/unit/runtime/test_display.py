@@ -1,7 +1,6 @@
 """Display of text from files: printable, and on the lines where it belongs."""
 
-import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,6 @@ from tests.support.bundles import bundle_parts, edit_manifest
 
 ATTACK = "\x1b]0;owned\x07\x1b[2J\nsoftsearch: OK \x9b31m\u202e\r\x7f"
 SHOWN = r"\x1b]0;owned\x07\x1b[2J\nsoftsearch: OK \x9b31m\u202e\r\x7f"
-
-
-@pytest.fixture(autouse=True)
-def _signals() -> Iterator[None]:
-    """Restores the signal handler that the command replaces."""
-    handler = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, handler)
 
 
 def rename_input(model: onnx.ModelProto) -> None:
