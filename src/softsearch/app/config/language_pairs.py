@@ -19,7 +19,7 @@ def with_pairs(words: Sequence[str]) -> list[str]:
     """
     words = _with_files(words, "pairs", "data=multilingual", DEFAULT_PAIRS)
     if any(word.startswith("data=") and word != "data=multi_source" for word in words):
-        return words  # others have sources that are no pairs
+        return words  # other sources are not pairs of files
     return _with_files(words, "sources", "data=multi_source", DEFAULT_SOURCES)
 
 
