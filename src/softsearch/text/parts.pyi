@@ -1,6 +1,8 @@
 from .file_kinds import other_kind as other_kind
 from .languages import languages_of as languages_of
 from .languages import nearest_language as nearest_language
+from .nested_tags import is_nested as is_nested
+from .nested_tags import nested_spans as nested_spans
 from .plain_values import parse as parse
 from .plain_values import read_json as read_json
 from .same_text import hash_of as hash_of

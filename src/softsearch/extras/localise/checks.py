@@ -5,12 +5,10 @@ from collections import Counter
 
 from softsearch.extras.localise import icu
 from softsearch.extras.localise.accelerators import take_off
-from softsearch.text.parts import SYMBOL, spans_of
+from softsearch.text.parts import SYMBOL, is_nested, spans_of
 
-_TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]*)[^<>]*?(/?)>")
 _END = re.compile(r"(?:\.\.\.|[\u2026:?!.\uff1a\uff1f\uff01\u3002\u061f\u06d4])\Z")
 _ENDS = str.maketrans({"\uff1a": ":", "\uff1f": "?", "\uff01": "!", "\u3002": ".", "\u061f": "?", "\u06d4": "."})
-_UNCLOSED = frozenset({"br", "hr", "img", "wbr"})
 
 
 def problems(source: str, target: str, markers: str = "") -> list[str]:
@@ -36,7 +34,7 @@ def problems(source: str, target: str, markers: str = "") -> list[str]:
         found.append(f"it has {', '.join(sorted(surplus))}, which the message has not")
     if SYMBOL.search(target) and not SYMBOL.search(source):
         found.append("it has a symbol of the model")
-    if _is_nested(source) and not _is_nested(target):
+    if is_nested(source) and not is_nested(target):
         found.append("its tags are not nested")
     if source.count("\n") != target.count("\n"):
         found.append(f"it has {target.count(chr(10))} line breaks, the message {source.count(chr(10))}")
@@ -56,16 +54,3 @@ def sign_of(text: str) -> str:
     """Returns the sign that a text ends with, as it is; "" if there is none."""
     match = _END.search(text)
     return match[0] if match else ""
-
-
-def _is_nested(text: str) -> bool:
-    opened: list[str] = []
-    for match in _TAG.finditer(text):
-        closes, name, is_empty = match.groups()
-        if is_empty or name.lower() in _UNCLOSED:
-            continue
-        if not closes:
-            opened.append(name)
-        elif not opened or opened.pop() != name:
-            return False
-    return not opened

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from softsearch.text.parts import SYMBOL, SYMBOLS, replaced, spans_of
+from softsearch.text.parts import SYMBOL, SYMBOLS, nested_spans, replaced, spans_of
 
 
 def mask_pair(source: str, target: str) -> tuple[str, str] | None:
@@ -29,8 +29,9 @@ def has_language(text: str) -> bool:
 
 
 def unmask(translation: str, spans: Sequence[str]) -> str | None:
-    """Puts the spans back; None unless each symbol occurs once, and no other does."""
+    """Puts the spans back, tags nested; None unless each symbol occurs once, and no other does."""
     numbers = [int(match[1]) for match in SYMBOL.finditer(translation)]
     if sorted(numbers) != list(range(1, len(spans) + 1)):
         return None
-    return SYMBOL.sub(lambda match: spans[int(match[1]) - 1], translation)
+    found = nested_spans(translation, spans)
+    return SYMBOL.sub(lambda match: found[int(match[1]) - 1], translation)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from softsearch.errors import InputError
 from softsearch.runtime.stages.stage import Stage
 from softsearch.text.keep import joined
+from softsearch.text.nested_tags import nested_spans
 from softsearch.text.symbols import mask, own_symbols, restored
 
 if TYPE_CHECKING:
@@ -66,11 +67,12 @@ class SymbolStage(Stage):
 
 
 def _restored(translation: "Translation", spans: Sequence[str]) -> "Translation":
+    found = nested_spans(translation.text, spans)
     return replace(
         translation,
-        text=restored(translation.text, spans),
+        text=restored(translation.text, found),
         src_pieces=tuple(restored(piece, spans) for piece in translation.src_pieces),
-        tgt_pieces=tuple(restored(piece, spans) for piece in translation.tgt_pieces),
+        tgt_pieces=tuple(restored(piece, found) for piece in translation.tgt_pieces),
         missing_terms=tuple(restored(term, spans) for term in translation.missing_terms),
         alternatives=tuple(_restored(each, spans) for each in translation.alternatives),
     )
