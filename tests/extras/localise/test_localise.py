@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from softsearch.errors import CorpusError
 from softsearch.extras.localise.checks import problems
 from softsearch.extras.localise.fill import Written, fill
 from softsearch.extras.localise.memory import Memory, memories_of
@@ -320,25 +319,3 @@ def test_the_command_fills_a_catalog(repo_root: Path, tmp_path: Path, capsys: py
     (tmp_path / "fr.po").write_text(PO.replace("Language: de", "Language: fr"))
     assert main(["localise", bundle, str(tmp_path / "fr.po"), "--dry-run"]) == 2
     assert "fr.po is a catalog of 'fr', expected 'de'; choose a bundle" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("x.po", b'msgid "a\nmsgstr ""\n', r"x\.po cannot be read .*msgfmt -c"),
-        (
-            "x.po",
-            b'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\nmsgid "\xfc"\nmsgstr ""\n',
-            "cannot be read",
-        ),
-        ("x.po", PO.encode() + b'\nmsgid "Old"\nmsgstr "x"\n', "has the message 'Old' twice"),
-        ("x.xlf", b"<xliff><file>", "cannot be read"),
-        ("x.xlf", b'<!DOCTYPE x [<!ENTITY a "b">]><xliff/>', "declares entities"),
-        ("x.ts", b"<TS><context>", "cannot be read"),
-        ("x.txt", b"", "does not have the name of a catalog"),
-    ],
-)
-def test_damaged_catalogs_are_named(tmp_path: Path, name: str, content: bytes, message: str) -> None:
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(CorpusError, match=message):
-        open_catalog(tmp_path / name)

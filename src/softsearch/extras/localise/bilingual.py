@@ -19,8 +19,8 @@ class Bilingual(Catalog):
     def __init__(self, data: bytes, path: Path, kind: str) -> None:
         super().__init__(data)
         is_po = kind.startswith("pypo")
-        if is_po and (charset := re.search(rb"charset=([\w-]+)", data[:4096])):
-            data.decode(charset[1].decode())  # else another one is guessed
+        if is_po:
+            _check_encoding(data, path)
         self._store = storage(kind).parsestring(data)
         self.src_lang = self._store.getsourcelanguage() or ""
         self.tgt_lang = self._store.gettargetlanguage() or ""
@@ -33,6 +33,8 @@ class Bilingual(Catalog):
         else:
             self._singular = int(language_of(self.tgt_lang) in _ZERO_FIRST)
         self.entries = [self._entry(unit) for unit in self._store.units if not unit.isheader()]
+        if rule:
+            _check_forms(self.entries, self._forms, path)
         if is_po:
             _refuse_repeated(self.entries, path)
 
@@ -58,6 +60,39 @@ class Bilingual(Catalog):
 
     def _whole(self) -> bytes:
         return bytes(self._store)
+
+
+def _check_encoding(data: bytes, path: Path) -> None:
+    """Refuses a PO in another encoding than its header names, because the library would guess one.
+
+    Raises:
+        CorpusError: it is; or there is no such encoding.
+    """
+    named = re.search(rb"charset=([\w-]+)", data[:4096])
+    charset = named[1].decode() if named else "UTF-8"
+    advice = "convert it (iconv -f ISO-8859-1 -t UTF-8 FILE, if it is in Latin-1) and write charset=UTF-8 in its header"
+    try:
+        data.decode(charset)
+    except LookupError as error:
+        raise CorpusError(f"{path} says charset={charset}, an unknown encoding; {advice}") from error
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        says = "as its header says" if named else "which it is without a charset in its header"
+        raise CorpusError(f"{path}:{line} is not in {charset}, {says}; {advice}") from error
+
+
+def _check_forms(entries: Sequence[Entry], forms: int, path: Path) -> None:
+    """Refuses a PO whose messages have more plural forms than its header.
+
+    Raises:
+        CorpusError: one has.
+    """
+    for entry in entries:
+        if len(entry.sources) > 1 and len(entry.targets) > forms and entry.state != "left out":
+            raise CorpusError(
+                f"{path} has {len(entry.targets)} plural forms of {entry.sources[0]!r:.60}, its header says {forms}; "
+                "correct Plural-Forms, or remove the others (msgfmt -c FILE names the line)"
+            )
 
 
 def _has_parts(unit: Any) -> bool:

@@ -109,6 +109,16 @@ class Catalog(ABC):
         """Returns the whole file; all lines are as before, except those that were filled."""
         return self._data if self._before is None else merged(self._data, self._before, self._whole())
 
+    def check_source(self, path: Path, codes: Sequence[str]) -> None:
+        """Refuses a catalog whose text is in none of a model's source languages.
+
+        Raises:
+            ConfigError: it is in another one.
+        """
+        if self.src_lang and all(codes) and not nearest_code(self.src_lang, codes):
+            expected = " or ".join(map(repr, codes))
+            raise ConfigError(f"{path} has text in {self.src_lang!r}, expected {expected}; choose another bundle")
+
     def plain(self, text: str) -> str:
         """Returns a translation as a program shows it, without the format's own elements."""
         return text

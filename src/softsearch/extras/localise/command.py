@@ -66,7 +66,8 @@ def localise(arguments: argparse.Namespace) -> None:
     if arguments.out is not None and not arguments.dry_run:
         new = output_files(files, arguments.out)
         made_from = [digest_of_files(files_of(path, src_lang)) for path in files]
-        own = [arguments.bundle / MANIFEST, *([arguments.glossary] if arguments.glossary else []), *memory_files]
+        own = [arguments.bundle / MANIFEST, *([arguments.glossary] if arguments.glossary else [])]
+        own += [each for path in memory_files for each in files_of(path, src_lang)]
         call = digest_of_files(own, arguments.beam)
         outputs, paths = Outputs(arguments.out, dict(zip(new, made_from, strict=True)), call), [*new]
     filling = _Filling(translator, {} if arguments.beam is None else {"beam": arguments.beam}, memory_files)
@@ -94,12 +95,14 @@ class _Filling:
         self._translator, self._tokenizer = translator, translator.system.tokenizers[0]
         self._options = {**options_for(self._tokenizer), **options}
         self._codes = list(translator.encoder.languages.targets) or [translator.system.tgt_lang]
+        self._sources = list(translator.encoder.languages.sources) or translator.system.src_lang.split("+")
         self._memories = memories_of(memory_files, self._codes, translator.system.src_lang)
 
     def opened(self, path: Path) -> tuple[Catalog, str]:
         """Opens a catalog, and adds it to the memory of its language."""
         catalog = open_catalog(path, self._translator.system.src_lang)
         code = catalog.language(path, self._codes, "choose a bundle that translates into its language")
+        catalog.check_source(path, self._sources)
         self._memories[code].add(catalog, path.name)
         return catalog, code
 

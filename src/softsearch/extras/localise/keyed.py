@@ -24,13 +24,15 @@ _INDENTS: tuple[int | str | None, ...] = (2, 4, "\t", 3, 1, 8, None)
 class Keyed(Catalog):
     """A file of texts by keys; its entries are those of the source's file, in whose place ``sibling`` names it."""
 
-    def __init__(self, data: bytes, source: bytes, sibling: Sibling, kind: str) -> None:
+    def __init__(self, data: bytes, source: bytes, sibling: Sibling, path: Path, kind: str) -> None:
         super().__init__(data)
         self.src_lang, self.tgt_lang = sibling.src_lang, sibling.tgt_lang
         self._class = storage(kind)
         self._store, read = self._read(data, self.tgt_lang), self._read(source, self.src_lang)
         self._forms, self._singular = self._plural()
         self._own = {_key(unit): unit for unit in self._store.units}
+        _refuse_repeated(self._store, path)
+        _refuse_repeated(read, sibling.path)
         units = [unit for unit in read.units if not unit.isheader() and unit.getid() and _is_text(unit.source)]
         self.entries = [self._entry(unit) for unit in units]
 
@@ -75,8 +77,8 @@ class Keyed(Catalog):
 class _Appended(Keyed):
     """New texts are after the others, each with a comment; a text that is there stays, even an empty one."""
 
-    def __init__(self, data: bytes, source: bytes, sibling: Sibling, kind: str) -> None:
-        super().__init__(data, source, sibling, kind)
+    def __init__(self, data: bytes, source: bytes, sibling: Sibling, path: Path, kind: str) -> None:
+        super().__init__(data, source, sibling, path, kind)
         self._new = self._class()
         self._new.settargetlanguage(self.tgt_lang.replace("-", "_"))
 
@@ -104,10 +106,10 @@ class _Appended(Keyed):
 class Lines(_Appended):
     """Java's .properties and Apple's .strings."""
 
-    def __init__(self, data: bytes, source: bytes, sibling: Sibling, kind: str) -> None:
+    def __init__(self, data: bytes, source: bytes, sibling: Sibling, path: Path, kind: str) -> None:
         self._is_java, self._encoding = kind == "properties:javafile", _encoding_of(data)
         own, other = (each.decode(_encoding_of(each)).encode() for each in (data, source))
-        super().__init__(own, other, sibling, kind)
+        super().__init__(own, other, sibling, path, kind)
         self._data = data
         self._new.encoding = "us-ascii" if self._is_java and data.isascii() else self._encoding  # with escapes
 
@@ -124,6 +126,12 @@ class Lines(_Appended):
 
 class Android(_Appended):
     """Android's resources."""
+
+    def __init__(self, data: bytes, source: bytes, sibling: Sibling, path: Path, kind: str) -> None:
+        for content, file in ((data, path), (source, sibling.path)):
+            if not _RESOURCES.search(content):
+                raise CorpusError(f"{file} has no <resources> in UTF-8, as Android's files of texts have; leave it out")
+        super().__init__(data, source, sibling, path, kind)
 
     def _comment(self, unit: Any, note: str) -> None:
         unit.addnote(f" {re.sub('--+', '-', note)} ")
@@ -148,8 +156,8 @@ class Android(_Appended):
 class Json(Keyed):
     """JSON: flat or nested, of i18next, browser extensions, Flutter and FormatJS; without comments, so with a list."""
 
-    def __init__(self, data: bytes, source: bytes, sibling: Sibling, kind: str) -> None:
-        super().__init__(data, source, sibling, kind)
+    def __init__(self, data: bytes, source: bytes, sibling: Sibling, path: Path, kind: str) -> None:
+        super().__init__(data, source, sibling, path, kind)
         for indent, is_ascii in product(_INDENTS, (False, True)):
             separators = (", ", ": ") if indent is None else (",", ": ")
             self._store.dump_args.update(indent=indent, ensure_ascii=is_ascii, separators=separators)
@@ -220,13 +228,13 @@ def open_keyed(data: bytes, source: bytes, sibling: Sibling, path: Path) -> Keye
     """
     match path.suffix.lower():
         case ".xml":
-            return Android(data, source, sibling, "aresource:AndroidResourceFile")
+            return Android(data, source, sibling, path, "aresource:AndroidResourceFile")
         case ".properties":
-            return Lines(data, source, sibling, "properties:javafile")
+            return Lines(data, source, sibling, path, "properties:javafile")
         case ".strings":
-            return Lines(data, source, sibling, "properties:stringsutf8file")
+            return Lines(data, source, sibling, path, "properties:stringsutf8file")
     json_kind(data, path)
-    return Json(data, source, sibling, json_kind(source, sibling.path))
+    return Json(data, source, sibling, path, json_kind(source, sibling.path))
 
 
 def _encoding_of(data: bytes) -> str:
@@ -238,6 +246,12 @@ def _encoding_of(data: bytes) -> str:
     except UnicodeDecodeError:
         return "iso-8859-1"
     return "utf-8"
+
+
+def _refuse_repeated(store: Any, path: Path) -> None:
+    for key, count in Counter(_key(unit) for unit in store.units if unit.getid()).items():
+        if count > 1:
+            raise CorpusError(f"{path} has the key {key[-1]!r:.60} twice; remove one")
 
 
 def _copy(unit: Any) -> Any:

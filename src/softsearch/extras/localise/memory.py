@@ -55,5 +55,7 @@ def memories_of(files: Iterable[Path], codes: Sequence[str], src_lang: str = "")
     memories = {code: Memory() for code in codes}
     for path in files:
         catalog = open_catalog(path, src_lang)
-        memories[catalog.language(path, codes, "leave it out of --memory")].add(catalog, path.name)
+        code = catalog.language(path, codes, "leave it out of --memory")
+        catalog.check_source(path, src_lang.split("+"))
+        memories[code].add(catalog, path.name)
     return memories

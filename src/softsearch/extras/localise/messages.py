@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.extras.localise import icu
@@ -12,6 +13,12 @@ from softsearch.extras.localise.accelerators import markers_of, take_off
 from softsearch.extras.localise.catalog import Catalog, language_of
 from softsearch.extras.localise.opening import is_catalog, open_catalog
 from softsearch.extras.localise.spans import mask_pair
+
+if TYPE_CHECKING:
+    import regex
+
+_MIN_LETTERS, _MIN_SHARE = 100, 0.25  # share of letters of its script in the translations of any language
+_SHOWN = 5
 
 
 @dataclass
@@ -123,3 +130,31 @@ def read_messages(files: Iterable[Path], src_lang: str = "", tgt_lang: str = "")
     for number, path in enumerate(files):
         messages.add(open_catalog(path, src_lang), path, number)
     return messages
+
+
+def check_script(messages: Messages, paths: Sequence[Path], letters: "regex.Pattern[str]") -> str | None:
+    """Checks that translations are in the script of their language; some catalogs have few words of it.
+
+    Args:
+        messages: those of a language.
+        paths: its catalogs.
+        letters: of its script.
+
+    Returns:
+        A warning about catalogs without any of these letters, if there are some.
+
+    Raises:
+        CorpusError: most letters are others.
+    """
+    counts = [Counter[bool]() for _ in paths]
+    for _, target, number in messages.pairs:
+        counts[number].update(letters.match(char) is not None for char in target if char.isalpha())
+    total = sum(counts, Counter[bool]())
+    if total.total() >= _MIN_LETTERS and total[True] < _MIN_SHARE * total.total():
+        raise CorpusError(
+            f"{paths[0]} says that it is in {messages.tgt_lang!r}, but {total[False]:,} of {total.total():,} letters "
+            "of the translations in it, and in those with it, are of other scripts; correct its header, or leave it out"
+        )
+    odd = [path for path, own in zip(paths, counts, strict=True) if own.total() >= _MIN_LETTERS and not own[True]]
+    names = ", ".join(map(str, odd[:_SHOWN]))
+    return f"no letters of {messages.tgt_lang!r} in {len(odd)} catalogs: {names}" if odd else None

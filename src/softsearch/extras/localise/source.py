@@ -5,16 +5,17 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
 from softsearch.data import FilePair, Multilingual, Parallel, refuse_unread
-from softsearch.data.parts import HeldOut, UnreadPath, WeightedSource, digest_of, is_size, made_folder
+from softsearch.data.parts import HeldOut, UnreadPath, WeightedSource, digest_of, is_size, letters_of, made_folder
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.extras.localise.catalog import nearest_code, with_region
-from softsearch.extras.localise.messages import Messages, expanded, found_files, listed, read_messages
+from softsearch.extras.localise.messages import Messages, check_script, expanded, found_files, listed, read_messages
 from softsearch.extras.localise.opening import files_of, open_catalog
 from softsearch.extras.localise.training_matches import messages_by_tag, with_other_matches
 from softsearch.text import language_tag, read_lines, write_lines
@@ -159,6 +160,10 @@ class Catalogs(WeightedSource):
 
         def write(folder: Path) -> None:
             messages = {code: read_messages(paths, self.src_lang, code) for code, paths in catalogs.items()}
+            for code, paths in catalogs.items():
+                with suppress(ConfigError):  # a language without a known script
+                    if warning := check_script(messages[code], paths, letters_of(code, "data.tgt_lang")):
+                        _log.warning("%s: %s", split, warning)
             places = _by_file(messages, _names(catalogs), sizes)
             for number, (code, own) in enumerate(messages.items()):
                 left_out = own.left_out + Counter({"in training, too": places[code].count(_NOWHERE)})
