@@ -43,7 +43,7 @@ def count(config: DictConfig) -> None:
     data = prepare_data(make_data(tokenizer=start.tokenizers()), record["data"])
     model = build_model(options.model, data.tokenizers)
     assert isinstance(model.decoder, CountedDecoder)
-    model.decoder.count_ngrams(*data.training_targets())
+    model.decoder.count_ngrams(data.training_targets)
     with only_run(options.run_dir):
         start.clear()
         OmegaConf.save(OmegaConf.create(record), options.run_dir / "config.yaml")

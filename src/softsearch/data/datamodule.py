@@ -26,6 +26,7 @@ from softsearch.text.subword_sampling import SubwordSampler
 from softsearch.text.tokenizer import Tokenizers
 from softsearch.text.vocabulary import SOURCE_SEPARATOR
 
+_SENTENCES = 50_000  # whose targets are in memory at a time
 log = logging.getLogger(__name__)
 
 
@@ -99,12 +100,16 @@ class ParallelDataModule(LightningDataModule):
                     "use fewer devices (trainer.devices) or more data"
                 )
 
-    def training_targets(self) -> tuple[Tensor, Tensor]:
-        """Returns the target sentences of the training pairs, as stored: all ids without specials, and lengths."""
+    def training_targets(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yields the targets of some training pairs at a time, as stored: ids without specials, and lengths."""
         train = self.prepared.dataset("train")
-        chosen = self._chosen(train)
-        ids = np.concatenate([train.tgt[index] for index in chosen.tolist()])
-        return torch.from_numpy(ids.astype(np.int64)), torch.from_numpy(train.tgt.lengths(chosen).astype(np.int64) - 1)
+        shards = shards_of(len(train))
+        for number in range(shards):
+            chosen = self._chosen(train, number, shards)
+            for begin in range(0, len(chosen), _SENTENCES):
+                some = chosen[begin : begin + _SENTENCES]
+                ids = np.concatenate([train.tgt[index] for index in some.tolist()]).astype(np.int64)
+                yield torch.from_numpy(ids), torch.from_numpy(train.tgt.lengths(some).astype(np.int64) - 1)
 
     def batches(self, epoch: int) -> Iterator[Batch]:
         """Yields the training batches of an epoch, numbered from 0, in the order of one process without Lightning."""

@@ -50,7 +50,7 @@ class Training:
         self.data: ParallelDataModule = build_data(self.options)
         self.model: Seq2Seq = build_model(self.options.model, self.tokenizers)
         if isinstance(self.model.decoder, CountedDecoder):
-            self.model.decoder.count_ngrams(*self.data.training_targets())
+            self.model.decoder.count_ngrams(self.data.training_targets)
         self.loss: CrossEntropy = build(self.options.loss)
         self.method: TrainingMethod = build(self.options.method)
 

@@ -5,7 +5,7 @@ equations; contract tests check that they agree. The state is explicit and immut
 belongs to a sentence and is never copied per beam, the cache belongs to a row (one hypothesis of a sentence).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Self
 
 import torch
@@ -245,8 +245,12 @@ class Decoder(nn.Module):
 class CountedDecoder(Decoder):
     """A decoder estimated by counting training sentences, not by gradients; its tables are buffers."""
 
-    def count_ngrams(self, ids: Tensor, lengths: Tensor) -> None:
-        """Counts the n-grams of target sentences: ``ids`` of all, without BOS and EOS, and ``[sentences]`` lengths."""
+    def count_ngrams(self, sentences: Callable[[], Iterable[tuple[Tensor, Tensor]]]) -> None:
+        """Counts the n-grams of target sentences.
+
+        ``sentences`` may be called several times, and yields the text in parts: the ids of sentences, one after the
+        other, without BOS and EOS, and ``[sentences]`` lengths.
+        """
         raise NotImplementedError
 
     def make_room(self, weights: Mapping[str, Tensor]) -> None:

@@ -9,7 +9,7 @@ from torch.nn import functional
 from softsearch.errors import ConfigError
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import CountedDecoder, DecoderState, EncoderDescription, EncoderOutput, StepOutput
-from softsearch.models.kneser_ney import NGrams, kneser_ney
+from softsearch.models.kneser_ney import NGrams, Sentences, kneser_ney
 from softsearch.models.output_layers import OutputLayer
 from softsearch.ranges import Range
 
@@ -139,10 +139,10 @@ class NGramDecoder(CountedDecoder):
         self.output_projection = NGramTables(order, self.embedding.num_embeddings)
         self.embedding = None  # type: ignore[assignment]  # tokens are read as ids
 
-    def count_ngrams(self, ids: Tensor, lengths: Tensor) -> None:
+    def count_ngrams(self, sentences: Sentences) -> None:
         output = self.output_projection
         tables = output.levels()
-        unigrams, levels = kneser_ney(ids, lengths, order=len(tables) + 1, vocab_size=output.out_features)
+        unigrams, levels = kneser_ney(sentences, order=len(tables) + 1, vocab_size=output.out_features)
         output.unigrams = unigrams.float()
         for table, ngrams in zip(tables, levels, strict=True):
             table.fill(ngrams)

@@ -99,12 +99,13 @@ def feature_table(dim: int) -> NDArray[np.float64]:
 def count(model: Seq2Seq) -> None:
     """Counts the n-grams of a random text if the model is a counted one."""
     if isinstance(model.decoder, CountedDecoder):
-        model.decoder.count_ngrams(*together(counted_text(model.tgt_vocab_size)))
+        model.decoder.count_ngrams(lambda: [together(counted_text(model.tgt_vocab_size))])
 
 
 def together(sentences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     """The ids of all sentences, concatenated, and their lengths."""
-    return torch.tensor([token for ids in sentences for token in ids]), torch.tensor([len(ids) for ids in sentences])
+    ids = torch.tensor([token for ids in sentences for token in ids], dtype=torch.int64)
+    return ids, torch.tensor([len(ids) for ids in sentences])
 
 
 def counted_text(vocab_size: int) -> list[list[int]]:

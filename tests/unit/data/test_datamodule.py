@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.datamodule import ParallelDataModule
@@ -342,9 +343,10 @@ def test_a_pair_of_a_later_corpus_is_named_by_its_own_file(tmp_path: Path) -> No
         data.train_dataloader()
 
 
-def test_the_targets_of_training_are_those_of_its_pairs(tmp_path: Path) -> None:
+def test_the_targets_of_training_are_those_of_its_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = make(tmp_path, max_length=20)
-    ids, lengths = data.training_targets()
+    monkeypatch.setattr("softsearch.data.datamodule._SENTENCES", 3)
+    ids, lengths = map(torch.cat, zip(*data.training_targets(), strict=True))
     pairs = data.prepared.dataset("train")
     longest = [max(len(side[i]) for side in (pairs.src, pairs.tgt)) for i in range(len(pairs))]
     expected = [pairs.tgt[i].tolist() for i, tokens in enumerate(longest) if tokens < 20]  # EOS counts

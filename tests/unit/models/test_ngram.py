@@ -24,7 +24,7 @@ def model() -> Seq2Seq:
 
 def counted(sentences: list[list[int]]) -> Seq2Seq:
     model = small_model("ngram", "model.decoder.order=3")
-    decoder(model).count_ngrams(*together(sentences))
+    decoder(model).count_ngrams(lambda: [together(sentences)])
     return model
 
 
@@ -88,6 +88,19 @@ def test_sentences_shorter_than_the_order_and_empty_ones() -> None:
     model = counted([[], [4], []])
     assert float(probabilities(model, [4, 5, 6, 7]).sum()) == pytest.approx(1, abs=1e-6)
     assert probabilities(model, []).argmax() == 3  # EOS
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 50])
+def test_text_in_parts_is_counted_as_one(at_once: int) -> None:
+    rng = np.random.default_rng(1)
+    sentences = [rng.integers(4, TGT_VOCAB, rng.integers(0, 9)).tolist() for _ in range(50)]
+    model = small_model("ngram", "model.decoder.order=3")
+    parts = [together(sentences[begin : begin + at_once]) for begin in range(0, 50, at_once)]
+    decoder(model).count_ngrams(lambda: parts)
+    expected = counted(sentences).state_dict()
+    found = model.state_dict()
+    assert found.keys() == expected.keys()
+    assert all(torch.equal(found[name], expected[name]) for name in expected if name.startswith("decoder"))
 
 
 def test_without_counts_all_words_are_equally_likely() -> None:
