@@ -247,7 +247,7 @@ def cost(cell: str, folder: Path) -> tuple[float, float]:
         own = folder / str(pairs)
         own.mkdir(parents=True)
         command = [sys.executable, __file__, cell, str(own), str(pairs)]
-        found.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+        found.append(json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout))
     (few_seconds, few_bytes), (seconds, many_bytes) = found
     more = SIZES[1] - SIZES[0]
     return (seconds - few_seconds) / more * 1e6, (many_bytes - few_bytes) / more
