@@ -52,6 +52,8 @@ def main(url: str, source: str, target: str, *files: str) -> int:
     from weblate.machinery.libretranslate import LibreTranslateTranslation
 
     machine = LibreTranslateTranslation({"key": "", "url": url})
+    if (source, target) == (machine.validate_source_language, machine.validate_target_language):
+        machine.validate_settings()  # as when an administrator saves them
     component = SimpleNamespace(source_language=Language(code=source), project=SimpleNamespace(id=1))
     translation = SimpleNamespace(language=Language(code=target), component=component, log_debug=print)
     machine.account_usage = lambda project: None  # it counts in the database
