@@ -43,7 +43,7 @@ def step(
         summed, tokens = method(TrainingStep(model, loss, here, number=1))
         value = summed.smoothed / tokens
         flags = torch.stack(((~value.detach().isfinite()).float(), torch.full_like(tokens, 0).float()))
-        guard.note(StepRecord(here, value.detach(), flags))
+        guard.note(StepRecord(here, value.detach(), flags, tokens))
         value.backward()
         assert guard.may_step(clip_by_norm(model.parameters(), 1.0))
         optimizer.step()

@@ -126,7 +126,7 @@ def warm_up() -> None:
 def lend_second_process(timeout: float) -> None:
     """Lets Lightning start its second process as a copy of this one, forked before anything has run.
 
-    That is a child of this process too. Where it is not wanted it ends with this process.
+    That is a child of this process too. Where it is not wanted it ends with this process. Further ones are started.
     """
     from lightning.pytorch.strategies.launchers import subprocess_script
 
@@ -141,7 +141,13 @@ def lend_second_process(timeout: float) -> None:
         run_and_exit(**json.loads(request), files=[], timeout=timeout)
     os.close(reading)
 
+    lent = False
+
     def start(command: list[str], env: dict[str, str], cwd: str | None) -> subprocess.Popen[bytes]:
+        nonlocal lent
+        if lent:
+            return subprocess.Popen(command, env=env, cwd=cwd)
+        lent = True
         with os.fdopen(writing, "w") as pipe:
             json.dump({"argv": command[1:], "cwd": cwd or str(Path.cwd()), "env": env}, pipe)
         return child_of(command, pid)

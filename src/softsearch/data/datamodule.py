@@ -136,6 +136,7 @@ class ParallelDataModule(LightningDataModule):
             seed=self.seed,
             rank=trainer.global_rank,
             window=1 if _counts_epochs(trainer) else trainer.accumulate_grad_batches,
+            share=self.batching.share(trainer.world_size),
         )
         if (longest := self.batching.max_length) is not None:
             log.info("left out %d pairs longer than %d tokens", len(dataset) - sampler.pairs, longest)
@@ -176,11 +177,12 @@ class ParallelDataModule(LightningDataModule):
             "batches_trained": self.batches_trained,
             "epoch_batches": self.epoch_batches,
             "world_size": self.trainer.world_size if self.trainer else 1,
+            "canonical": self.batching.canonical,
             "data_fingerprint": self.prepared.fingerprint,
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continues from a checkpoint; with a different number of processes only from the end of an epoch.
+        """Continues from a checkpoint; with other processes, but for ``canonical`` ones, only from an epoch's end.
 
         Raises:
             CheckpointError: the data or the number of processes has changed.
@@ -195,11 +197,15 @@ class ParallelDataModule(LightningDataModule):
                 "and older split other pairs off: resume with the version that began the run"
             )
         self._saved_epoch = epoch = state_dict["epoch_batches"]
-        if state_dict["world_size"] != here["world_size"] and (begun := self.batches_trained % epoch):
+        before, now, canonical = state_dict["world_size"], here["world_size"], here["canonical"]
+        if canonical and canonical == state_dict.get("canonical"):
+            self.batches_trained = self.batches_trained * before // now
+            self._saved_epoch = epoch * before // now
+        elif before != now and (begun := self.batches_trained % epoch):
             raise CheckpointError(
                 "the checkpoint was trained with a different number of processes: "
-                f"found {here['world_size']}, expected {state_dict['world_size']}, "
-                f"and its epoch has not ended (batch {begun} of {epoch}); {advice}"
+                f"found {now}, expected {before}, and its epoch has not ended (batch {begun} of {epoch}); {advice}; "
+                "runs with batching.canonical=N resume with any divisor of N"
             )
 
     def _shard(self, dataset: ParallelDataset, number: int, shards: int) -> tuple[Shard, Indices]:
@@ -207,7 +213,7 @@ class ParallelDataModule(LightningDataModule):
         pairs = self._chosen(dataset, number, shards)
         lengths = dataset.src.lengths(pairs), dataset.tgt.lengths(pairs)
         seed = (self.seed,) if shards == 1 else (self.seed, number)
-        world_size = self.trainer.world_size if self.trainer else 1
+        world_size = self.batching.canonical or (self.trainer.world_size if self.trainer else 1)
         return Shard(
             self.batching.subset(self.batching.cut(*lengths)), *lengths, seed=seed, world_size=world_size
         ), pairs

@@ -10,7 +10,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from softsearch.errors import CorpusError
+from softsearch.errors import ConfigError, CorpusError
 from softsearch.ranges import AtLeastOne, Range
 
 _CHUNK = 1 << 20  # sentences shuffled together
@@ -33,6 +33,8 @@ class Batching:
         num_workers: processes that make batches; 0 makes them in the training process, which is fast enough for most
             runs.
         static_shapes: round lengths to steps of 8, or more beyond 64, so that batches are padded to few shapes.
+        canonical: the number of processes that the order of batches is made for. Any divisor of it may train: each step
+            has the same batches, so that a run resumes with more or fewer processes. By default those of the run.
     """
 
     tokens: AtLeastOne = 4096
@@ -41,6 +43,23 @@ class Batching:
     batches: AtLeastOne | None = None
     num_workers: Annotated[int, Range(0, 1024)] = 0
     static_shapes: bool = False
+    canonical: AtLeastOne | None = None
+
+    def share(self, processes: int) -> int:
+        """The number of canonical processes for which each of ``processes`` trains.
+
+        Raises:
+            ConfigError: it is not whole.
+        """
+        if self.canonical is None:
+            return 1
+        if self.canonical % processes:
+            divisors = ", ".join(str(n) for n in range(1, self.canonical + 1) if not self.canonical % n)
+            raise ConfigError(
+                f"{processes} processes cannot share batching.canonical={self.canonical} equally; train with one of "
+                f"{divisors} (trainer.devices times trainer.num_nodes)"
+            )
+        return self.canonical // processes
 
     def shape(self, sentences: int, src_len: int, tgt_len: int) -> tuple[int, int, int]:
         """The static shape of a batch: rounded lengths, and the number of sentences in a full batch of them."""
@@ -132,7 +151,8 @@ def divide(batches: Sequence[Indices], world_size: int) -> list[Indices]:
             sentences = sum(map(len, batches))
             raise CorpusError(
                 f"{sentences} sentences in {len(batches)} batches cannot be shared equally among {world_size} "
-                "processes; use fewer devices (trainer.devices), more data or larger batches (batching)"
+                "processes; use fewer devices (trainer.devices, batching.canonical), more data or larger batches "
+                "(batching)"
             )
         half = len(batch) // 2
         batches[largest : largest + 1] = [batch[:half], batch[half:]]
@@ -160,6 +180,7 @@ class Shard:
         src_lengths: [pairs] source lengths of these batches' sentences.
         tgt_lengths: [pairs] target lengths of these batches' sentences.
         seed: determines the order, with the epoch.
+        world_size: ranks, or canonical ones.
     """
 
     def __init__(
@@ -211,6 +232,7 @@ class BucketBatchSampler:
         sentences: number of sentences in the corpus.
         position: returns the number of batches that this rank has trained in the whole run.
         window: batches per optimizer step; epochs are joined until no step is cut at an end.
+        share: canonical ranks for which this one trains (``Batching.share``).
     """
 
     def __init__(
@@ -223,14 +245,15 @@ class BucketBatchSampler:
         seed: int,
         rank: int = 0,
         window: int = 1,
+        share: int = 1,
     ) -> None:
         self._shard = lru_cache(1)(make)
-        self.sentences, self.position, self.seed, self.rank = sentences, position, seed, rank
+        self.sentences, self.position, self.seed, self.rank, self.share = sentences, position, seed, rank, share
         self.sizes, self.pairs = list[int](), 0
         self.tokens = np.zeros((2, 2), dtype=np.int64)  # by side: real tokens, and all with padding
         for number in range(shards):
             shard, _ = self._shard(number)
-            self.sizes.append(len(shard.batches) // shard.world_size)
+            self.sizes.append(len(shard.batches) // shard.world_size * share)
             self.pairs += len(shard.order)
             self.tokens += shard.tokens
         self.epoch = sum(self.sizes)  # batches per rank, equal on all ranks and in all epochs
@@ -250,6 +273,6 @@ class BucketBatchSampler:
         for number in np.random.default_rng((self.seed, epoch)).permutation(len(self.sizes)).tolist():
             if start < self.sizes[number]:
                 shard, pairs = self._shard(number)
-                for batch in shard.plan(epoch)[self.rank :: shard.world_size][start:]:
+                for batch in shard.plan(epoch)[self.rank :: shard.world_size // self.share][start:]:
                     yield (pairs[batch].astype(np.int64) + epoch * self.sentences).tolist()
             start = max(0, start - self.sizes[number])

@@ -30,7 +30,7 @@ from softsearch.training.faults.step_guard import (
 )
 from softsearch.training.interface import TrainingMethod, TrainingStep, teacher_forcing
 from softsearch.training.lightning_internals import count_from_one
-from softsearch.training.optimizer.lazy_adam import LazyAdam, clip_by_norm, clip_by_value
+from softsearch.training.optimizer.lazy_adam import LazyAdam, clip_by_norm, clip_by_value, gradient_values
 from softsearch.training.optimizer.muon import Muon, parameter_groups
 from softsearch.training.optimizer.schedules import Plateau
 
@@ -103,7 +103,10 @@ class TranslationModule(lightning.LightningModule):
         self.graphs = None
 
     def training_step(self, batch: Batch, _: int) -> Tensor:
-        """Returns the mean loss per target token or sentence (``loss.per``) over the batches of all processes."""
+        """Returns the loss per target token or sentence (``loss.per``), the mean over all processes' batches.
+
+        Of several batches in a step all have the units of the first (``StepGuard.weight``).
+        """
         self.step_started = perf_counter()
         (smoothed, nll), tokens, exhausted = self._forward(batch)
         units = tokens if self.loss.per == "token" else torch.full_like(tokens, batch.tgt_tokens.shape[0])
@@ -114,12 +117,13 @@ class TranslationModule(lightning.LightningModule):
             reduced = self.trainer.strategy.reduce(torch.cat((units.float()[None], flags)), reduce_op="mean")
             assert isinstance(reduced, Tensor)
             mean_units, flags = reduced[0], reduced[1:]
-        value = smoothed / mean_units
+        value = smoothed.detach() / mean_units
         # A callback logs it at some steps, so that a step needs no synchronisation.
-        self.last_loss = torch.full_like(value, torch.nan) if exhausted else value.detach()
+        self.last_loss = torch.full_like(value, torch.nan) if exhausted else value
+        base = self.guard.base(mean_units)
         # A clone, because a reduction writes into its argument.
-        self.guard.note(StepRecord(batch, self.last_loss.clone(), flags))
-        return value
+        self.guard.note(StepRecord(batch, self.last_loss.clone(), flags, mean_units))
+        return smoothed / base
 
     def backward(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
         """Runs Lightning's backward pass; if memory runs out, the step is skipped.
@@ -216,6 +220,10 @@ class TranslationModule(lightning.LightningModule):
         scaler = getattr(self.trainer.precision_plugin, "scaler", None)
         if scaler is not None and optimizer.defaults.get("fused"):
             scaler.unscale_(optimizer)  # Lightning leaves this to such an optimizer
+        if (batches := self.trainer.accumulate_grad_batches) > 1:
+            weight = self.guard.weight(batches)
+            for values in gradient_values(self.model.parameters()):
+                values.mul_(weight)
         norm = self._clip(gradient_clip_val, gradient_clip_algorithm)
         if scaler is not None and scaler.get_scale() > 1:
             norm = torch.zeros_like(norm)  # infinite gradients make the scaler lower its scale and skip the step

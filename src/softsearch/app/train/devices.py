@@ -52,6 +52,7 @@ def build_trainer(options: Train, callbacks: list[Callback]) -> lightning.Traine
     trainer: lightning.Trainer = build(
         node, callbacks=[OneFolder(options.run_dir), *limits, *callbacks], logger=False, plugins=[AtomicCheckpointIO()]
     )
+    _share(trainer, build(options.batching).share(trainer.world_size))
     if trainer.world_size > 1 and HydraConfig.get().mode == RunMode.MULTIRUN:
         raise ConfigError(
             f"-m with {trainer.world_size} processes per job: each of them would run the whole sweep; use softsearch "
@@ -71,6 +72,15 @@ def build_trainer(options: Train, callbacks: list[Callback]) -> lightning.Traine
     if device == "cuda":
         torch.set_float32_matmul_precision("high")  # TF32, for products in float32
     return trainer
+
+
+def _share(trainer: lightning.Trainer, share: int) -> None:
+    """Makes each process train for ``share`` canonical ones: options that count batches count those of one of them."""
+    trainer.accumulate_grad_batches *= share
+    for name in ("val_check_interval", "limit_train_batches"):
+        value = getattr(trainer, name)
+        if isinstance(value, int):
+            setattr(trainer, name, value * share)
 
 
 def check_start(trainer: lightning.Trainer) -> None:

@@ -12,7 +12,8 @@ from softsearch.ranges import Seed
 class ExactResume(Callback):
     """Counts trained batches in the datamodule, and seeds every step with the seed, that count and the rank.
 
-    The order of batches depends only on the count, which the datamodule saves in checkpoints.
+    The order of batches depends only on the count, which the datamodule saves in checkpoints. With
+    ``batching.canonical`` the count and the rank are those of the process that would train the batch then.
     """
 
     def __init__(self, *, seed: Seed) -> None:
@@ -20,7 +21,9 @@ class ExactResume(Callback):
 
     def on_train_batch_start(self, trainer: Any, *_: Any) -> None:
         """Seeds the step."""
-        seed_step(self.seed, trainer.datamodule.batches_trained, trainer.global_rank)
+        share = trainer.datamodule.batching.share(trainer.world_size)
+        turn, own = divmod(trainer.datamodule.batches_trained, share)
+        seed_step(self.seed, turn, trainer.global_rank + own * trainer.world_size)
 
     def on_train_batch_end(self, trainer: Any, *_: Any) -> None:
         """Counts the batch."""
@@ -31,10 +34,15 @@ class ExactResume(Callback):
 
         From a checkpoint saved at a validation, Lightning would expect a validation at that step in this run too. If
         the earlier run ended there, or this one has another interval, rows of metrics and accumulation windows would
-        be off by one. A run ended by early stopping takes no further step.
+        be off by one. A run ended by early stopping takes no further step. Batches are counted as those of this run's
+        processes.
         """
         progress = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]
+        data = trainer.datamodule  # type: ignore[attr-defined]  # set by fit
+        saved = checkpoint["ParallelDataModule"] if data.batching.canonical else {"world_size": trainer.world_size}
         for counts in (progress["total"], progress["current"]):
+            for name in ("ready", "started", "processed"):
+                counts[name] = counts[name] * saved["world_size"] // trainer.world_size
             counts["completed"] = counts["processed"] - 1
         for callback in trainer.callbacks:  # type: ignore[attr-defined]  # set by a connector
             if isinstance(callback, EarlyStopping) and (state := checkpoint["callbacks"].get(callback.state_key)):

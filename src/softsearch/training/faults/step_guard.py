@@ -18,6 +18,7 @@ class StepRecord(NamedTuple):
     batch: Batch
     loss: Tensor  # per target token; NaN if memory ran out
     flags: Tensor  # [2], over all processes: above 0 if a loss is not finite, if memory ran out
+    units: Tensor  # target tokens or sentences, the mean over all processes
 
 
 class Fault(NamedTuple):
@@ -53,8 +54,23 @@ class StepGuard:
 
     def note_exhausted(self) -> None:
         """Records that memory ran out in the backward pass of the last batch."""
-        batch, loss, _ = self.records[-1]
-        self.records[-1] = StepRecord(batch, torch.full_like(loss, torch.nan), torch.tensor([0.0, 1.0]))
+        last = self.records[-1]
+        exhausted = torch.tensor([0.0, 1.0])
+        self.records[-1] = last._replace(loss=torch.full_like(last.loss, torch.nan), flags=exhausted)
+
+    def base(self, units: Tensor) -> Tensor:
+        """Returns what the losses of this step's batches are divided by: the units of its first batch.
+
+        ``units`` are those of a batch that is not noted yet.
+        """
+        return units if self.stepped or not self.records else self.records[0].units
+
+    def weight(self, batches: int) -> Tensor:
+        """Returns the factor of the gradients that makes them those of the mean over all units of the step.
+
+        Gradients are sums over its batches of those of the loss divided by ``base``, and by ``batches``.
+        """
+        return batches * self.records[0].units / torch.stack([record.units for record in self.records]).sum()
 
     def may_step(self, gradient_norm: Tensor) -> bool:
         """Tells whether to take the step; needs one transfer from the device."""

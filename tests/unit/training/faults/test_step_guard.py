@@ -21,7 +21,7 @@ FINE, NORM = (0.0, 0.0), torch.tensor(2.0)
 def guard_of(*found: tuple[float, float]) -> StepGuard:
     guard = StepGuard()
     for numbers in found:
-        guard.note(StepRecord(BATCH, torch.tensor(1.0), torch.tensor(numbers)))
+        guard.note(StepRecord(BATCH, torch.tensor(1.0), torch.tensor(numbers), torch.tensor(5.0)))
     return guard
 
 
@@ -51,7 +51,7 @@ def test_the_next_step_starts_afresh() -> None:
     guard = guard_of((1.0, 0.0))
     assert not guard.may_step(NORM)
     assert len(guard.records) == 1
-    guard.note(StepRecord(BATCH, torch.tensor(1.0), torch.tensor(FINE)))
+    guard.note(StepRecord(BATCH, torch.tensor(1.0), torch.tensor(FINE), torch.tensor(5.0)))
     assert guard.fault is None
     assert len(guard.records) == 1
     assert guard.may_step(NORM)
