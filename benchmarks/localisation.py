@@ -132,7 +132,7 @@ def train(folder: Path, run: Path, options: argparse.Namespace, *, memory: bool)
         softsearch(
             "train", "experiment=speedrun", "data=catalogs", f"data.train={folder / 'train'}", "data.val=600",
             "data.test=null", f"data.memory={str(memory).lower()}", "tokenizer.vocab_size=8000", f"seed={options.seed}",
-            f"trainer.max_steps={options.steps}", "model.encoder.dropout=0.2", "model.decoder.dropout=0.2",
+            f"trainer.max_steps={options.steps}",
             "logger=csv", f"cache_dir={options.out / 'cache'}", f"hydra.run.dir={run}", *resume, *options.options,
         )  # fmt: skip
     if not (run / "bundle").exists():
@@ -142,12 +142,13 @@ def train(folder: Path, run: Path, options: argparse.Namespace, *, memory: bool)
 def localise(folder: Path, bundle: Path, out: Path, *, memory: bool) -> float:
     """Fills the emptied catalogs; returns the seconds from command to files."""
     begin = time.perf_counter()
-    if not out.exists():
+    done = out.with_suffix(".log")
+    if not done.exists():
         more = ["--memory", str(folder / "train")] if memory else []
         log = softsearch("localise", str(bundle), str(folder / "new"), "--out", str(out), *more)
         seconds = time.perf_counter() - begin
-        (out / "log.txt").write_text(f"{log}seconds {seconds:.1f}\n", encoding="utf-8")
-    return float((out / "log.txt").read_text(encoding="utf-8").split()[-1])
+        done.write_text(f"{log}seconds {seconds:.1f}\n", encoding="utf-8")
+    return float(done.read_text(encoding="utf-8").split()[-1])
 
 
 def read(out: Path, units: Sequence[Unit]) -> list[str]:

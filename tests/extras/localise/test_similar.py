@@ -64,17 +64,17 @@ def test_matches_are_from_the_training_text(repo_root: Path, tmp_path: Path, spl
     found = source.files(tmp_path)
     assert MATCH in source.tags
     assert MATCH not in Catalogs(**options).tags  # type: ignore[arg-type]
-    training = dict(zip(*(list(read_lines(file)) for file in plain["train"]), strict=True))
-    for split, (src, tgt) in found.items():
-        assert tgt == plain[split][1]
-        matched = 0
-        for line, text, target in zip(*map(read_lines, (src, plain[split][0], tgt)), strict=True):
-            match, separator, own = line.rpartition(f" {MATCH} ")
-            assert own == text
-            if separator:
-                matched += 1
-                assert [s for s, t in training.items() if t == match and s != text], (match, target)
-        assert matched > 0
+    training = [*zip(*(list(read_lines(file)) for file in plain["train"]), strict=True)]
+    for split, files in found.items():
+        pairs = [*zip(*map(read_lines, files), strict=True)]
+        own = [(line.rpartition(f" {MATCH} ")[2], target) for line, target in pairs]
+        given = [*zip(*map(read_lines, plain[split]), strict=True)]
+        matched = [number for number, (line, _) in enumerate(pairs) if MATCH in line]
+        assert own == given + [given[number] for number in matched if split == "train"]
+        assert matched
+        for number in matched:
+            match, _, source = pairs[number][0].partition(f" {MATCH} ")
+            assert [text for text, target in training if target == match and text != source], pairs[number]
 
 
 def test_matches_are_of_the_same_language(repo_root: Path, tmp_path: Path) -> None:

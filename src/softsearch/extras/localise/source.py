@@ -21,7 +21,7 @@ from softsearch.extras.localise.training_matches import messages_by_tag, with_ot
 from softsearch.text import language_tag, read_lines, write_lines
 from softsearch.text.parts import MATCH, SYMBOLS, hash_of
 
-_FORMAT = 2
+_FORMAT = 3
 _SPLITS, _NOWHERE = ("val", "test"), -1
 _Patterns = str | Sequence[str]
 _ByLanguage = Mapping[str, Sequence[Path]]
@@ -44,7 +44,8 @@ class Catalogs(WeightedSource):
         split_by: ``message``; or ``file``: whole catalogs are held out, like a new part of the program, without the
             messages that are also in training. A catalog is held out in all languages.
         memory: the model also reads the translation of the most similar other message of the training text, if it is
-            at least 50 % like the source (``softsearch.extras.localise.similar``).
+            at least 50 % like the source (``softsearch.extras.localise.similar``). Training text has these messages
+            also without it, as Bulté & Tezcan (2019) do.
         src_lang: the source's language; by default that of the first catalog, or English.
         tgt_lang: the target's language; by default those of the first catalog of each pattern, such as ``de+fr``.
 
@@ -97,17 +98,24 @@ class Catalogs(WeightedSource):
         files, train = text.files(cache_dir), text.train_files(cache_dir)
         if not self.memory:
             return files, train
-        named = {f"train-{number}": pair for number, pair in enumerate(train)}
+        named = {f"train-{number}": pair for number, pair in enumerate(train)}  # one for each language
         named |= {split: pair for split, pair in files.items() if split != "train"}
 
         def write(folder: Path) -> None:
             memories = messages_by_tag(train)
-            for name, (source, _) in named.items():
-                write_lines(folder / f"{name}.src", with_other_matches(name, list(read_lines(source)), memories))
+            for name, files in named.items():
+                lines, targets = (list(read_lines(file)) for file in files)
+                sources = with_other_matches(name, lines, memories)
+                if name.startswith("train"):  # those with a match also without it
+                    matched = [place for place, line in enumerate(lines) if sources[place] != line]
+                    sources += [lines[place] for place in matched]
+                    targets += [targets[place] for place in matched]
+                for file, texts in zip(_files(folder, name), (sources, targets), strict=True):
+                    write_lines(file, texts)
 
         identity = repr((_FORMAT, [(name, *map(digest_of, pair)) for name, pair in named.items()]))
         folder = made_folder(cache_dir, "matches", identity, write)
-        found = {name: (folder / f"{name}.src", target) for name, (_, target) in named.items()}
+        found = {name: _files(folder, name) for name in named}
         train = [found[f"train-{number}"] for number in range(len(train))]
         return {"train": train[0], **{split: found[split] for split in _SPLITS if split in found}}, train
 
@@ -173,7 +181,7 @@ class Catalogs(WeightedSource):
                     chosen = [pair for pair, at in zip(own.pairs, places[code], strict=True) if at == place]
                     if not chosen:
                         raise CorpusError(f"data.{name} has no messages, from {of}; give it more catalogs")
-                    for side, file in enumerate(_files(folder, name, number)):
+                    for side, file in enumerate(_files(folder, f"{name}-{number}")):
                         write_lines(file, (str(pair[side]) for pair in chosen))
                 _log.info("%s: %d messages of %s", split, len(own.pairs), of)
 
@@ -183,7 +191,7 @@ class Catalogs(WeightedSource):
         }
         identity = repr((_FORMAT, self.src_lang, sizes, contents, _names(catalogs) if sizes else ()))
         folder = made_folder(cache_dir, "catalogs", identity, write)
-        return {code: {name: _files(folder, name, at) for name in names} for at, code in enumerate(catalogs)}
+        return {code: {name: _files(folder, f"{name}-{at}") for name in names} for at, code in enumerate(catalogs)}
 
 
 def _names(catalogs: _ByLanguage) -> dict[str, list[str]]:
@@ -234,5 +242,5 @@ def _by_file(
     return places
 
 
-def _files(folder: Path, split: str, language: int) -> FilePair:
-    return folder / f"{split}-{language}.src", folder / f"{split}-{language}.tgt"
+def _files(folder: Path, name: str) -> FilePair:
+    return folder / f"{name}.src", folder / f"{name}.tgt"

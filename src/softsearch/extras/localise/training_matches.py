@@ -25,17 +25,17 @@ def messages_by_tag(train: Sequence[FilePair]) -> dict[str, list[tuple[str, str]
     return memories
 
 
-def with_other_matches(name: str, lines: list[str], memories: Mapping[str, Sequence[tuple[str, str]]]) -> list[str]:
+def with_other_matches(name: str, lines: Sequence[str], memories: Mapping[str, Sequence[tuple[str, str]]]) -> list[str]:
     """Returns source lines with the most similar other message of their language, and logs how many have one."""
-    apart = [_apart(line) for line in lines]
+    apart, found = [_apart(line) for line in lines], list(lines)
     for tag, memory in memories.items():
         places = [place for place, (own, _) in enumerate(apart) if own == tag]
         progress = _logged(f"{name} {tag}".strip(), len(places))
         matched = with_matches([apart[place][1] for place in places], memory, other=True, progress=progress)
         for place, text in zip(places, matched, strict=True):
-            lines[place] = tag + text
-    _log.info("%s: %d of %d messages have a match in training", name, sum(MATCH in line for line in lines), len(lines))
-    return lines
+            found[place] = tag + text
+    _log.info("%s: %d of %d messages have a match in training", name, sum(MATCH in line for line in found), len(found))
+    return found
 
 
 def _apart(line: str) -> tuple[str, str]:

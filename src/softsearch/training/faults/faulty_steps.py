@@ -99,7 +99,7 @@ class FaultySteps(TrainingPart, Callback):
         """Logs this process's faulty batches, and ends the run after too many skipped steps in a row."""
         step, numbered = trainer.global_step, enumerate(records, start=self.position - len(records) + 1)
         faulty = [(number, record) for number, record in numbered if fault.gradient or not record.loss.isfinite()]
-        for number, (batch, loss, _) in faulty:
+        for number, (batch, loss, *_) in faulty:
             log.warning(
                 "step %d is skipped on all processes: %s; process %d, its batch %d: loss %.4g, %s",
                 step,
@@ -130,7 +130,7 @@ class FaultySteps(TrainingPart, Callback):
         rank, step = trainer.global_rank, trainer.global_step
         prepared = trainer.datamodule.prepared  # type: ignore[attr-defined]  # set by fit
         batches = []
-        for number, (batch, loss, _) in faulty:
+        for number, (batch, loss, *_) in faulty:
             src, tgt = ([[token for token in row if token != PAD] for row in tokens.tolist()] for tokens in batch[:2])
             pairs = [
                 {
