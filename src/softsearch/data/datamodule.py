@@ -182,7 +182,7 @@ class ParallelDataModule(LightningDataModule):
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continues from a checkpoint; with other processes, but for ``canonical`` ones, only from an epoch's end.
+        """Continues from a checkpoint; with other processes than ``canonical`` allows, only from an epoch's end.
 
         Raises:
             CheckpointError: the data or the number of processes has changed.
