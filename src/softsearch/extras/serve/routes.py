@@ -185,7 +185,7 @@ async def frontend_settings(service: Served) -> dict[str, Any]:
     return {
         "apiKeys": service.asks_for_keys,
         "charLimit": settings.max_sentences * settings.max_characters,
-        "filesTranslation": True,
+        "filesTranslation": bool(file_kinds()),
         "frontendTimeout": 500,
         "keyRequired": service.asks_for_keys,
         "language": {"source": _named(first.src_lang), "target": _named(first.tgt_lang)},

@@ -71,7 +71,7 @@ def _restored(translation: "Translation", spans: Sequence[str]) -> "Translation"
     return replace(
         translation,
         text=restored(translation.text, found),
-        src_pieces=tuple(restored(piece, spans) for piece in translation.src_pieces),
+        src_pieces=tuple(restored(piece, spans) or piece for piece in translation.src_pieces),
         tgt_pieces=tuple(restored(piece, found) for piece in translation.tgt_pieces),
         missing_terms=tuple(restored(term, spans) for term in translation.missing_terms),
         alternatives=tuple(_restored(each, spans) for each in translation.alternatives),
