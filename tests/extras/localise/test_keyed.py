@@ -119,6 +119,18 @@ def test_properties(tmp_path: Path, end: str) -> None:
     assert text == f'open=\u00d6ffnen{end}{note}{end}say=Sag "{{0}}" f\u00fcr{end}'
 
 
+@pytest.mark.parametrize("name", ["app_{}.properties", "app_{}.json", "{}.lproj/L.strings"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_utf_8_is_not_guessed(tmp_path: Path, name: str, mark: str, caplog: pytest.LogCaptureFixture) -> None:
+    texts = {"json": '{{"k": "{}"}}', "properties": "k={}", "strings": '"k" = "{}";'}
+    text = texts[name.rpartition(".")[2]]
+    for code, value in (("en", "\u0192 \u201cx\u201d"), ("de", "\u00c3\u00a4")):  # read as others by charset_normalizer
+        put(tmp_path / name.format(code), mark + text.format(value) + "\n")
+    catalog = open_catalog(tmp_path / name.format("de"))
+    assert catalog.pairs() == [("\u0192 \u201cx\u201d", "\u00c3\u00a4")]
+    assert caplog.text == ""
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_strings_of_apple(tmp_path: Path, encoding: str) -> None:
     put(tmp_path / "en.lproj" / "L.strings", '"o" = "Open";\n"s" = "Say \\"{0}\\"";\n')

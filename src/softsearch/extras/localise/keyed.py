@@ -44,6 +44,7 @@ class Keyed(Catalog):
     def _read(self, data: bytes, code: str) -> Any:
         store = self._class()
         store.settargetlanguage(code.replace("-", "_"))  # its plural forms
+        store.detect_encoding = lambda text, *_, **__: (text.decode("utf-8-sig"), "utf-8")  # else it is guessed
         store.parse(data)
         return store
 
