@@ -64,6 +64,7 @@ def put(path: Path, text: str) -> Path:
         ("res/values/strings.xml", "res/values-pt-rBR/strings.xml", "pt-BR"),
         ("res/values-night/s.xml", "res/values-b+sr+Latn-night/s.xml", "sr-Latn"),
         ("app.properties", "app_de_AT.properties", "de-AT"),
+        ("res/values/strings.xml", "res/values-iw/strings.xml", "he"),
         ("app_en.properties", "app_de.properties", "de"),
         ("en.json", "de.json", "de"),
         ("locales/en-US/a/b.json", "locales/zh-Hans/a/b.json", "zh-Hans"),

@@ -135,6 +135,9 @@ msgstr[2] ""
 msgstr[3] ""
 msgstr[4] ""
 msgstr[5] ""
+
+msgid "Three %s"
+msgstr "%s"
 """
 ARABIC_TS = """<TS version="2.1" language="ar"><context><name>x</name><message numerus="yes"><source>%n files</source>
 <translation type="unfinished"><numerusform>a</numerusform><numerusform>b</numerusform></translation></message>
@@ -147,6 +150,7 @@ def test_the_form_of_one_is_not_always_the_first(tmp_path: Path) -> None:
     catalog = open_catalog(tmp_path / "x.po")
     fill(catalog, Memory(), words)
     translations = ["zwei Dateien", "eine Datei", *["zwei Dateien"] * 4]
+    assert catalog.pairs() == [("Three %s", "%s")]
     entry = read_catalog(bytes(catalog), Path("x.po")).entries[0]
     assert entry.targets == tuple(translations)
     assert list(entry.pairs()) == [("one file", "eine Datei"), ("two files", "zwei Dateien")]

@@ -57,7 +57,7 @@ class Entry:
     def pairs(self) -> Iterator[tuple[str, str]]:
         """Yields texts with their translations: the singular with the form of one, the plural with the last."""
         if len(self.sources) == 1 or len(self.targets) > 1:
-            yield self.sources[0], self.targets[self.singular]
+            yield self.sources[0], self.targets[self.singular if len(self.targets) > 1 else 0]
         if len(self.sources) > 1:
             yield self.sources[1], self.targets[-1]
 

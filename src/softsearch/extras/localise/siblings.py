@@ -12,6 +12,8 @@ _CODE = re.compile(
     r"(?<![A-Za-z0-9])(?:b\+)?([a-z]{2,3}(?:[-_+](?:r?[A-Z]{2}|[A-Z][a-z]{3}|[0-9]{3}))*)(?![A-Za-z0-9])"
 )
 
+_NEW_CODES = {"in": "id", "iw": "he", "ji": "yi", "tl": "fil"}  # for those that Java and Android still write
+
 
 class Sibling(NamedTuple):
     """The file of the source text, and both languages."""
@@ -28,11 +30,13 @@ def source_of(path: Path, src_lang: str = "") -> Sibling | None:
     ``app.properties`` for ``app_de.properties``), or with that of the source (``en/app.json`` for ``de/app.json``), or
     is in Apple's ``Base.lproj``.
     """
-    known = {language_of(code) for code in module("lang.data").languages}
+    data = module("lang.data")
+    known = {language_of(code) for code in (*data.languages, *data.plural_tags)}
     src_lang = src_lang or "en"
     for index in reversed(range(len(path.parts))):
         for match in reversed([*_CODE.finditer(path.parts[index])]):
-            code = re.sub("[-_+]r?", "-", match[1])
+            first, *others = re.split("[-_+]r?", match[1])
+            code = "-".join([_NEW_CODES.get(first, first), *others])
             if language_of(code) not in known or language_of(code) == language_of(src_lang):
                 continue
             for name in _names(path.parts[index], match, src_lang):
