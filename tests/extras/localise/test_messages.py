@@ -52,6 +52,7 @@ def test_a_translation_has_each_symbol_once(translation: str) -> None:
         ("ファイル", "~", "f", "ファイル(~F)"),
         ("ファイル…", "_", "f", "ファイル(_F)…"),
         ("Файл", "&", "F", "&Файл"),
+        ("%s speichern", "_", "s", "%s _speichern"),
     ],
 )
 def test_accelerators_are_put_on_and_taken_off(text: str, marker: str, letter: str, expected: str) -> None:
@@ -72,6 +73,9 @@ def test_markers_are_those_of_source_and_translation() -> None:
     assert take_off("Terms & ~Conditions", "&~").text == "Terms & Conditions"
     assert take_off("a &lt; b &amp; c", "&").marker == ""
     assert take_off("snake_case_name", "_").marker == ""
+    assert take_off("at most {{ max_width }}", "_").marker == ""
+    assert take_off("_Open %(file_name)s", "_").marker == ""  # one of both, and nobody knows
+    assert markers_of([("at most {max_width}", "maximal {max_width}")] * 9) == ""
 
 
 HEADER = r"""msgid ""

@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
+from softsearch.text.parts import spans_of
+
 MARKERS = "_&~"
 _MARKED = {marker: re.compile(rf"{marker}(?=[^\W_])(?!\w+;)") for marker in MARKERS}  # &lt; is an entity
 _AT_START = {marker: re.compile(rf"(?<!\w){marker}\w(?!\w*;)") for marker in MARKERS}
@@ -24,7 +26,8 @@ class Accelerated(NamedTuple):
 def take_off(text: str, markers: str) -> Accelerated:
     """Takes the accelerator off a text; ``markers`` are those that its catalog uses."""
     for marker in markers:
-        if text.count(marker) == 1 and (found := _MARKED[marker].search(text)):
+        found = _MARKED[marker].search(text) if text.count(marker) == 1 else None
+        if found and not any(begin <= found.start() < end for begin, end in spans_of(text)):
             letter = text[found.end()]
             if bracketed := _BRACKETED.search(text):
                 return Accelerated(text[: bracketed.start()] + text[bracketed.end() :], marker, letter)
@@ -38,7 +41,10 @@ def put_on(text: str, marker: str, letter: str, used: Collection[str] = ()) -> s
     Texts without a letter of that kind, such as Japanese, get it in brackets behind them, as is usual: ``(~F)``.
     """
     taken = {each.casefold() for each in used}
-    letters = [match.start() for match in _LETTER.finditer(text)]
+    spans = spans_of(text)
+    letters = [
+        at for at in (match.start() for match in _LETTER.finditer(text)) if not any(b <= at < e for b, e in spans)
+    ]
     if not letters:
         end = len(text.rstrip(" .:\u2026\uff1a"))
         return f"{text[:end]}({marker}{letter.upper()}){text[end:]}"
