@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 
+from softsearch.app.config.composition import composed
 from softsearch.models.loss import CrossEntropy
 from softsearch.testing.models import small_model
 from softsearch.training.interface import TrainingStep, teacher_forcing
@@ -28,7 +29,8 @@ def test_the_method_and_the_loss_of_the_docs() -> None:
     names: dict[str, Any] = {}
     for block in python_blocks("docs/recipes.md"):
         exec(block, names)
-    warm = names["WarmSmoothing"](smoothing=0.2, steps=1000)
+    recipes = {name: value for name, value in composed("train", "model=gru").loss.items() if name != "_target_"}
+    warm = names["WarmSmoothing"](steps=1000, **(recipes | {"smoothing": 0.2}))
     step = TrainingStep(small_model("rnnsearch"), warm, BATCH, number=500)
     warm.begin_step(step)
     usual, tokens = teacher_forcing(step)

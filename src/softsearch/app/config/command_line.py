@@ -131,14 +131,16 @@ class CommandLine:
             return explained(error)
         return ConfigError(self._hydras(error))
 
-    def with_experiment(self, error: ConfigError) -> ConfigError:
-        """Returns the error; if it is about an option that a typed experiment sets, it says so."""
+    def with_origin(self, error: ConfigError) -> ConfigError:
+        """Returns the error; if it is about an option that an experiment or a recipe sets, it says so."""
         experiment = next((word for word in self.words if word.startswith("experiment=")), None)
         for key, group in re.findall(r"^\s*((\w+)[\w.]*) is not an option of", str(error), re.MULTILINE):
             choice = next((word for word in self.words if word.startswith(f"{group}=")), None)
             is_typed = any(f"{option_key(word)}.".startswith(f"{key}.") for word in self.words)
-            if experiment and choice and not is_typed:
+            if choice and not is_typed and experiment:
                 return ConfigError(f"{error}; {experiment} sets it for another {group} than {choice}, leave one out")
+            if choice and not is_typed and group != "model":
+                return ConfigError(f"{error}; the model's recipe may set it, ~{key} leaves it out")
         return error
 
     def _hydras(self, error: Exception) -> str:

@@ -94,7 +94,7 @@ def explained(command: Command, line: CommandLine) -> Iterator[None]:
     except ModuleNotFoundError as error:
         raise SoftsearchError(missing_package(command, error)) from error
     except ConfigError as error:
-        if (whole := line.with_experiment(error)) is error:
+        if (whole := line.with_origin(error)) is error:
             raise
         raise whole from error
     except (HydraException, OmegaConfBaseException, OSError) as error:

@@ -11,8 +11,10 @@ import pytest
 from hydra.core.hydra_config import HydraConfig
 
 from softsearch.app.config.command import run
+from softsearch.app.config.command_line import CommandLine
 from softsearch.app.config.composition import CONFIGS
 from softsearch.commands import named
+from softsearch.errors import ConfigError
 from tests.support.commands import run as run_script
 
 
@@ -82,3 +84,20 @@ def test_a_home_that_is_not_there(
     with pytest.raises(SystemExit, match="2"):
         start("score", home, monkeypatch, "cache_dir='~nobody-of-that-name/there'")
     assert "error: cache_dir=~nobody-of-that-name/there: Could not determine home" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (["experiment=demo", "model=gru"], "; experiment=demo sets it for another model than model=gru, leave one out"),
+        (["experiment=demo", "model=gru", "+model.encoder.x=1"], ""),
+        (["experiment=demo"], ""),
+        (["model=gru"], ""),
+        (["loss=mine"], "; the model's recipe may set it, ~loss.bfloat16 leaves it out"),
+        (["loss=mine", "loss.bfloat16=true"], ""),
+    ],
+)
+def test_an_option_that_was_not_typed_is_said_to_be_of_an_experiment_or_a_recipe(words: list[str], advice: str) -> None:
+    key = "loss.bfloat16" if words[0] == "loss=mine" else "model.encoder"
+    message = f"{key} is not an option of Mine: there are: steps"
+    assert str(CommandLine("train", words).with_origin(ConfigError(message))) == message + advice
