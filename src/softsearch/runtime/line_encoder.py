@@ -194,6 +194,9 @@ class LineEncoder:
         """
         if len(sides[0]) != len(sides[1]):
             raise InputError(f"{len(sides[0])} sources, but {len(sides[1])} translations to score; expected as many")
+        if self.tokenizers[0].reads_symbols:
+            both = [self._masked_pair(*pair) for pair in zip(*sides, strict=True)]
+            sides = [source for source, _ in both], [target for _, target in both]
 
         def encode(side: int, limit: int) -> list[list[int]]:
             numbered = enumerate((self.form(line, side) for line in sides[side]), first_line)
@@ -201,3 +204,12 @@ class LineEncoder:
             return [encode_whole(tokenizer.encode, line, f"{name}:{number}", limit) for number, line in numbered]
 
         return encode(0, self.max_src_tokens), encode(1, self._max_tgt_tokens)
+
+    def _masked_pair(self, source: str, target: str) -> tuple[str, str]:
+        """A pair with symbols for what is not language; the target stays as it is if it has other such parts."""
+        from softsearch.text.symbols import mask, mask_pair  # few models read symbols
+
+        tag = self.tag(source)
+        text = source.removeprefix(tag)
+        masked = mask_pair(text, target) or (mask(text).text, target)
+        return tag + masked[0], masked[1]

@@ -12,6 +12,7 @@ from .symbols import MATCH as MATCH
 from .symbols import SYMBOLS as SYMBOLS
 from .symbols import Masked as Masked
 from .symbols import mask as mask
+from .symbols import mask_pair as mask_pair
 from .symbols import replaced as replaced
 from .symbols import spans_of as spans_of
 from .vocabulary import SYMBOL as SYMBOL

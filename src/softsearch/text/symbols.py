@@ -57,6 +57,23 @@ def mask(text: str) -> Masked:
     return Masked(replaced(text, places, SYMBOLS), () if spans == SYMBOLS[: len(spans)] else spans)
 
 
+def mask_pair(source: str, target: str) -> tuple[str, str] | None:
+    """Returns both texts with symbols, equal ones for equal spans; None if the spans differ, or are too many."""
+    places, others = spans_of(source), spans_of(target)
+    if len(places) > len(SYMBOLS) or len(places) != len(others):
+        return None
+    spans = [source[begin:end] for begin, end in places]
+    numbers = list(range(len(spans)))
+    symbols = []
+    for begin, end in others:
+        number = next((n for n in numbers if spans[n] == target[begin:end]), None)
+        if number is None:
+            return None
+        numbers.remove(number)
+        symbols.append(SYMBOLS[number])
+    return replaced(source, places, SYMBOLS), replaced(target, others, symbols)
+
+
 def replaced(text: str, places: Sequence[Span], symbols: Sequence[str]) -> str:
     """Returns a text with a symbol at each of its places."""
     parts, reached = [], 0

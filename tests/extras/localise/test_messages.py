@@ -13,8 +13,8 @@ from softsearch.extras.localise import Catalogs
 from softsearch.extras.localise.accelerators import markers_of, put_on, take_off
 from softsearch.extras.localise.catalog import nearest_code
 from softsearch.extras.localise.messages import expanded, found_files, read_messages
-from softsearch.extras.localise.spans import mask_pair, unmask
-from softsearch.text.symbols import MOST, SYMBOLS, mask
+from softsearch.extras.localise.spans import unmask
+from softsearch.text.symbols import MOST, SYMBOLS, mask, mask_pair
 
 PIECES = ["%s", "%1$s", "{name}", "%PRODUCTNAME", "<b>", "</b>", '<link href="a/b">', "$(ARG1)", "--force", "&lt;"]
 WORDS = st.sampled_from(["open", "file", "Öffnen", "5", "the", "(two)", *PIECES])

@@ -56,3 +56,12 @@ def test_what_does_not_fit_is_explained(translator: Translator, monkeypatch: pyt
     monkeypatch.setattr(symbols, "mask", slow)
     with pytest.raises(InputError, match="line 7: placeholders and tags in 3 characters take more than a second"):
         translator.translate(["one"], first_line=7)
+
+
+def test_pairs_to_score_have_symbols_too(translator: Translator) -> None:
+    symbols, spans, other = translator.score(
+        ["one <1> two <2>", "one %s two {name}", "one %s"], ["zwei <2> eins <1>", "zwei {name} eins %s", "eins %d"]
+    )
+    assert spans.token_log_probs == pytest.approx(symbols.token_log_probs, abs=1e-4)
+    (kept,) = translator.score(["one <1>"], ["eins %d"])
+    assert other.token_log_probs == pytest.approx(kept.token_log_probs, abs=1e-4)

@@ -8,7 +8,7 @@ from softsearch.extras.localise.accelerators import markers_of, take_off
 from softsearch.extras.localise.catalog import Catalog
 from softsearch.extras.localise.opening import open_catalog
 from softsearch.extras.localise.similar import with_matches
-from softsearch.extras.localise.spans import mask_pair
+from softsearch.text.parts import mask_pair
 
 
 class Match(NamedTuple):

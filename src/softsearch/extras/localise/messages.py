@@ -12,7 +12,7 @@ from softsearch.extras.localise import icu
 from softsearch.extras.localise.accelerators import markers_of, take_off
 from softsearch.extras.localise.catalog import Catalog, language_of
 from softsearch.extras.localise.opening import is_catalog, open_catalog
-from softsearch.extras.localise.spans import mask_pair
+from softsearch.text.parts import mask_pair
 
 if TYPE_CHECKING:
     import regex
