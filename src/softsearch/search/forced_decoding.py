@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from softsearch.errors import InputError
 from softsearch.search.batching import plan_batches
 from softsearch.search.interface import Candidates, Sentences, State, StepFunction, full_log_probs
+from softsearch.text.features import FeatureSource
 from softsearch.text.vocabulary import BOS, EOS
 
 _FIRST_K = 64  # candidates fetched for every row: they contain most tokens, and sorting all takes ten times as long
@@ -90,10 +91,19 @@ class ForcedStep(NamedTuple):
 def forced_steps(
     step_fn: StepFunction, src: Sentences, tgt: Sentences, batch_tokens: int, *, k: int
 ) -> Iterator[ForcedStep]:
-    """Forces the model to write ``tgt`` and EOS; a finished sentence is not stepped again."""
+    """Forces the model to write ``tgt`` and EOS; a finished sentence is not stepped again.
+
+    A source that a batch has several times, as in n-best lists, is encoded once.
+    """
     for batch in plan_batches([max(map(len, pair)) + 1 for pair in zip(src, tgt, strict=True)], batch_tokens):
         live, lengths = np.array(batch), np.array([len(tgt[index]) for index in batch])
-        state, read = step_fn.start([src[index] for index in batch]), np.full(len(batch), BOS, dtype=np.int64)
+        sources = [src[index] for index in batch]
+        keys = [id(source) if isinstance(source, FeatureSource) else tuple(source) for source in sources]
+        once = dict(zip(keys, sources, strict=True))
+        state, read = step_fn.start([*once.values()]), np.full(len(batch), BOS, dtype=np.int64)
+        if len(once) < len(batch):
+            places = {key: place for place, key in enumerate(once)}
+            state = step_fn.keep(state, np.array([places[key] for key in keys]))
         for position in range(lengths.max() + 1):
             wanted = np.array([tgt[i][position] if position < len(tgt[i]) else EOS for i in live])
             candidates, after = step_fn.step(read, state, k)

@@ -54,7 +54,7 @@ class StepFunction(Protocol):
         """Reorders, repeats or drops rows; the result has the same number of rows for every sentence."""
 
     def keep(self, state: State, sentences: NDArray[np.int64]) -> State:
-        """Keeps only these sentences, with all their rows."""
+        """Keeps only these sentences, which may be repeated, with all their rows."""
 
 
 class OptionalAlignments(StepFunction):

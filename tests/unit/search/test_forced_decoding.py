@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from softsearch.errors import InputError
 from softsearch.search.beam import BeamSearch
 from softsearch.search.forced_decoding import forced_alignments, score_pairs
+from softsearch.text.features import FeatureSource
 from softsearch.text.vocabulary import BOS, EOS
 from tests.support.tables import Row, TableModel, alignment_of
 from tests.unit.search.test_exact import SOURCES, Endless, Wide
@@ -53,6 +54,24 @@ def test_finished_sentences_are_not_stepped_again() -> None:
     model = TableModel()
     score_pairs(model, SOURCES, TARGETS, batch_tokens=1000)
     assert model.stepped == [5, 4, 3, 2, 2, 1, 1]
+
+
+def test_a_source_with_several_translations_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, started = TableModel(3), list[int]()
+    monkeypatch.setattr(model, "start", lambda src: started.append(len(src)) or TableModel.start(model, src))
+    sources = [SOURCES[0], SOURCES[1], SOURCES[0], SOURCES[0], SOURCES[1]]
+    found = score_pairs(model, sources, TARGETS, batch_tokens=1000)
+    assert started == [2]
+    for src, tgt, pair in zip(sources, TARGETS, found, strict=True):
+        assert pair.token_log_probs == tuple(by_hand(model, src, tgt))
+
+
+def test_sources_with_other_features_are_other_sources(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, started = TableModel(3), list[int]()
+    monkeypatch.setattr(model, "start", lambda src: started.append(len(src)) or TableModel.start(model, src))
+    one, other = (FeatureSource(SOURCES[0], np.full((2, 3), value, dtype=np.float32)) for value in (0, 1))
+    score_pairs(model, [one, other, one], TARGETS[:3], batch_tokens=1000)
+    assert started == [2]
 
 
 def test_what_the_model_excludes_has_no_probability() -> None:
