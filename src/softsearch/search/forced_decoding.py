@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from softsearch.errors import InputError
 from softsearch.search.batching import plan_batches
 from softsearch.search.interface import Candidates, Sentences, State, StepFunction, full_log_probs
-from softsearch.text.features import FeatureSource
 from softsearch.text.vocabulary import BOS, EOS
 
 _FIRST_K = 64  # candidates fetched for every row: they contain most tokens, and sorting all takes ten times as long
@@ -98,7 +97,7 @@ def forced_steps(
     for batch in plan_batches([max(map(len, pair)) + 1 for pair in zip(src, tgt, strict=True)], batch_tokens):
         live, lengths = np.array(batch), np.array([len(tgt[index]) for index in batch])
         sources = [src[index] for index in batch]
-        keys = [id(source) if isinstance(source, FeatureSource) else tuple(source) for source in sources]
+        keys = [source if isinstance(source, tuple) else tuple(source) for source in sources]
         once = dict(zip(keys, sources, strict=True))
         state, read = step_fn.start([*once.values()]), np.full(len(batch), BOS, dtype=np.int64)
         if len(once) < len(batch):

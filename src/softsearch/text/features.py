@@ -20,9 +20,13 @@ _CHUNK = 256  # examples checked together
 
 
 class FeatureSource(tuple[int, ...]):
-    """The token ids of a source, without EOS, and a feature vector for each of the first ones, ``[vectors, dim]``."""
+    """The token ids of a source, without EOS, and a feature vector for each of the first ones, ``[vectors, dim]``.
+
+    No two are equal, because their ids are.
+    """
 
     features: Features
+    __eq__, __hash__ = object.__eq__, object.__hash__
 
     def __new__(cls, ids: Sequence[int], features: Features) -> "FeatureSource":
         """Checks nothing; ``with_features`` does."""
