@@ -34,6 +34,7 @@ class BlankLines:
     """Lines that cannot be read or translated, and are left blank where that is ``allowed``."""
 
     allowed: bool = False
+    advice: str = ""  # at the end of errors where it is not
     count: int = 0
     first: list[int] = field(default_factory=list)  # numbers of the first of them
     reason: str = ""  # of the first
@@ -42,7 +43,7 @@ class BlankLines:
     def add(self, number: int, error: SoftsearchError) -> None:
         """Counts a line, or raises the error if lines must not be left blank."""
         if not self.allowed:
-            raise error
+            raise InputError(f"{error}{self.advice}") from error
         self.count += 1
         self.reason = self.reason or str(error)
         if len(self.first) < _LISTED:

@@ -156,7 +156,10 @@ def translate_stream(
     with ExitStack() as stack:
         typed = io.BytesIO("".join(f"{line}\n" for line in files.text).encode("utf-8", "surrogateescape"))
         source = typed if files.text else stack.enter_context(open_input(next(iter(files.input), files.features)))
-        number, warnings = 0, ReviewWarnings(blank=BlankLines(blank_errors))
+        number, warnings = (
+            0,
+            ReviewWarnings(blank=BlankLines(blank_errors, ", or leave such lines blank (--on-error blank)")),
+        )
         output, others, resumed = _open_outputs(stack, files, resume)
         if files.attention:
             others.append(stack.enter_context(_drawing(files.attention, translator, warnings)))
