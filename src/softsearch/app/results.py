@@ -16,7 +16,7 @@ from softsearch.app.config.validation import build
 from softsearch.app.console import echo, plain_console, print_rows
 from softsearch.errors import ConfigError, printable
 from softsearch.evaluation.metrics import Metric, Scores
-from softsearch.evaluation.schema import MetricFacts, Report, SystemReport, three_digits
+from softsearch.evaluation.schema import MetricFacts, Report, SystemReport, figures_of, three_digits
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.files import METRICS, REPORT, new_contents
 from softsearch.report.tables import Table, best_cells, write_tables
@@ -26,16 +26,6 @@ from softsearch.text.plain_values import read_json
 SIGNIFICANT = 0.05  # p of a difference that is marked
 _PERCENT = ("padding_efficiency", "outside_share")
 _TAKEN = ("loss", "perplexity", "aer")  # names of values that are not scores of translations
-_FACTS = {  # row -> field of a system's report
-    "sentences without unknown words": "no_unk_sentences",
-    "-log p of a reference token": "nll",
-    "length ratio": "length_ratio",
-    "alignment error rate": "aer",
-    "sentences/s": "sentences_per_second",
-    "tokens/s": "tokens_per_second",
-    "parameters": "parameters",
-    "bytes": "size_bytes",
-}
 
 
 def build_metrics(nodes: Parts) -> dict[str, Metric]:
@@ -214,12 +204,7 @@ def _scores(report: Report) -> Table:
         if any(scores):
             shown = (s and f"{fact.show(s.value)} ({fact.show(s.low)} to {fact.show(s.high)})" for s in scores)
             rows.append((name, *(text or "" for text in shown)))
-    for name, field in _FACTS.items():
-        values = [getattr(system, field) for system in report.systems]
-        if any(value is not None for value in values):
-            show = three_digits if field.endswith("_per_second") else "{:,.3f}".format
-            figures = ("" if v is None else f"{v:,}" if isinstance(v, int) else show(v) for v in values)
-            rows.append((name, *figures))
+    rows += ((title, *texts) for title, texts in figures_of(report.systems))
     return Table(
         ("metric", *(system.name for system in report.systems)), rows, f"{report.test_set}: with 95 % intervals"
     )

@@ -2,8 +2,10 @@
 
 import json
 import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from softsearch.errors import ConfigError
 from softsearch.files import REPORT
@@ -97,6 +99,43 @@ class SystemReport:
     no_unk_sentences: int | None = None  # sentences without unknown words on either side
 
 
+def three_digits(value: float) -> str:
+    """Formats a speed, time or loss with three significant digits."""
+    rounded = float(f"{value:.3g}")
+    if rounded == 0 or not math.isfinite(rounded):
+        return f"{rounded:g}"
+    return f"{rounded:,.{max(0, 2 - math.floor(math.log10(abs(rounded))))}f}"
+
+
+def _in_bytes(size: float) -> str:
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:,.3g} {unit}"
+        size /= 1000
+    return f"{size:,.1f} GB"
+
+
+# How numbers of systems are called and shown, by their fields: rows of the command's table, and columns of the page.
+FIGURES: Mapping[str, tuple[str, Callable[[Any], str]]] = {
+    "parameters": ("parameters", "{:,}".format),
+    "size_bytes": ("size", _in_bytes),
+    "sentences_per_second": ("sentences/s", three_digits),
+    "tokens_per_second": ("tokens/s", three_digits),
+    "length_ratio": ("length ratio", "{:.3f}".format),
+    "nll": ("-log p per token", "{:.3f}".format),
+    "aer": ("AER", "{:.1%}".format),
+    "no_unk_sentences": ("sentences without unknown words", "{:,}".format),
+}
+
+
+def figures_of(systems: Sequence[SystemReport]) -> Iterator[tuple[str, list[str]]]:
+    """Yields the title of each figure that any system has, and its text for each system."""
+    for name, (title, show) in FIGURES.items():
+        values = [getattr(system, name) for system in systems]
+        if any(value is not None for value in values):
+            yield title, ["" if value is None else show(value) for value in values]
+
+
 @dataclass(frozen=True)
 class Comparison:
     """A paired bootstrap test of a system against the first one."""
@@ -126,14 +165,6 @@ class Report:
     comparisons: list[Comparison] = field(default_factory=list)
     overlap: dict[str, int] = field(default_factory=dict)  # test sentences in the training data, by kind
     warnings: list[str] = field(default_factory=list)
-
-
-def three_digits(value: float) -> str:
-    """Formats a speed, time or loss with three significant digits."""
-    rounded = float(f"{value:.3g}")
-    if rounded == 0 or not math.isfinite(rounded):
-        return f"{rounded:g}"
-    return f"{rounded:,.{max(0, 2 - math.floor(math.log10(abs(rounded))))}f}"
 
 
 def write_report(report: Report, folder: Path) -> Path:

@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.figure import Figure
 
 from softsearch.evaluation.by_length import MIN_DRAWN
-from softsearch.evaluation.schema import Heatmap, LengthRange, MetricFacts, Report, SearchPoint, three_digits
+from softsearch.evaluation.schema import Heatmap, LengthRange, MetricFacts, Report, SearchPoint, figures_of
 from softsearch.evaluation.units import lengths, unit_of
 from softsearch.report.charts import MARKERS, draw_by_length, draw_search_curve
 from softsearch.report.curves import LOSS, Points, draw_panel
@@ -35,6 +35,7 @@ def write_page(report: Report, folder: Path, curves: Mapping[str, Points] | None
         "page.html.jinja",
         report=report,
         systems=report.systems,
+        numbers={title.replace("-", "\u2212"): texts for title, texts in figures_of(report.systems)},
         metrics={key: fact for key, fact in report.metrics.items() if any(key in s.scores for s in report.systems)},
         main=next(iter(report.metrics.values())),
         sentence_metric=report.metrics[report.sentence_metric].title,
@@ -72,7 +73,6 @@ def _render(template: str, **values: Any) -> str:
     )
     environment.filters["table"] = lambda heatmap: table(heatmap.src, heatmap.tgt, heatmap.weights)
     environment.filters["pictures"] = lambda heatmap: map(data_url, pictures(heatmap))
-    environment.filters["three_digits"] = three_digits
     environment.filters["without_tags"] = lambda line: without_tags(line)[0]
     return environment.get_template(template).render(**values)
 

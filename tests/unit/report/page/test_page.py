@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from softsearch.evaluation.schema import Report
+from softsearch.evaluation.schema import FIGURES, Report
 from softsearch.report.page import heatmaps_page, write_page
 from tests.support.pages import EVIL, SIGNATURE, Element, Page, system, whole_report
 
@@ -82,6 +82,22 @@ def test_systems_have_sizes_and_speeds(page: Element) -> None:
     assert [named["sentences/s"], named["tokens/s"]] == ["72.4", "1,010"]
     assert [named["AER"], named["−log p per token"]] == ["31.0%", "1.680"]
     assert second[-2:] == ["", ""]  # tiny has neither
+
+
+def test_each_figure_of_a_system_is_a_column(report: Report, tmp_path: Path) -> None:
+    figures = {"parameters": 1234, "size_bytes": 5e6, "no_unk_sentences": 7}
+    numbers = {name: figures.get(name, 0.5) for name in FIGURES}
+    page = Page(write_page(replace(report, systems=[replace(s, **numbers) for s in report.systems]), tmp_path)).root
+    header, *others = rows(page.all("section", id="systems")[0].all("table")[0])
+    assert header[4:] == [title.replace("-", "\u2212") for title, _ in FIGURES.values()]
+    assert [row[4:] for row in others] == [[show(numbers[name]) for name, (_, show) in FIGURES.items()]] * 2
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"), [(17, "17 bytes"), (17_900, "17.9 kB"), (412e6, "412 MB"), (2.4e12, "2,400.0 GB")]
+)
+def test_sizes_have_their_unit(size: float, shown: str) -> None:
+    assert FIGURES["size_bytes"][1](size) == shown
 
 
 def test_what_no_system_has_is_no_column(report: Report, tmp_path: Path) -> None:
