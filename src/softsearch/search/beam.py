@@ -13,7 +13,7 @@ from softsearch.search.constraints import Constraints, no_token_left
 from softsearch.search.greedy import most_probable, write
 from softsearch.search.history import History
 from softsearch.search.interface import Candidates, Hypothesis, PrefixStrategy, Sentences, StepFunction
-from softsearch.search.options import SearchOptions
+from softsearch.search.options import OutputOptions, SearchOptions
 from softsearch.text.vocabulary import BOS, EOS
 
 
@@ -44,7 +44,7 @@ class BeamSearch(SearchOptions, PrefixStrategy):
         constraints = Constraints(self, src, prefixes, step_fn.vocab_size)
         if constraints.none and (lists := in_blocks(step_fn, src, self)) is not None:
             return lists
-        if self.beam == 1 and not (self.exact_stop or self.coverage_penalty):  # the same with fewer array operations
+        if self.beam == 1 and self.has_only(OutputOptions.hints):  # the same with fewer array operations
             found = write(step_fn, src, self, most_probable, prefixes=prefixes)
             return [[replace(h, score=self.score(h.log_prob, h.length)) for h in n_best] for n_best in found]
         lists = Batch(src, self, constraints).search(step_fn, src)

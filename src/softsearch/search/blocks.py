@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from softsearch.search.history import History
 from softsearch.search.interface import Hypothesis, Sentences, StepFunction
-from softsearch.search.options import SearchOptions, length_norm
+from softsearch.search.options import OutputOptions, SearchOptions, length_norm
 from softsearch.text.vocabulary import BOS
 
 # Sentences; larger batches are faster in single steps, which drop sentences that have ended. At this size a state
 # copies the sentences that stay as soon as one ends (runtime.onnx_state), so its sentences are those of the search.
 MAX_SENTENCES = 4
+_LIMITS = OutputOptions.hints.keys() - {"alignments"}
 _STEPS = 32  # for one sentence; fewer for several
 
 
@@ -32,11 +33,10 @@ class Ending(NamedTuple):
 
 def in_blocks(step_fn: StepFunction, src: Sentences, options: SearchOptions) -> list[list[Hypothesis]] | None:
     """The n-best lists, best first; None if single steps must search, or report what is wrong with the model."""
-    extra = options.alignments or options.exact_stop or options.coverage_penalty or options.groups > 1
     if (
         not getattr(step_fn, "has_block", False)
         or len(src) > MAX_SENTENCES
-        or extra
+        or not options.has_only(_LIMITS)  # which a block heeds, or the caller has looked at
         or options.beam >= step_fn.vocab_size
     ):
         return None

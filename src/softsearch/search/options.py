@@ -4,7 +4,8 @@ A strategy's options are the fields of its dataclass, with ``Option`` in their a
 the HTTP interface, bundles and docs/search.md use the same names, and take their descriptions from here.
 """
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, fields
 from typing import Annotated, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -22,6 +23,7 @@ _MIN_ATTENTION = 1e-10
 LengthNorm = Literal["power", "gnmt"]
 Average = Literal["log_probs", "unnormalised_log_probs", "probs"]  # of the models of an ensemble
 AVERAGES: tuple[Average, ...] = get_args(Average)
+RANKING = ("beam", "n_best", "length_penalty", "length_norm", "diversity")  # the last has no effect without groups
 MAX_BEAM = 1000  # hypotheses per sentence; each has its own caches
 Beam = Annotated[int, Range(1, MAX_BEAM), Option("beam size: hypotheses per sentence", 5, recommended=100)]
 NBest = Annotated[int, Range(1, 2**20), Option("translations of each sentence", 3)]
@@ -133,6 +135,11 @@ class SearchOptions(OutputOptions):
                 f"search.n_best is {self.n_best}, expected at most beam ({self.beam}); set search.beam={self.n_best}"
             )
         expect(self.beam % self.groups == 0, "groups", self.groups, f"a divisor of beam ({self.beam})")
+
+    def has_only(self, options: Collection[str]) -> bool:
+        """Tells whether all others than these options, and than ``RANKING``, have their defaults."""
+        own = (field for field in fields(self) if field.name not in options and field.name not in RANKING)
+        return all(getattr(self, field.name) == field.default for field in own)
 
     def score(self, log_prob: float, length: int, attended: NDArray[np.floating] | None = None) -> float:
         """The score of a hypothesis of ``length`` tokens, EOS included; higher is better.
