@@ -24,6 +24,7 @@ from softsearch.text.features import Features
 
 _SHOWN = 5  # unknown words and terms to list
 _COSTLY = 10.0  # nats by which required terms make a translation much less probable
+_LEAVE_BLANK = ", or leave such lines blank (--on-error blank)"
 _ENDS = "\r\n"
 _Records = Callable[[Translation, int], list[dict[str, Any]]]  # from a line's translation and number
 _Write = Callable[[Translation, int], None]
@@ -156,10 +157,7 @@ def translate_stream(
     with ExitStack() as stack:
         typed = io.BytesIO("".join(f"{line}\n" for line in files.text).encode("utf-8", "surrogateescape"))
         source = typed if files.text else stack.enter_context(open_input(next(iter(files.input), files.features)))
-        number, warnings = (
-            0,
-            ReviewWarnings(blank=BlankLines(blank_errors, ", or leave such lines blank (--on-error blank)")),
-        )
+        number, warnings = 0, ReviewWarnings(blank=BlankLines(blank_errors, _LEAVE_BLANK))
         output, others, resumed = _open_outputs(stack, files, resume)
         if files.attention:
             others.append(stack.enter_context(_drawing(files.attention, translator, warnings)))
@@ -168,12 +166,7 @@ def translate_stream(
         for count, lines, features in read_blocks(
             source, files.input, files.features, warnings.blank, keep_ends=keep_ends, markup=markup
         ):
-            own = None if prefixes is None else list(islice(prefixes, count))
-            if own is not None and len(own) < count:
-                raise InputError(
-                    f"{files.prefixes} has {number + len(own)} lines, fewer than the input; expected one prefix, which "
-                    "may be empty, for each line"
-                )
+            own = None if prefixes is None else _next_prefixes(prefixes, count, number, files.prefixes)
             if resumed and lines and (done := resumed.skip(lines, own)):
                 number, lines, own = number + done, lines[done:], own and own[done:]
             progress(number)
@@ -192,6 +185,17 @@ def translate_stream(
                 f"{files.prefixes} has more lines than the input's {number}; expected one prefix for each line"
             )
     return warnings
+
+
+def _next_prefixes(prefixes: Iterator[str], count: int, number: int, path: Path | None) -> list[str]:
+    """Takes the prefixes of ``count`` lines after the first ``number``."""
+    own = list(islice(prefixes, count))
+    if len(own) < count:
+        raise InputError(
+            f"{path} has {number + len(own)} lines, fewer than the input; expected one prefix, which may be empty, for "
+            "each line"
+        )
+    return own
 
 
 def _translate_block(
