@@ -45,7 +45,7 @@ KINDS = {  # panels of the learning curves
         *("transformer_tiny", "transformer_rnn", "transformer_ssru", "decoder_only", "decoder_only_rnn"),
     ),
     "of characters, and of pictures": ("chung2016", "lee2017", "gao2020", "show_attend_tell"),
-    LANGUAGE_MODELS: ("ngram", "feed_forward_lm", "rnnlm"),
+    LANGUAGE_MODELS: ("ngram", "feed_forward_lm", "log_bilinear_lm", "rnnlm"),
 }
 PAIR = (
     "thursday october the seventh nineteen sixty-five at five seventeen in the morning",

@@ -83,7 +83,7 @@ def test_masks_are_drawn_for_each_position_and_those_of_states_for_each_sentence
     model.features(SRC, READ)
     (sentences, src_len), tgt_len = SRC.shape, READ.shape[1]
     positions = {src_len, -(-src_len // model.encoder.description.tokens_per_position), tgt_len}
-    positions |= {tgt_len + model.decoder.order - 2} if case[0] == "feed_forward_lm" else set()
+    positions |= {tgt_len + model.decoder.order - 2} if case[0] in ("feed_forward_lm", "log_bilinear_lm") else set()
     steps = 0  # of vectors that a loop drops one position at a time
     for shape in shapes:
         if len(shape) == 2 and shape[0] in {sentences * count for count in positions}:

@@ -42,6 +42,7 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
     "sutskever2014": [UNEQUAL],
     "rnnlm": [[HIERARCHICAL, *UNEQUAL], [f"decoder.cell._target_={GRU}"], [f"decoder.cell._target_={ELMAN}", *UNEQUAL]],
     "feed_forward_lm": [["decoder.order=3", *UNEQUAL, "decoder.hidden_dim=10"], [*DIRECT, "embeddings.dim=6"]],
+    "log_bilinear_lm": [["decoder.order=3", *UNEQUAL]],
     "ngram": [["decoder.order=3"], ["decoder.order=4"]],
     "rnnencdec": [
         RANK,

@@ -20,7 +20,6 @@ from .decoder_only import DecoderOnlyTransformer as DecoderOnlyTransformer
 from .decoder_only import SourceEmbeddings as SourceEmbeddings
 from .embeddings import Embeddings as Embeddings
 from .feature_encoder import FeatureEncoder as FeatureEncoder
-from .feed_forward_lm import FeedForwardDecoder as FeedForwardDecoder
 from .init import gaussian as gaussian
 from .init import nematus as nematus
 from .init import uniform as uniform
@@ -69,3 +68,5 @@ from .recurrent import RecurrentEncoder as RecurrentEncoder
 from .rnnencdec import RNNencdecDecoder as RNNencdecDecoder
 from .transformer import TransformerDecoder as TransformerDecoder
 from .transformer import TransformerEncoder as TransformerEncoder
+from .window_lm import FeedForwardDecoder as FeedForwardDecoder
+from .window_lm import LogBilinearDecoder as LogBilinearDecoder

@@ -27,6 +27,18 @@ def feed_forward(w: Weights, options: Options, _: Encoded, tgt: Sequence[int]) -
     return logits
 
 
+def log_bilinear(w: Weights, options: Options, _: Encoded, tgt: Sequence[int]) -> list[Array]:
+    """Mnih & Hinton 2007, section 4: r = b_r + sum_i C_i R(w_{t-i}), y = R r + b."""
+    n, R = options["order"], w["embedding.weight"]
+    C = np.split(w["prediction.weight"], n - 1, axis=1)
+    logits = []
+    for t in range(1, len(tgt) + 1):
+        context = [tgt[t - i] if i <= t else BOS for i in range(1, n)]
+        r = w["prediction.bias"] + sum(C[i] @ dropped(options, R[word]) for i, word in enumerate(context))
+        logits.append(w["output_projection.weight"] @ dropped(options, r) + w["output_projection.bias"])
+    return logits
+
+
 def ngram(w: Weights, options: Options, _: Encoded, tgt: Sequence[int]) -> list[Array]:
     """The logarithms of the probabilities that the text of ``counted_text`` gives."""
     w.used.update(w.arrays)  # the tables, which are not read here

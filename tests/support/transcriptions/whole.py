@@ -47,6 +47,7 @@ DECODERS: dict[str, Decode] = {
     "RCTMDecoder": recurrent.summary,
     "RCTM2Decoder": ngrams.unfolded,
     "FeedForwardDecoder": language_models.feed_forward,
+    "LogBilinearDecoder": language_models.log_bilinear,
     "NGramDecoder": language_models.ngram,
     "TransformerDecoder": transformer.decode,
     "DecoderOnlyTransformer": decoder_only.transformer,

@@ -1,4 +1,4 @@
-"""Options of the feed-forward language model; its equations are tested in tests/contract/test_transcriptions.py."""
+"""Options of the feed-forward and the log-bilinear language model; its equations are tested in tests/contract/test_transcriptions.py."""
 
 import pytest
 import torch
@@ -9,8 +9,9 @@ from softsearch.text.vocabulary import BOS
 from tests.support.models import DIRECT
 
 
-def test_only_the_last_tokens_count() -> None:
-    model = small_model("feed_forward_lm", "model.decoder.order=3")
+@pytest.mark.parametrize("name", ["feed_forward_lm", "log_bilinear_lm"])
+def test_only_the_last_tokens_count(name: str) -> None:
+    model = small_model(name, "model.decoder.order=3")
     src, tgt = torch.tensor([[4, 3]]), torch.tensor([[BOS, 5, 6, 7, 8]])
     other = tgt.clone()
     other[0, 1] = 9
