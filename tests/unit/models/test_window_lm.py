@@ -1,4 +1,4 @@
-"""Options of the feed-forward and the log-bilinear language model; its equations are tested in tests/contract/test_transcriptions.py."""
+"""Options of language models over a window of tokens; tests/contract/test_transcriptions.py tests their equations."""
 
 import pytest
 import torch
