@@ -167,6 +167,17 @@ def test_a_memory_has_precedence_and_is_named(tmp_path: Path) -> None:
     assert "# softsearch: from old.po\n" in bytes(catalog).decode()
 
 
+def test_a_translation_of_a_memory_that_fails_a_check_is_not_taken(tmp_path: Path) -> None:
+    header = PO[: PO.index("\n\n") + 2]
+    pairs = [("a", "Fuß:"), ("b", "Fuß"), ("c", "Anderer Fuß")]
+    messages = [f'msgctxt "{context}"\nmsgid "Foot"\nmsgstr "{target}"\n' for context, target in pairs]
+    (tmp_path / "x.po").write_text(header + "\n".join(messages))
+    (tmp_path / "bad.po").write_text(header + messages[0])
+    for name, expected in (("x.po", "Fuß"), ("bad.po", None)):
+        match = memories_of([tmp_path / name], ["de"])["de"].find("Foot")
+        assert (match and match.target) == expected
+
+
 def test_ts_and_xliff_are_filled(tmp_path: Path) -> None:
     for name, content in (("x.ts", TS), ("x.xlf", XLIFF), ("y.xlf", XLIFF_2)):
         (tmp_path / name).write_text(content)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from softsearch.extras.localise.accelerators import markers_of, take_off
 from softsearch.extras.localise.catalog import Catalog
+from softsearch.extras.localise.checks import problems
 from softsearch.extras.localise.opening import open_catalog
 from softsearch.extras.localise.similar import with_matches
 from softsearch.text.parts import mask_pair
@@ -19,10 +20,10 @@ class Match(NamedTuple):
 
 
 class Memory:
-    """Translations by source; the first of several is taken."""
+    """Translations by source; the first of several that passes the checks is taken."""
 
     def __init__(self) -> None:
-        self._matches: dict[str, Match] = {}
+        self._matches: dict[str, dict[Match, None]] = {}
         self._masked: dict[str, str] = {}
 
     def add(self, catalog: Catalog, origin: str) -> None:
@@ -31,14 +32,14 @@ class Memory:
         markers = markers_of(pairs, declared=catalog.marker)
         for pair in pairs:
             source, target = (take_off(text, markers).text for text in pair)
-            self._matches.setdefault(source, Match(target, origin))
+            self._matches.setdefault(source, {})[Match(target, origin)] = None
             if masked := mask_pair(source, target):
                 source, target = (" ".join(text.split()) for text in masked)
                 self._masked.setdefault(source, target)
 
     def find(self, source: str) -> Match | None:
         """Returns the translation of a text without its accelerator."""
-        return self._matches.get(source)
+        return next((match for match in self._matches.get(source, ()) if not problems(source, match.target)), None)
 
     def with_similar(self, sources: Sequence[str]) -> list[str]:
         """Returns texts with symbols, each behind the translation of the most similar one, if there is one."""
