@@ -63,7 +63,13 @@ UTF_16 = f'<?xml version="1.0" encoding="utf-16"?>{LAUGHS}'
 def test_damaged_catalogs_are_named(tmp_path: Path, name: str, content: str | bytes, message: str) -> None:
     (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
     with pytest.raises(CorpusError, match=message):
-        open_catalog(tmp_path / name)
+        open_catalog(tmp_path / name).check_messages(tmp_path / name)
+
+
+def test_what_programs_refuse_is_read_for_training(tmp_path: Path) -> None:
+    plural = 'msgid "c"\nmsgid_plural "d"\nmsgstr[0] "x"\nmsgstr[1] "y"\nmsgstr[2] "z"\n'
+    (tmp_path / "x.po").write_text(f'{HEADER}msgid "a"\nmsgstr "b"\n\nmsgid "a"\nmsgstr "b"\n\n{plural}')
+    assert open_catalog(tmp_path / "x.po").pairs() == [("a", "b"), ("a", "b"), ("c", "x"), ("d", "z")]
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,11 @@ class Bilingual(Catalog):
         else:
             self._singular = int(language_of(self.tgt_lang) in _ZERO_FIRST)
         self.entries = [self._entry(unit) for unit in self._store.units if not unit.isheader()]
-        if rule:
+        self._is_po = is_po
+
+    def check_messages(self, path: Path) -> None:
+        if self._is_po:
             _check_forms(self.entries, self._forms, path)
-        if is_po:
             _refuse_repeated(self.entries, path)
 
     def _entry(self, unit: Any) -> Entry:

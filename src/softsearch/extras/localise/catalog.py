@@ -119,6 +119,13 @@ class Catalog(ABC):
             expected = " or ".join(map(repr, codes))
             raise ConfigError(f"{path} has text in {self.src_lang!r}, expected {expected}; choose another bundle")
 
+    def check_messages(self, path: Path) -> None:
+        """Refuses messages that can be read, but not filled, because the format's own programs refuse the file.
+
+        Raises:
+            CorpusError: there is one.
+        """
+
     def plain(self, text: str) -> str:
         """Returns a translation as a program shows it, without the format's own elements."""
         return text

@@ -103,6 +103,7 @@ class _Filling:
         catalog = open_catalog(path, self._translator.system.src_lang)
         code = catalog.language(path, self._codes, "choose a bundle that translates into its language")
         catalog.check_source(path, self._sources)
+        catalog.check_messages(path)
         self._memories[code].add(catalog, path.name)
         return catalog, code
 

@@ -38,6 +38,7 @@ def _filled(
 ) -> tuple[Catalog, Filled]:
     path = Path(sent.name)
     catalog = read_catalog(sent.content, path)
+    catalog.check_messages(path)
     if sent.tgt_lang:
         catalog.language(path, [sent.tgt_lang], "choose its language as the target")
     memory = Memory()
