@@ -119,7 +119,7 @@ class Catalog(ABC):
             expected = " or ".join(map(repr, codes))
             raise ConfigError(f"{path} has text in {self.src_lang!r}, expected {expected}; choose another bundle")
 
-    def check_messages(self, path: Path) -> None:
+    def check_messages(self, path: Path) -> None:  # noqa: B027  # most formats have none
         """Refuses messages that can be read, but not filled, because the format's own programs refuse the file.
 
         Raises:
