@@ -91,9 +91,10 @@ def iterate(options: dict[str, list[str]], cache_dir: str) -> dict[str, float]:
         source=source, tokenizer=TokenizerTrainer(vocab_size=VOCAB), batching=Batching(), cache_dir=cache_dir, seed=1
     )
     device = SimpleNamespace(type="cpu")
-    intervals = {"val_check_interval": 1.0, "check_val_every_n_epoch": 1}
+    limits = {"val_check_interval": 1.0, "check_val_every_n_epoch": 1, "limit_train_batches": 1.0}
+    limits |= {"accumulate_grad_batches": 1, "max_epochs": -1, "max_steps": -1}
     strategy = SimpleNamespace(root_device=device)
-    data.trainer = SimpleNamespace(world_size=1, global_rank=0, strategy=strategy, **intervals)
+    data.trainer = SimpleNamespace(world_size=1, global_rank=0, strategy=strategy, **limits)
     before = _resident(os.getpid())[0]
     clock = [time.perf_counter()]
     folder = data.prepared.folder
