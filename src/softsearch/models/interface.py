@@ -246,11 +246,7 @@ class CountedDecoder(Decoder):
     """A decoder estimated by counting training sentences, not by gradients; its tables are buffers."""
 
     def count_ngrams(self, sentences: Callable[[], Iterable[tuple[Tensor, Tensor]]]) -> None:
-        """Counts the n-grams of target sentences.
-
-        ``sentences`` may be called several times, and yields the text in parts: the ids of sentences, one after the
-        other, without BOS and EOS, and ``[sentences]`` lengths.
-        """
+        """Counts n-grams; each call of ``sentences`` yields all targets in parts: ids (no BOS, no EOS) and lengths."""
         raise NotImplementedError
 
     def make_room(self, weights: Mapping[str, Tensor]) -> None:
