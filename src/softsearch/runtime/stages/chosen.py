@@ -58,8 +58,8 @@ def _of_core(place: str) -> type[Stage]:
 
 
 def core_stages() -> dict[str, type[Stage]]:
-    """The stages of the core by name, in the order in which lines pass them; imports them."""
-    return {place.partition(":")[0]: _of_core(place) for place in STAGES}
+    """The stages of the core that have options, by name, in the order in which lines pass them; imports them."""
+    return {place.partition(":")[0]: _of_core(place) for place, options in STAGES.items() if options}
 
 
 def every_stage() -> dict[str, type[Stage]]:
@@ -67,7 +67,7 @@ def every_stage() -> dict[str, type[Stage]]:
 
     Those of packages come first: they get lines as given, and translations as returned.
     """
-    return installed_stages() | core_stages()
+    return installed_stages() | {place.partition(":")[0]: _of_core(place) for place in STAGES}
 
 
 def stage_of(option: str) -> type[Stage] | None:
