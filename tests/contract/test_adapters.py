@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from softsearch.models.interface import CountedDecoder, Seq2Seq
+from softsearch.models.interface import CountedDecoder
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.testing.models import model_config, random_model
 from softsearch.training.lora import LoRA, merged
 from softsearch.training.optimizer.muon import parameter_groups

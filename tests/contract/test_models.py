@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from softsearch.export.forms import make_exportable
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.testing.contract import *  # noqa: F403
 from softsearch.testing.contract import after_steps, scan
 from softsearch.testing.models import small_model

@@ -25,8 +25,8 @@ from softsearch.export.precision import LowPrecision, lower_precision
 from softsearch.export.quantization import product_inputs
 from softsearch.export.single import SingleFormat, compare_translations
 from softsearch.export.single_graph import single_graph
-from softsearch.models.interface import Seq2Seq
 from softsearch.models.output_layers import OutputLayer
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.models.transformer import TransformerDecoder
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.graph_session import open_graph

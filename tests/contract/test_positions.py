@@ -15,7 +15,7 @@ from softsearch.app.config.validation import build
 from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.export.bundle import export_bundle
 from softsearch.export.parity import TOLERANCE
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.search.beam import BeamSearch
 from softsearch.search.forced_decoding import forced_alignments

@@ -6,8 +6,8 @@ import torch
 
 from softsearch.data.dataset import pad
 from softsearch.evaluation.inference import TorchStepFunction, mean_nll
-from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.search.forced_decoding import score_pairs
 from softsearch.testing.models import TGT_VOCAB, small_model
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer

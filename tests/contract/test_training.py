@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from softsearch.models.cells import Cell
-from softsearch.models.interface import CountedDecoder, Seq2Seq
+from softsearch.models.interface import CountedDecoder
 from softsearch.models.layers import Dropout, recompute_activations
 from softsearch.models.loss import CrossEntropy
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.testing.models import model_config, random_model
 from softsearch.text.vocabulary import BOS, EOS, PAD
 from tests.support.models import dropping, every_model

@@ -5,8 +5,9 @@ import pytest
 import torch
 from omegaconf import DictConfig
 
-from softsearch.models.interface import CountedDecoder, Seq2Seq
+from softsearch.models.interface import CountedDecoder
 from softsearch.models.layers import Dropout
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB, model_config, random_model
 from softsearch.text.vocabulary import BOS, EOS, PAD, SPECIALS
 from tests.support.models import (

@@ -16,8 +16,8 @@ from torch import Tensor
 from softsearch.app.config.command import run
 from softsearch.commands import CORE
 from softsearch.data.dataset import Batch
-from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import Loss
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.training.callbacks.exact_resume import ExactResume
 from softsearch.training.faults import preemption
 from softsearch.training.interface import TrainingStep, teacher_forcing

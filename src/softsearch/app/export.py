@@ -21,7 +21,7 @@ from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.evaluation.schema import read_report
 from softsearch.evaluation.test_set import read_split
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.runtime.options import Strategy, search_facts
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents
 from softsearch.training.checkpoints.folder import checkpoint_file, read_weights

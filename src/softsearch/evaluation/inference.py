@@ -19,8 +19,9 @@ from torch.func import functional_call
 from softsearch.data.dataset import pad
 from softsearch.evaluation.metrics import Metric, Scores, corpus_scores, for_text, with_languages
 from softsearch.evaluation.test_set import HeldOutText
-from softsearch.models.interface import Decoder, DecoderState, Seq2Seq, StepOutput, over_tokens
+from softsearch.models.interface import Decoder, DecoderState, StepOutput, over_tokens
 from softsearch.models.output_layers import check_shortlist
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.search.batching import translate_ids
 from softsearch.search.forced_decoding import PairScore, score_pairs
 from softsearch.search.interface import Candidates, SearchStrategy, StepFunction, whole_vocabulary

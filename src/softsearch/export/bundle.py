@@ -13,7 +13,7 @@ from softsearch.export.graphs import export_graphs
 from softsearch.export.parity import LOW_TOLERANCE, TOLERANCE, Parity, compare, largest, random_sentences, stepping
 from softsearch.export.search_loop import with_block
 from softsearch.export.tokenizer_json import tokenizer_files
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.report.model_card import model_card
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.bundle_writing import bundle_of, check_writable, write_bundle

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.export.parity import Parity
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.options import Strategy
 from softsearch.search.interface import StepFunction

@@ -17,9 +17,10 @@ from softsearch.export.forms import make_exportable
 from softsearch.export.graph_parts import quiet, share_embedding, write_graph
 from softsearch.export.recurrences import OPSET, bound_scans, exportable_loop
 from softsearch.export.shortlist import add_shortlist
-from softsearch.models.interface import DecoderState, EncoderDescription, Memory, Seq2Seq, Tensors, over_tokens
+from softsearch.models.interface import DecoderState, EncoderDescription, Memory, Tensors, over_tokens
 from softsearch.models.output_layers import check_shortlist
 from softsearch.models.recurrence import Recurrence
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.runtime.manifest import DECODER_STEP, ENCODER, FEATURES
 from softsearch.runtime.onnx_state import BLOCK
 from softsearch.text.vocabulary import BOS, EOS, PAD

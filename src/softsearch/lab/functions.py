@@ -16,7 +16,7 @@ from softsearch.errors import CheckpointError, ConfigError
 from softsearch.evaluation.schema import Comparison, Report, SystemReport, read_report
 from softsearch.files import MANIFEST, REPORT, new_folder
 from softsearch.lab.run import Run
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.report.tables import markdown
 from softsearch.runtime.bundle import Bundle
 from softsearch.text.tokenizer import Tokenizers

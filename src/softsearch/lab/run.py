@@ -14,7 +14,7 @@ from softsearch.data.corpora.base import ParallelSource
 from softsearch.errors import CorpusError
 from softsearch.evaluation.inference import translate_sources
 from softsearch.evaluation.test_set import HeldOutText, read_split
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.report.curves import Points, read_points
 from softsearch.runtime.translation import text_lines
 from softsearch.search.beam import BeamSearch

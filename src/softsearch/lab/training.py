@@ -16,8 +16,9 @@ from softsearch.app.config.validation import build
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.dataset import Batch, pad
 from softsearch.evaluation.inference import TorchStepFunction, translate_sources
-from softsearch.models.interface import CountedDecoder, Seq2Seq
+from softsearch.models.interface import CountedDecoder
 from softsearch.models.loss import CrossEntropy
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.search.beam import BeamSearch
 from softsearch.search.interface import SearchStrategy
 from softsearch.text.tokenizer import Tokenizers

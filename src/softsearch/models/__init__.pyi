@@ -32,7 +32,6 @@ from .interface import DecoderState as DecoderState
 from .interface import Encoder as Encoder
 from .interface import EncoderOutput as EncoderOutput
 from .interface import Memory as Memory
-from .interface import Seq2Seq as Seq2Seq
 from .interface import StepOutput as StepOutput
 from .layers import maxout as maxout
 from .loss import CrossEntropy as CrossEntropy
@@ -66,6 +65,7 @@ from .recurrent import NoSource as NoSource
 from .recurrent import RecurrentDecoder as RecurrentDecoder
 from .recurrent import RecurrentEncoder as RecurrentEncoder
 from .rnnencdec import RNNencdecDecoder as RNNencdecDecoder
+from .seq2seq import Seq2Seq as Seq2Seq
 from .transformer import TransformerDecoder as TransformerDecoder
 from .transformer import TransformerEncoder as TransformerEncoder
 from .window_lm import FeedForwardDecoder as FeedForwardDecoder

@@ -17,11 +17,11 @@ from softsearch.models.interface import (
     EncoderDescription,
     EncoderOutput,
     LayerShape,
-    Seq2Seq,
     StepOutput,
 )
 from softsearch.models.layers import Dropout
 from softsearch.models.recurrence import Recurrence
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.ranges import Depth, Rate, Size
 
 

@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from softsearch.models.feature_encoder import FeatureEncoder
-from softsearch.models.interface import CountedDecoder, Decoder, DecoderState, Seq2Seq, StepOutput, over_tokens
+from softsearch.models.interface import CountedDecoder, Decoder, DecoderState, StepOutput, over_tokens
 from softsearch.models.loss import CrossEntropy
 from softsearch.models.recurrent import NoSource
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB
 from softsearch.text.vocabulary import BOS, EOS, PAD, SPECIALS
 

@@ -14,7 +14,8 @@ from torch import Tensor
 from softsearch.app.config.composition import composed
 from softsearch.app.config.validation import build
 from softsearch.data.dataset import Batch, pad
-from softsearch.models.interface import CountedDecoder, Encoder, Seq2Seq
+from softsearch.models.interface import CountedDecoder, Encoder
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.text.vocabulary import SPECIALS
 
 SRC_VOCAB = TGT_VOCAB = 17  # one joint vocabulary, since some models share their embeddings

@@ -11,9 +11,9 @@ from torch.autograd.function import once_differentiable
 
 from softsearch.data.dataset import Batch
 from softsearch.errors import ConfigError, summarize
-from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy, Loss
 from softsearch.models.output_layers import OutputLayer
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.text.vocabulary import BOS, EOS, PAD
 from softsearch.training.interface import TrainingStep, teacher_forcing
 

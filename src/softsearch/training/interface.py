@@ -8,8 +8,8 @@ from torch import Tensor
 
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.dataset import Batch
-from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy, Loss, StepContext
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.text.tokenizer import Tokenizers
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from softsearch.errors import ConfigError
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.process import how_to_install
 from softsearch.ranges import Rate, Size
 

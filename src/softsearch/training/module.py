@@ -18,8 +18,8 @@ from torchmetrics import MeanMetric
 
 from softsearch.data.dataset import Batch
 from softsearch.errors import ConfigError, SoftsearchError
-from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy, Loss
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.training.faults.step_guard import (
     StepGuard,
     StepRecord,

@@ -17,7 +17,7 @@ from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.extras.formats.argos import export_argos
 from softsearch.extras.formats.splitter import sentence_splitter
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.text.tokenizer import Tokenizers
 from tests.extras.formats.test_ctranslate2 import joint, make_model, separate  # noqa: F401
 

@@ -12,7 +12,7 @@ from softsearch.app.config.validation import build
 from softsearch.errors import BundleError, ConfigError
 from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.extras.formats.ctranslate2 import export_ctranslate2
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.search.batching import translate_ids
 from softsearch.search.greedy import Greedy
 from softsearch.testing.models import model_config

@@ -33,7 +33,7 @@ from softsearch.data.preparation.cache_folder import damage
 from softsearch.errors import BundleError, CheckpointError, ConfigError, CorpusError
 from softsearch.evaluation.schema import read_report
 from softsearch.extras.sweep.runs import read_runs
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.runtime.bundle_writing import write_bundle
 from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB, model_config
 from softsearch.training.checkpoints.checkpoint_contents import ORIGIN, describe_mismatch

@@ -14,8 +14,9 @@ from softsearch.evaluation.inference import TorchStepFunction, evaluate, evaluat
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.models.attention import AdditiveAttention
 from softsearch.models.attentional import AttentionalDecoder
-from softsearch.models.interface import Seq2Seq, over_tokens
+from softsearch.models.interface import over_tokens
 from softsearch.models.output_layers import OutputLayer
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy

@@ -10,7 +10,7 @@ import torch
 from softsearch.app.config.validation import build
 from softsearch.evaluation.inference import TorchStepFunction, translate_sources
 from softsearch.export.bundle import export_bundle
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.options import STRATEGIES, Strategy, read_search, search_facts
 from softsearch.runtime.session import OnnxStepFunction

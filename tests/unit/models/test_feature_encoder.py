@@ -5,7 +5,7 @@ import torch
 
 from softsearch.app.config.validation import build
 from softsearch.errors import ConfigError
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB, model_config
 from softsearch.text.vocabulary import BOS, EOS, FIRST_TAG
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from softsearch.app.config.validation import build
 from softsearch.models.cells import GRUCell
 from softsearch.models.init import gaussian, nematus, uniform
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB, model_config, small_model
 
 

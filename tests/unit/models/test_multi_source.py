@@ -11,10 +11,10 @@ from softsearch.models.attention import AdditiveAttention
 from softsearch.models.attentional import AttentionalDecoder
 from softsearch.models.cells import GRUCell
 from softsearch.models.initial_state import BackwardState
-from softsearch.models.interface import Seq2Seq
 from softsearch.models.luong import LuongDecoder
 from softsearch.models.multi_source import find_sources
 from softsearch.models.readout import Maxout
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB, model_config, small_model
 from softsearch.text.vocabulary import EOS, FIRST_TAG, PAD
 

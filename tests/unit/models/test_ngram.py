@@ -9,9 +9,9 @@ import torch
 
 from softsearch.app.config.validation import build
 from softsearch.errors import ConfigError
-from softsearch.models.interface import Seq2Seq
 from softsearch.models.kneser_ney import _discounts
 from softsearch.models.ngram import NGramDecoder
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.testing.models import TGT_VOCAB, model_config, small_model, together
 from softsearch.text.vocabulary import BOS, PAD, UNK
 from tests.support.transcriptions.language_models import KneserNey

@@ -12,9 +12,9 @@ from softsearch.app.config.validation import build
 from softsearch.data.dataset import Batch, pad
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import TorchStepFunction
-from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
 from softsearch.models.pointer_generator import CopyMixture
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.search.greedy import Greedy
 from softsearch.testing.models import SRC_VOCAB, model_config
 from softsearch.text.tokenizer import train_tokenizer

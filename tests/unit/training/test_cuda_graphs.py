@@ -18,9 +18,9 @@ from torch.utils._pytree import tree_leaves
 from softsearch.data.dataset import Batch, find_real, pad
 from softsearch.data.sampler import Batching
 from softsearch.errors import ConfigError
-from softsearch.models.interface import Seq2Seq
 from softsearch.models.layers import Dropout
 from softsearch.models.loss import CrossEntropy, SampledSoftmax, StepContext
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.testing.models import SRC_VOCAB, small_model
 from softsearch.training.cuda_graphs import CudaGraphs, _Pass, obstacle
 from softsearch.training.interface import TrainingMethod, TrainingPart, TrainingStep, teacher_forcing

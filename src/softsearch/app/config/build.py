@@ -16,7 +16,8 @@ from softsearch.app.config.validation import build, check, target_of
 from softsearch.data.corpora.base import DIVISION, ParallelSource
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.errors import CheckpointError, ConfigError
-from softsearch.models.interface import CountedDecoder, Seq2Seq
+from softsearch.models.interface import CountedDecoder
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.search.interface import SearchStrategy
 from softsearch.search.options import Lengths, SearchOptions
 from softsearch.text.id_mapping import same_pieces

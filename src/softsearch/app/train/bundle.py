@@ -17,7 +17,7 @@ from softsearch.app.results import read_metrics
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.errors import ConfigError, SoftsearchError, summarize
 from softsearch.evaluation.inference import evaluating
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.runtime.bundle_writing import check_writable
 from softsearch.text.tokenizer import Tokenizers
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents

@@ -18,7 +18,7 @@ from softsearch.app.train.start import Fresh, NewModel
 from softsearch.data.existing_tokenizers import ExistingTokenizers, TokenizerMaker, sources_of_rows
 from softsearch.data.tokenizer_files import from_files
 from softsearch.errors import CheckpointError, ConfigError
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.text.languages import languages_of
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers, TokenizerTrainer
 from softsearch.text.vocabulary import SPECIALS

@@ -13,8 +13,9 @@ from softsearch.app.config.options import Train
 from softsearch.app.config.shorthands import shell_command
 from softsearch.app.config.validation import build, nearest, target_of
 from softsearch.errors import ConfigError
-from softsearch.models.interface import CountedDecoder, Seq2Seq
+from softsearch.models.interface import CountedDecoder
 from softsearch.models.layers import recompute_activations
+from softsearch.models.seq2seq import Seq2Seq
 
 log = logging.getLogger(__name__)
 

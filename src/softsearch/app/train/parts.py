@@ -21,7 +21,7 @@ from softsearch.app.train.model import adapt, check_trained, describe_model, sav
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.errors import ConfigError
 from softsearch.evaluation.metrics import Metric
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.training.interface import TrainingPart, for_data, training_parts
 from softsearch.training.module import TranslationModule, make_optimizer
 

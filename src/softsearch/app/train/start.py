@@ -16,7 +16,7 @@ from softsearch.data.existing_tokenizers import TokenizerMaker
 from softsearch.data.preparation.prepare import text_problems
 from softsearch.data.tokenizer_files import from_files
 from softsearch.evaluation.text_checks import unsegmented
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.text.tokenizer import Tokenizers
 from softsearch.training.module import TranslationModule
 

@@ -22,7 +22,7 @@ from softsearch.app.train.parts import TrainParts
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.evaluation.inference import evaluate
 from softsearch.evaluation.test_set import HeldOutText, read_split
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.search.interface import SearchStrategy
 from softsearch.training.callbacks.time_limit import time_limit_of
 from softsearch.training.checkpoints.folder import BEST, LAST

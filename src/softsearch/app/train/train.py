@@ -17,7 +17,7 @@ from softsearch.app.train.parts import TrainParts, build_parts
 from softsearch.app.train.run_folder import run_folder
 from softsearch.app.train.start import prepare_data
 from softsearch.app.train.summary import best_saver, final_test, log_start, print_end
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.training.checkpoints.checkpoint_contents import read_contents
 from softsearch.training.checkpoints.folder import BEST
 from softsearch.training.loggers.wandb_run import finish_run

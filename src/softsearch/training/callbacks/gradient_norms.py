@@ -5,7 +5,7 @@ from lightning.pytorch.strategies import FSDPStrategy, Strategy
 from torch import Tensor
 from torch.nn.utils import get_total_norm
 
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.training.optimizer.lazy_adam import gradient_values
 
 

@@ -7,7 +7,7 @@ import lightning
 from softsearch.evaluation.inference import TorchStepFunction, evaluating
 from softsearch.evaluation.schema import Heatmap
 from softsearch.evaluation.word_alignment import Sentence, align, encode_sentences
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.text.features import FeatureSource
 from softsearch.training.callbacks.translate import TranslateValidation, whole_weights
 

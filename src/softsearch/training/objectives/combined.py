@@ -8,8 +8,8 @@ from torch import Tensor
 
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.errors import ConfigError
-from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import Loss
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.ranges import NotNegative
 from softsearch.text.tokenizer import Tokenizers
 from softsearch.training.interface import TrainingMethod, TrainingPart, TrainingStep, for_data, training_parts

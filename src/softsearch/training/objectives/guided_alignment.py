@@ -4,9 +4,10 @@ from torch import Tensor
 
 from softsearch.data.corpora.base import ParallelSource, given_links
 from softsearch.errors import ConfigError
-from softsearch.models.interface import Decoder, Seq2Seq, over_tokens
+from softsearch.models.interface import Decoder, over_tokens
 from softsearch.models.loss import Loss
 from softsearch.models.multi_head import MultiHeadDecoder
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.ranges import Count, NotNegative
 from softsearch.text.vocabulary import PAD
 from softsearch.training.interface import TrainingPart, TrainingStep

@@ -14,9 +14,9 @@ from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.dataset import Batch, pad
 from softsearch.evaluation.inference import SentenceScore, evaluating
 from softsearch.evaluation.metrics import bleu_for
-from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import Loss
 from softsearch.models.output_layers import LOGITS, accumulation_dtype
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.ranges import AtLeastOne, Positive
 from softsearch.search.options import OutputOptions
 from softsearch.text.tokenizer import Tokenizers

@@ -9,8 +9,8 @@ from torch import Tensor, distributed, nn
 from torch.nn import functional
 
 from softsearch.models.cells import Cell
-from softsearch.models.interface import Seq2Seq
 from softsearch.models.layers import blocks_of
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.ranges import Positive, Range, Rate, Size
 from softsearch.training.optimizer.lazy_adam import MixedAdam
 

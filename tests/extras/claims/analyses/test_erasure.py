@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from softsearch.extras.claims.analyses.erasure import erased_log_probs
-from softsearch.models.interface import DecoderState, Seq2Seq
+from softsearch.models.interface import DecoderState
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.testing.models import small_model
 from softsearch.text.vocabulary import BOS, EOS, UNK
 

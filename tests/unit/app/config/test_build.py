@@ -14,8 +14,8 @@ from softsearch.data.corpora.base import DIVISION
 from softsearch.data.corpora.multilingual import Multilingual
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.errors import ConfigError, CorpusError
-from softsearch.models.interface import Seq2Seq
 from softsearch.models.output_layers import ClassFactored
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
 from softsearch.testing.models import SMALL, SRC_VOCAB, model_config, small_model

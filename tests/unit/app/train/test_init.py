@@ -18,7 +18,7 @@ from softsearch.app.train.init import differences, start_from, tokenizer_maker
 from softsearch.app.train.model import freeze
 from softsearch.app.train.start import Fresh, NewModel
 from softsearch.errors import CheckpointError, ConfigError
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.testing.models import model_config, small_model
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers, train_tokenizer
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents

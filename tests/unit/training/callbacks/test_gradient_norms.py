@@ -7,7 +7,7 @@ import torch
 from lightning.pytorch.strategies import FSDPStrategy, SingleDeviceStrategy
 from torch import Tensor, nn
 
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.testing.models import small_model
 from softsearch.training.callbacks.gradient_norms import gradient_norms
 

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from softsearch.data.dataset import Batch
-from softsearch.models.interface import Seq2Seq
 from softsearch.models.layers import Dropout
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.text.vocabulary import BOS, EOS, PAD
 
 BATCH = Batch(

@@ -8,8 +8,9 @@ import torch
 
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.errors import ConfigError, CorpusError
-from softsearch.models.interface import Decoder, Seq2Seq
+from softsearch.models.interface import Decoder
 from softsearch.models.loss import CrossEntropy
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.testing.models import small_model
 from softsearch.training.faults.step_guard import placeholder_batch
 from softsearch.training.interface import TrainingStep, teacher_forcing

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from softsearch.app.config.validation import build
 from softsearch.data.dataset import Batch
-from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB, model_config, small_model
 from softsearch.text.vocabulary import BOS, EOS, PAD
 from softsearch.training.faults.step_guard import placeholder_batch

@@ -5,8 +5,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.testing.models import small_model
 from softsearch.text.vocabulary import PAD
 from softsearch.training.interface import TrainingStep, teacher_forcing

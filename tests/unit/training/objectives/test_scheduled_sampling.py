@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from softsearch.data.dataset import Batch
-from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.testing.models import TGT_VOCAB, small_model
 from softsearch.text.vocabulary import BOS, EOS
 from softsearch.training.interface import TrainingMethod, TrainingStep, teacher_forcing

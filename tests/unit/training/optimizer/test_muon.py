@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from softsearch.app.config.composition import CONFIGS
-from softsearch.models.interface import Seq2Seq
 from softsearch.models.layers import blocks_of, xavier
+from softsearch.models.seq2seq import Seq2Seq
 from softsearch.testing.models import small_model
 from softsearch.training.optimizer.muon import Muon, orthogonalize, parameter_groups
 
