@@ -14,6 +14,7 @@ Trainings go on where they were stopped, and what is done is not done again.
 import argparse
 import json
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -220,6 +221,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=4000, help="steps of each training (default: 4000)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--memory-only", action="store_true", help="do not train the model without a memory")
+    parser.add_argument("--record", action="store_true", help="copy tables, configs and metrics to benchmarks/records")
     parser.add_argument("options", nargs="*", metavar="OPTION", help="more options of the trainings")
     options = parser.parse_args()
     folder = (options.out / f"{options.lang}-{options.by}").resolve()
@@ -247,6 +249,22 @@ def main() -> None:
                 for match, ratio, text in zip(matches, similar, systems["the model"], strict=True)
             ]
     report(folder, options, chosen, similar, systems)
+    if options.record:
+        record(folder, options)
+
+
+def record(folder: Path, options: argparse.Namespace) -> None:
+    """Copies what shows the results to benchmarks/records, without names of this machine's folders."""
+    to = ROOT / "benchmarks" / "records" / "localisation" / folder.name
+    to.mkdir(parents=True, exist_ok=True)
+    run = f"{options.steps}-{options.seed}"
+    shutil.copy(folder / f"results-{run}.md", to)
+    for name in ("plain", "memory"):
+        if (trained := folder / f"{name}-{run}").exists():
+            shutil.copy(trained / "metrics.csv", to / f"{trained.name}.csv")
+            config = (trained / "config.yaml").read_text(encoding="utf-8")
+            config = config.replace(str(folder), "FOLDER").replace(str(options.out.resolve()), "RESULTS")
+            (to / f"{trained.name}.yaml").write_text(config, encoding="utf-8")
 
 
 def report(
@@ -280,12 +298,13 @@ def report(
 def significance(units: list[Unit], systems: dict[str, list[str]], lang: str) -> list[str]:
     """The p-value of each system against the model with matches, by paired bootstrap."""
     metric = sacrebleu.BLEU(tokenize="char" if lang in ("ja", "zh") else "13a", references=None)
-    named = [(name, language_alone(texts)) for name, texts in reversed(systems.items()) if name != "without them"]
+    best, *others = sorted(systems, key="the model with matches".__ne__)
+    named = [(name, language_alone(systems[name])) for name in (best, *others)]
     references = [language_alone(unit.target for unit in units)]
     _, scores = PairedTest(named, {"BLEU": metric}, references, test_type="bs", n_samples=1000)()
     results = scores["BLEU"]
     return [
-        f"p against {named[0][0]}: {name} {result.p_value:.3f}"
+        f"p against {best}: {name} {result.p_value:.3f}"
         for (name, _), result in zip(named[1:], results[1:], strict=True)
     ]
 
