@@ -207,9 +207,7 @@ def test_alone_it_says_which_onnx_runtime_to_install(having: Callable[..., Path]
         assert re.match(f"softsearch: {advice}", done.stderr)
     for command in (["--version"], ["--help"], ["translate", "--help"]):
         assert run(having(), *command, cwd=tmp_path).returncode == 0
-    script = "import softsearch; softsearch.Bundle.open(BUNDLE); softsearch.Translator".replace(
-        "BUNDLE", repr(str(bundle))
-    )
+    script = f"import softsearch; softsearch.Bundle.open({str(bundle)!r}); softsearch.Translator({str(bundle)!r})"
     python = [str(having() / "bin" / "python"), "-I", "-c", script]
     done = subprocess.run(python, capture_output=True, text=True, check=False, timeout=60)
     assert re.search(advice.removeprefix("error: "), done.stderr.splitlines()[-1])

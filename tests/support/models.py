@@ -56,8 +56,8 @@ POSITIONS = {  # besides norms
 HAVE_ALL_PARTS = {  # between them (tests/contract/test_all_parts.py); `make test` has no others
     "chung2016", "decoder_only-decoder.pre_norm=true", "decoder_only_rnn", "feed_forward_lm",
     "gao2020-encoder.pre_norm=true-decoder.pre_norm=true", "input_forget", "kalchbrenner2013-class_factored",
-    "kalchbrenner2013_rctm2", "lee2017", "luong2015-decoder.attention.window=local-p", "multi_source",
-    "nematus-hierarchical_softmax", "nematus_deep", "ngram", "pointer_generator", "rnnencdec", "rnnsearch",
+    "kalchbrenner2013_rctm2", "lee2017", "log_bilinear_lm", "luong2015-decoder.attention.window=local-p",
+    "multi_source", "nematus-hierarchical_softmax", "nematus_deep", "ngram", "pointer_generator", "rnnencdec", "rnnsearch",
     "show_attend_tell", "transformer_ssru-encoder.pre_norm=true-decoder.pre_norm=true",
     "-".join(["chorowski2015", f"decoder.attention._target_={LOCATION}", f"decoder.cell._target_={LSTM}",
               "~decoder.cell.reset"]),
