@@ -18,8 +18,7 @@ from softsearch.data.sampler import Shard
 from softsearch.text.vocabulary import PAD
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from softsearch.training.optimizer.muon import parameter_groups
-from tests.support.commands import SMALL, run
-from tests.support.pairs import write_pair
+from tests.support.processes import train_in_processes
 
 PAIRS, SENTENCES, STEPS = 70, 10, 10  # seven batches, which two processes share as eight: two and a half epochs
 
@@ -32,25 +31,8 @@ pytestmark = [
 
 def train_in_two(folder: Path, *options: str) -> tuple[str, list[dict[str, str]]]:
     """Trains in ``folder / "run"``; returns its output and the rows of metrics.csv that have a training loss."""
-    train, val = (write_pair(folder, name, pairs) for name, pairs in (("train", PAIRS), ("val", 5)))
-    small = [option for option in SMALL if not option.startswith(("experiment", "data", "trainer"))]
-    done = run(
-        "train.py",
-        *small,
-        "data=parallel",
-        f"data.train=[{train[0]},{train[1]}]",
-        f"data.val=[{val[0]},{val[1]}]",
-        "data.src_lang=en",
-        "data.tgt_lang=de",
-        "tokenizer.kind=char",
-        f"batching.sentences={SENTENCES}",
-        "trainer=ddp",
-        "trainer.precision=32-true",
-        f"trainer.max_steps={STEPS}",
-        "trainer.log_every_n_steps=1",
-        f"hydra.run.dir={folder / 'run'}",
-        f"cache_dir={folder / 'cache'}",
-        *options,
+    done = train_in_processes(
+        folder, "run", f"batching.sentences={SENTENCES}", f"trainer.max_steps={STEPS}", *options, pairs=PAIRS
     )
     assert done.returncode == 0, done.stderr
     with (folder / "run" / "metrics.csv").open(newline="") as file:

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
-from tests.support.commands import SMALL, run
-from tests.support.pairs import write_pair
+from tests.support.processes import train_in_processes
 
 pytestmark = [
     pytest.mark.day,
@@ -19,31 +18,16 @@ pytestmark = [
 
 def train(folder: Path, name: str, *options: str) -> str:
     """Trains on twelve batches for six canonical processes, two steps an epoch; returns what it printed."""
-    train, val = (write_pair(folder, name, pairs) for name, pairs in (("train", 70), ("val", 5)))
-    small = [option for option in SMALL if not option.startswith(("experiment", "data", "trainer"))]
-    done = run(
-        "train.py",
-        *small,
-        "data=parallel",
-        f"data.train=[{train[0]},{train[1]}]",
-        f"data.val=[{val[0]},{val[1]}]",
-        "data.src_lang=en",
-        "data.tgt_lang=de",
-        "tokenizer.kind=char",
+    done = train_in_processes(
+        folder,
+        name,
         "batching.sentences=10",
         "batching.canonical=6",
         "model.encoder.dropout=0.2",
         "scheduler=constant",
-        "trainer=ddp",
-        "trainer.precision=32-true",
-        "trainer.log_every_n_steps=1",
         "trainer.val_check_interval=1000",
-        f"hydra.run.dir={folder / name}",
-        f"cache_dir={folder / 'cache'}",
         *options,
     )
-    if done.returncode:
-        return done.stderr
     return done.stdout + done.stderr
 
 

@@ -1,4 +1,4 @@
-"""A translation memory: the messages of catalogs that are translated already, word for word."""
+"""A translation memory: the messages of catalogs that are translated already."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -24,6 +24,7 @@ class Memory:
 
     def __init__(self) -> None:
         self._matches: dict[str, dict[Match, None]] = {}
+        self._new: list[tuple[str, str]] = []  # not masked yet, which takes longer than reading them
         self._masked: dict[str, str] = {}
 
     def add(self, catalog: Catalog, origin: str) -> None:
@@ -33,9 +34,7 @@ class Memory:
         for pair in pairs:
             source, target = (take_off(text, markers).text for text in pair)
             self._matches.setdefault(source, {})[Match(target, origin)] = None
-            if masked := mask_pair(source, target):
-                source, target = (" ".join(text.split()) for text in masked)
-                self._masked.setdefault(source, target)
+            self._new.append((source, target))
 
     def find(self, source: str) -> Match | None:
         """Returns the translation of a text without its accelerator."""
@@ -43,6 +42,11 @@ class Memory:
 
     def with_similar(self, sources: Sequence[str]) -> list[str]:
         """Returns texts with symbols, each behind the translation of the most similar one, if there is one."""
+        for pair in self._new:
+            if masked := mask_pair(*pair):
+                source, target = (" ".join(text.split()) for text in masked)
+                self._masked.setdefault(source, target)
+        self._new.clear()
         return with_matches(sources, list(self._masked.items()))
 
 
