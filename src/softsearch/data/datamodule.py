@@ -141,7 +141,7 @@ class ParallelDataModule(LightningDataModule):
         if (longest := self.batching.max_length) is not None:
             log.info("left out %d pairs longer than %d tokens", len(dataset) - sampler.pairs, longest)
         self.epoch_batches = sampler.epoch
-        _check_limits(trainer, sampler.epoch)
+        _check_limits(trainer, sampler.epoch, self.batching.share(trainer.world_size))
         if self._saved_epoch not in (0, sampler.epoch):
             epochs, begun = divmod(self.batches_trained, self._saved_epoch)
             self.batches_trained = epochs * sampler.epoch + begun * sampler.epoch // self._saved_epoch
@@ -270,16 +270,22 @@ def _counts_epochs(trainer: lightning.Trainer) -> bool:
     return by_epoch or trainer.limit_train_batches != 1.0 or trainer.max_epochs not in (None, -1)
 
 
-def _check_limits(trainer: lightning.Trainer, epoch: int) -> None:
-    """Checks the options that depend on the number of batches in an epoch, and logs their effect."""
-    interval, window = trainer.val_check_interval, trainer.accumulate_grad_batches
+def _check_limits(trainer: lightning.Trainer, epoch: int, share: int) -> None:
+    """Checks the options that depend on the number of batches in an epoch, and logs their effect.
+
+    All are counted as the user counts: in batches of one of the canonical processes, ``share`` of which are one process.
+    """
+    interval, window, limit = (
+        value // share if isinstance(value, int) else value
+        for value in (trainer.val_check_interval, trainer.accumulate_grad_batches, trainer.limit_train_batches)
+    )
+    epoch //= share
     if trainer.check_val_every_n_epoch is not None and isinstance(interval, int) and interval > epoch:
         raise ConfigError(
             f"trainer.val_check_interval is {interval}, but an epoch has {epoch} batches, and with "
             f"trainer.check_val_every_n_epoch={trainer.check_val_every_n_epoch} they are counted per epoch; set that "
             "to null, or the interval to 1.0 for the end of an epoch"
         )
-    limit = trainer.limit_train_batches
     _check_share("limit_train_batches", limit, epoch)
     taken = min(limit, epoch) if isinstance(limit, int) else int(limit * epoch)
     if _counts_epochs(trainer) and taken:

@@ -171,6 +171,14 @@ def test_limits_that_leave_nothing(options: dict[str, Any], message: str, tmp_pa
         (data.train_dataloader(), data.val_dataloader())
 
 
+def test_limits_are_named_as_they_were_given(tmp_path: Path) -> None:
+    """For each of 3 canonical processes; a single one trains for all, so the trainer's own number is 3 times as high."""
+    data = make(tmp_path, canonical=3)
+    vars(data.trainer).update(val_check_interval=3 * 99, accumulate_grad_batches=3, check_val_every_n_epoch=1)
+    with pytest.raises(ConfigError, match=r"trainer.val_check_interval is 99, but an epoch has \d+ batches"):
+        data.train_dataloader()
+
+
 def test_what_ends_steps_early_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     data = make(tmp_path)
     batches = len(data.train_dataloader())
