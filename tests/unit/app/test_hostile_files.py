@@ -2,7 +2,6 @@
 
 import json
 import pickle
-import shutil
 import sys
 from base64 import b64encode
 from collections.abc import Iterator
@@ -12,33 +11,19 @@ from typing import Any, Literal
 import pytest
 from omegaconf import OmegaConf
 
-from softsearch.app.config.allowed_classes import (
-    UntrustedClassError,
-    build_from_file,
-    installed_classes,
-    read_trust,
-    trusting,
-)
+from softsearch.app.config.allowed_classes import build_from_file
 from softsearch.app.config.composition import CONFIGS
 from softsearch.app.config.validation import build, plain
-from softsearch.app.doctor import plugins
-from softsearch.app.evaluate.evaluate import evaluate
-from softsearch.app.results import read_metrics
 from softsearch.app.systems.open import open_any
 from softsearch.app.systems.weights_file import read_tuned
 from softsearch.app.train.resume import check_unchanged
 from softsearch.data.corpora.base import ParallelSource
-from softsearch.data.corpora.multi30k import UPSTREAM
-from softsearch.data.preparation.cache_folder import damage
-from softsearch.errors import BundleError, CheckpointError, ConfigError, CorpusError
-from softsearch.evaluation.schema import read_report
-from softsearch.extras.sweep.runs import read_runs
+from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.seq2seq import Seq2Seq
-from softsearch.runtime.bundle_writing import write_bundle
 from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB, model_config
 from softsearch.training.checkpoints.checkpoint_contents import ORIGIN, describe_mismatch
 from softsearch.training.checkpoints.folder import average, load_resumable
-from tests.support.bundles import bundle_parts, make_bundle
+from tests.support.bundles import make_bundle
 from tests.support.written import Payload
 from tests.unit.app.opening import Home, composed, make_home
 
@@ -272,216 +257,6 @@ def test_every_class_of_our_yaml_may_be_named_by_a_file(part: Literal["model", "
     for name in sorted(found):
         with pytest.raises(CheckpointError, match=r"cannot be built \(ConfigError: "):  # it is allowed and bound
             build_from_file(tmp_path, part, {"_target_": name, "nonsense": 1}, kinds[part])
-
-
-OUTSIDE = """
-import subprocess
-from softsearch.training.loggers.metrics_csv import MetricsFile
-from softsearch.data.corpora.parallel import Parallel
-class Source(Parallel):
-    pass
-def make(**options):
-    return Source(**options)
-"""
-FILES = {"train": ["a.en", "a.de"], "val": ["a.en", "a.de"]}
-
-
-@pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """An installed package whose module may be imported, and not more than that."""
-    (tmp_path / "site" / "outside_pkg").mkdir(parents=True)
-    (tmp_path / "site" / "outside_pkg" / "__init__.py").write_text("from outside_pkg.text import Source\n")
-    (tmp_path / "site" / "outside_pkg" / "text.py").write_text(OUTSIDE)
-    monkeypatch.syspath_prepend(tmp_path / "site")
-    yield "outside_pkg"
-    for name in ("outside_pkg", "outside_pkg.text"):
-        sys.modules.pop(name, None)
-
-
-def install(site: Path, entry: str) -> None:
-    """Makes the package an installed one that lists ``entry``."""
-    info = site / "outside_pkg-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: outside-pkg\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[softsearch.classes]\nany = {entry}\n")
-
-
-def from_package(package: str, tmp_path: Path, name: str = "text.Source") -> Any:
-    return build_from_file(tmp_path / "x.ckpt", "data", {"_target_": f"{package}.{name}", **FILES}, ParallelSource)
-
-
-def test_a_class_of_a_package_needs_trust_and_is_not_imported_before(package: str, tmp_path: Path) -> None:
-    """Fault: a checkpoint with a class of another package.
-
-    Effect: refused with the option to type; imported only with `trust=`, `SOFTSEARCH_TRUST` or an installed package
-    that lists the class.
-    """
-    with pytest.raises(UntrustedClassError, match=r"type trust='\[other,outside_pkg\.\*\]'"), trusting(["other"]):
-        from_package(package, tmp_path)
-    mixed = {"_target_": f"{package}.text.Source", **FILES, "filters": RUN}
-    with pytest.raises(UntrustedClassError, match=r"data\.filters\._target_"), trusting([package]):
-        build_from_file(tmp_path, "data", mixed, ParallelSource)
-    assert package not in sys.modules
-    for names in ([package], [f"{package}.text"], [f"{package}.text.Source"]):
-        with trusting(names):
-            assert type(from_package(package, tmp_path)).__name__ == "Source"
-    with trusting([package]):
-        from_package(package, tmp_path, "Source")  # its other name
-    with pytest.raises(UntrustedClassError):  # consent ended
-        from_package(package, tmp_path)
-
-
-@pytest.mark.parametrize("name", ["subprocess.Popen", "MetricsFile", "make", "missing", "Source.files"])
-def test_trust_covers_classes_of_the_package_alone(name: str, package: str, tmp_path: Path) -> None:
-    with trusting([package]), pytest.raises(CheckpointError, match="cannot be built"):
-        from_package(package, tmp_path, f"text.{name}")
-
-
-@pytest.mark.parametrize(
-    ("entry", "listed"),
-    [("outside_pkg", "outside_pkg"), ("outside_pkg.text:Source", "outside_pkg.text.Source"), ("os", None)],
-)
-def test_an_installed_package_lists_its_classes(
-    entry: str, listed: str | None, package: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    install(tmp_path / "site", entry)
-    plugins()
-    shown = capsys.readouterr().out
-    if listed is None:
-        assert {*installed_classes()} == {"softsearch.extras.localise.Catalogs"}  # our own
-        assert "no installed package lists commands" in shown
-        return
-    assert listed in shown
-    assert "outside-pkg 1.0" in shown
-    assert package not in sys.modules
-    from_package(package, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("typed", "variable", "found"),
-    [
-        (["mypackage.*", "other"], "", ["mypackage", "other"]),
-        ("mypackage.models", "", ["mypackage.models"]),
-        ((), "mypackage.* other", ["mypackage", "other"]),
-        (["a.*"], "[b.*,c.D]", ["a", "b", "c.D"]),
-        (["*"], "", r"trust is '\*', expected the names of packages"),
-        ((), "a/b", r"trust is 'a/b', expected the names of packages"),
-        (["os.*"], "", r"trust is 'os\.\*', but it cannot name Python's own modules"),
-        (["softsearch.*"], "", "but it cannot name Python's own modules or softsearch"),
-    ],
-)
-def test_what_trust_may_say(
-    typed: str | list[str], variable: str, found: str | list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SOFTSEARCH_TRUST", variable)
-    if isinstance(found, list):
-        assert read_trust(typed) == found
-    else:
-        with pytest.raises(ConfigError, match=found):
-            read_trust(typed)
-
-
-def outside(home: Home, data: dict[str, Any], *, of_run: bool) -> Path:
-    """A checkpoint whose config has other data, in its run's folder or elsewhere."""
-    home.save(lambda checkpoint: checkpoint[ORIGIN]["config"]["data"].update(data))
-    if of_run:
-        return home.other
-    elsewhere = home.folder / "downloads" / "step-1.ckpt"
-    elsewhere.parent.mkdir(exist_ok=True)
-    return Path(shutil.copyfile(home.other, elsewhere))
-
-
-def evaluated(home: Home, ckpt: Path, *options: str) -> str:
-    """The report of a checkpoint."""
-    out = home.folder / "report"
-    shutil.rmtree(out, ignore_errors=True)
-    evaluate(composed("evaluate", f"ckpt={ckpt}", f"run_dir={out}", f"cache_dir={home.folder / 'cache'}", *options))
-    return (out / "report.json").read_text()
-
-
-@pytest.mark.parametrize("of_run", [True, False])
-@pytest.mark.parametrize(
-    "path",
-    ["/proc/self/environ", "/proc/../proc/self/environ", "/sys/kernel/notes", "LINK", "LINK to a LINK", "PREFIX"],
-)
-def test_no_checkpoint_makes_a_report_of_the_system_s_files(
-    path: str, of_run: bool, home: Home, tmp_path: Path
-) -> None:
-    """Fault: a checkpoint whose config names files of the host.
-
-    Effect: files are read only from its run's folder, never from `/proc`, `/sys` or `/dev`.
-    """
-    for name in ("link", "link.en", "link.de"):
-        (tmp_path / name).symlink_to("/proc/self/environ")
-    (tmp_path / "link to a link").symlink_to("link")
-    named = str(tmp_path / path.lower()) if path.startswith("LINK") else path
-    files = str(tmp_path / "link") if path == "PREFIX" else [named, named]
-    ckpt = outside(home, {"test": files, "src_lang": "en", "tgt_lang": "de"}, of_run=of_run)
-    refused = "it is not a regular file" if of_run else "which was not read: only a checkpoint in"
-    with pytest.raises(CorpusError, match=refused):
-        evaluated(home, ckpt)
-
-
-def test_only_the_checkpoint_of_a_run_chooses_files(home: Home) -> None:
-    secret = home.folder / "secret.txt"
-    secret.write_text("a secret\n" * 4)
-    short = ("search=greedy", "search.max_length_factor=1")
-    files = {"test": [str(secret)] * 2}
-    assert "a secret" in evaluated(home, outside(home, files, of_run=True), *short)
-    stranger = outside(home, files | {"train": files["test"]}, of_run=False)
-    with pytest.raises(CorpusError, match="was not read"):
-        evaluated(home, stranger, *short)
-    text = f"test=[{home.folder / 'test.en'},{home.folder / 'test.de'}]"  # what the person names is read
-    report = evaluated(home, stranger, *short, text)
-    assert "a secret" not in report
-    assert "which was not read" in report  # the training text, for overlaps
-
-
-def test_no_address_comes_from_a_file(tmp_path: Path) -> None:
-    """Fault: a checkpoint whose config names a server. Effect: the address is not used."""
-    target = "softsearch.data.Multi30k"
-    (tmp_path / "config.yaml").touch()
-    for path in (tmp_path / "x.ckpt", tmp_path / "checkpoints" / "x.ckpt"):
-        found = build_from_file(path, "data", {"_target_": target, "mirror": "http://localhost:1/"}, ParallelSource)
-        assert found.mirror == UPSTREAM
-        fetched = {"hub": "a/b", "revision": "0" * 40, "src": "en", "tgt": "de"}
-        hub = {"_target_": "softsearch.data.HuggingFace", **fetched}
-        with pytest.raises(CorpusError, match="was not read"):
-            build_from_file(path, "data", hub, ParallelSource).files(tmp_path)
-        inner = {"_target_": "softsearch.data.Multilingual", "src_lang": "en", "tgt_lang": "de"}
-        nested = inner | {"pairs": {"de": {"_target_": target, "root": "/proc/1"}}}
-        found = build_from_file(path, "data", nested, ParallelSource)
-        with pytest.raises(CorpusError, match=r"was not read|/proc/1 has none of"):
-            found.files(tmp_path)
-
-
-DEEP = "[" * 10**5
-
-
-@pytest.mark.parametrize("name", ["report.json", "metrics.json", "results.json"])
-def test_compare_reads_no_bombs(name: str, tmp_path: Path) -> None:
-    (tmp_path / "metrics.json").write_text(json.dumps({"test/bleu": 3.0}))
-    (tmp_path / name).write_text(DEEP)
-    if name == "results.json":
-        (tmp_path / "metrics.json").unlink()
-    (run,) = read_runs([tmp_path], "test")
-    assert "cannot be read: ValueError" in run.missing
-
-
-def test_deep_json_is_an_error_of_its_reader(tmp_path: Path, home: Home) -> None:
-    """Fault: JSON nested 100,000 levels deep. Effect: an error."""
-    (tmp_path / "files.json").write_text(DEEP)
-    for read in (read_tuned, read_report):
-        with pytest.raises(ConfigError, match=r"cannot be read .*nested deeper than 64 levels"):
-            read(tmp_path / "files.json")
-    assert damage(tmp_path) == "files.json cannot be read"
-    (tmp_path / "metrics.json").write_text(DEEP)
-    assert read_metrics(tmp_path) == {}
-    (tmp_path / "manifest.json").write_text(DEEP)
-    with pytest.raises(BundleError, match="exists and is not a bundle"):
-        write_bundle(tmp_path, *bundle_parts())
-    with pytest.raises(ConfigError, match="cannot be read"):  # through a command
-        evaluated(home, home.folder / "good/checkpoints/last.ckpt", f"against={tmp_path / 'files.json'}")
 
 
 def targets(node: Any) -> Iterator[str]:

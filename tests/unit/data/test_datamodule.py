@@ -172,7 +172,7 @@ def test_limits_that_leave_nothing(options: dict[str, Any], message: str, tmp_pa
 
 
 def test_limits_are_named_as_they_were_given(tmp_path: Path) -> None:
-    """For each of 3 canonical processes; a single one trains for all, so the trainer's own number is 3 times as high."""
+    """A single process trains for 3 canonical ones, so the trainer's own numbers are 3 times as high."""
     data = make(tmp_path, canonical=3)
     vars(data.trainer).update(val_check_interval=3 * 99, accumulate_grad_batches=3, check_val_every_n_epoch=1)
     with pytest.raises(ConfigError, match=r"trainer.val_check_interval is 99, but an epoch has \d+ batches"):
