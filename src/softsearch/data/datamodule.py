@@ -273,7 +273,7 @@ def _counts_epochs(trainer: lightning.Trainer) -> bool:
 def _check_limits(trainer: lightning.Trainer, epoch: int, share: int) -> None:
     """Checks the options that depend on the number of batches in an epoch, and logs their effect.
 
-    All are counted as the user counts: in batches of one of the canonical processes, ``share`` of which are one process.
+    All are counted as the user counts: in batches of a canonical process, ``share`` of which one process trains for.
     """
     interval, window, limit = (
         value // share if isinstance(value, int) else value
