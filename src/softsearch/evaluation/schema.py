@@ -19,7 +19,7 @@ class Score:
     value: float
     low: float
     high: float
-    signature: str = ""  # from sacreBLEU, if it has one
+    signature: str = field(default="", repr=False)  # from sacreBLEU, if it has one
 
 
 @dataclass(frozen=True)
@@ -89,13 +89,13 @@ class SystemReport:
     scores: dict[str, Score]  # by metric
     nll: float | None  # mean -log p of a reference token, in nats; None if it is infinite or not a probability
     length_ratio: float
-    by_length: list[LengthRange]
-    hypotheses: list[str]
-    sentence_scores: list[float]  # by the report's sentence_metric
-    search_curve: list[SearchPoint] = field(default_factory=list)
+    by_length: list[LengthRange] = field(repr=False)
+    hypotheses: list[str] = field(repr=False)
+    sentence_scores: list[float] = field(repr=False)  # by the report's sentence_metric
+    search_curve: list[SearchPoint] = field(default_factory=list, repr=False)
     aer: float | None = None  # alignment error rate, 0 to 1
-    heatmaps: list[Heatmap] = field(default_factory=list)
-    traces: list[dict[str, object]] = field(default_factory=list)  # search traces by line, see softsearch.search.trace
+    heatmaps: list[Heatmap] = field(default_factory=list, repr=False)
+    traces: list[dict[str, object]] = field(default_factory=list, repr=False)  # by line, see softsearch.search.trace
     no_unk_sentences: int | None = None  # sentences without unknown words on either side
 
 
@@ -157,10 +157,10 @@ class Report:
     created: str  # ISO 8601, UTC
     softsearch_version: str
     machine: str
-    sources: list[str]
-    references: list[str]
+    sources: list[str] = field(repr=False)
+    references: list[str] = field(repr=False)
     systems: list[SystemReport]
-    metrics: dict[str, MetricFacts]  # of the systems' scores; the first is used to rank systems, lengths and searches
+    metrics: dict[str, MetricFacts] = field(repr=False)  # of scores; the first ranks systems, lengths and searches
     sentence_metric: str
     comparisons: list[Comparison] = field(default_factory=list)
     overlap: dict[str, int] = field(default_factory=dict)  # test sentences in the training data, by kind

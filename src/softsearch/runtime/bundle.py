@@ -8,7 +8,7 @@ before a parser sees it, and parsers get exactly the bytes that were checked. Th
 import hashlib
 import os
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from softsearch.errors import BundleError, printable
@@ -31,8 +31,8 @@ class Bundle:
     """
 
     path: Path
-    manifest: Manifest
-    files: dict[str, bytes]
+    manifest: Manifest = field(repr=False)
+    files: dict[str, bytes] = field(repr=False)
     sha256: str
 
     @classmethod

@@ -49,6 +49,10 @@ def test_systems_are_compared(run: lab.Run, tmp_path: Path) -> None:
     assert (report.folder / "report.html").is_file()
     assert "| metric |" in report._repr_markdown_()
     assert [t.text for t in Translator(bundle).translate(["two", "three"])] == hypotheses
+    shown = repr((report, bundle))  # in a Python shell: scores and places, not all texts and bytes
+    assert str(tmp_path / "bundle") in shown
+    assert "Score(value=" in shown
+    assert len(shown) < 6000
 
 
 def test_the_model_can_be_looked_into(run: lab.Run) -> None:
@@ -119,8 +123,9 @@ def test_data_are_prepared_by_another_mapping(tmp_path: Path) -> None:
 
 def test_a_mistake_is_an_exception_and_leaves_nothing_behind(tmp_path: Path) -> None:
     before = HydraConfig.instance().cfg
-    with pytest.raises(ConfigError, match="did you mean"):
+    with pytest.raises(ConfigError, match="did you mean") as raised:
         lab.train(*SMALL, run_dir=tmp_path, modle="rnn")
+    assert raised.value.__suppress_context__  # no hundred lines of Hydra's
     with pytest.raises(ConfigError, match=r"optimizer\.lr"):
         lab.train(*SMALL, run_dir=tmp_path, **{"optimizer.lr": "fast"})
     assert HydraConfig.instance().cfg is before

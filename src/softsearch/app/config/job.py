@@ -97,7 +97,9 @@ def explained(command: Command, line: CommandLine) -> Iterator[None]:
         if (whole := line.with_origin(error)) is error:
             raise
         raise whole from error
-    except (HydraException, OmegaConfBaseException, OSError) as error:
+    except (HydraException, OmegaConfBaseException) as error:
+        raise line.explain(error) from None  # a notebook shows a hundred lines of causes, and the message has all
+    except OSError as error:
         raise line.explain(error) from error
 
 
