@@ -2,9 +2,10 @@
 
 import logging
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,7 +27,11 @@ from softsearch.training.module import TranslationModule
 
 log = logging.getLogger(__name__)
 # Options that do not affect training.
-_PATHS = ("resume", "init", "overwrite", "test", "run_dir", "cache_dir", "callbacks", "logger", "metric")
+_PATHS = (
+    *("resume", "init", "overwrite", "test", "run_dir", "cache_dir", "callbacks", "logger", "metric"),
+    "trainer.default_root_dir",
+)
+_SHOWN = 6  # changed options of one part of the config in an error
 
 
 class Resumed(Start):
@@ -97,7 +102,7 @@ def check_unchanged(path: Path, config: Mapping[str, Any], mismatch: Callable[[d
     changed = [
         f"{key} {before.get(key, 'nothing')} -> {now.get(key, 'nothing')}"
         for key in sorted({*before, *now})
-        if before.get(key) != now.get(key) and key.split(".")[0] not in _PATHS
+        if before.get(key) != now.get(key) and not key.startswith(_PATHS)
     ]
     try:
         different = mismatch(checkpoint)
@@ -108,11 +113,24 @@ def check_unchanged(path: Path, config: Mapping[str, Any], mismatch: Callable[[d
     if different:
         raise CheckpointError(
             f"{path} does not fit this run: {different}; "
-            f"changed since it was saved: {', '.join(changed) or 'nothing'}; resume with the run's own options, or "
-            "start a new run with resume=null"
+            f"changed since it was saved: {_in_short(changed)}; resume with the run's own options"
+            f"{_other_name(before, now)}, or start a new run with resume=null"
         )
     if changed:
         log.info("changed since the checkpoint: %s", ", ".join(changed))
+
+
+def _in_short(changed: Iterable[str]) -> str:
+    """Lists changed options, of a part of the config with many of them their number alone."""
+    parts = [(part, [*texts]) for part, texts in groupby(changed, key=lambda text: text.split(" ")[0].split(".")[0])]
+    shown = [f"{len(texts)} options of {part}" if len(texts) > _SHOWN else ", ".join(texts) for part, texts in parts]
+    return ", ".join(shown) or "nothing"
+
+
+def _other_name(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """The choice of model to type, if this run's name is another one."""
+    own = before.get("name")
+    return f", such as model={own} in place of {now.get('name')}" if own not in (None, now.get("name")) else ""
 
 
 @contextmanager

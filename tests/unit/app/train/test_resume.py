@@ -141,6 +141,13 @@ def test_what_a_fresh_run_would_not_have_is_refused_before_it_is_restored(
     assert len(str(refused.value)) < 800
 
 
+def test_a_run_of_another_model_is_named_in_a_few_lines(run: Path) -> None:
+    other = {"name": "other", "model": {f"key{i}": i for i in range(9)}, "trainer": {"default_root_dir": "x"}}
+    with pytest.raises(CheckpointError, match=r"\d+ options of model.*such as model=\S+ in place of other") as refused:
+        check_unchanged(run / "run" / "checkpoints" / "last.ckpt", other, lambda _: "no weights")
+    assert not {"key3", "default_root_dir"} & {*refused.value.args[0].replace(",", " ").replace(".", " ").split()}
+
+
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_the_state_of_every_optimizer_is_compared(name: str, tmp_path: Path) -> None:
     checkpoint, mismatch = trained(tmp_path, OPTIMIZERS[name])
