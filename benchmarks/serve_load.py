@@ -8,6 +8,7 @@ with the offline rounds before and after, also for a second of CPU, which other 
 
     python benchmarks/serve_load.py exports/NAME test.en
     python benchmarks/serve_load.py exports/NAME test.en --queue 32 --rounds 1
+    python benchmarks/serve_load.py exports/NAME test.en --clients 400 --processes 1 2    # servers take turns
 """
 
 import argparse
@@ -21,8 +22,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
 from importlib.metadata import version
 from itertools import islice, pairwise
@@ -36,6 +38,8 @@ from softsearch.machine import cores
 from softsearch.text import read_lines
 
 RSS_EVERY = 5  # seconds
+REPORTS = 1.5  # seconds in which each of several HTTP processes has told the others its metrics
+PROCESS = re.compile(r'process="\d+",?')
 # wrk counts what is neither 2xx nor 3xx; the server's metrics tell which statuses these are.
 SCRIPT = """
 local requests, number = {}, 0
@@ -102,8 +106,8 @@ def cpu_seconds(pids: Sequence[int]) -> float:
 class Server:
     """``softsearch serve`` in a process of its own."""
 
-    def __init__(self, process: subprocess.Popen[str], port: int) -> None:
-        self.process, self.port = process, port
+    def __init__(self, process: subprocess.Popen[str], port: int, count: int) -> None:
+        self.process, self.port, self.count = process, port, count  # of HTTP processes
 
     def get(self, path: str, body: str | None = None) -> tuple[int, dict[str, str], str]:
         """Status, headers and body of an answer."""
@@ -116,24 +120,37 @@ class Server:
         return answer
 
     def metrics(self) -> dict[str, float]:
-        """All metrics by name and labels."""
-        lines = self.get("/metrics")[2].splitlines()
-        return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")}
+        """All metrics by name and labels, those of several HTTP processes added up."""
+        found: Counter[str] = Counter()
+        for line in self.get("/metrics")[2].splitlines():
+            name, _, value = line.rpartition(" ")
+            if line[0] != "#":
+                found[PROCESS.sub("", name).removesuffix("{}")] += float(value)
+        return found
+
+    def http_processes(self) -> list[int]:
+        """The main process, and those that it started for HTTP if there are several."""
+        main = self.process.pid
+        if self.count == 1:
+            return [main]
+        return [main, *map(int, Path(f"/proc/{main}/task/{main}/children").read_text().split())]
 
     def load(self, folder: Path, bodies: Sequence[str], clients: int, seconds: int, *, overload: bool) -> Round:
         """Sends bodies, again and again, and measures; with an overload also asks what a 503 says."""
         (folder / "script.lua").write_text(SCRIPT)
         (folder / "bodies").write_text("\n".join(bodies) + "\n")
         command = ["wrk", "-t1", f"-c{clients}", f"-d{seconds}s", "--timeout", "120s", "-s", str(folder / "script.lua")]
-        before, main = self.metrics(), self.process.pid
-        workers = [pid for pid in processes(main) if pid != main]
-        clocks = [cpu_seconds([main]), cpu_seconds(workers), _own_cpu_seconds()]
+        main = self.http_processes()
+        workers = [pid for pid in processes(self.process.pid) if pid not in main]
+        time.sleep(REPORTS)
+        before = self.metrics()
+        clocks = [cpu_seconds(main), cpu_seconds(workers), _own_cpu_seconds()]
         memory: list[int] = []
         retry_after = ""
 
         def sample() -> None:
             nonlocal retry_after
-            memory.append(rss([main, *workers]))
+            memory.append(rss([*main, *workers]))
             if overload:
                 status, headers, _ = self.get("/translate", bodies[0])
                 retry_after = headers["retry-after"] if status == 503 else retry_after
@@ -146,7 +163,8 @@ class Server:
                 check=True,
             )
         found = json.loads(done.stdout[done.stdout.rindex("{") :])
-        used = [cpu_seconds([main]), cpu_seconds(workers), _own_cpu_seconds()]
+        used = [cpu_seconds(main), cpu_seconds(workers), _own_cpu_seconds()]
+        time.sleep(REPORTS)
         after = self.metrics()
         growth = {name: value - before.get(name, 0) for name, value in after.items()}
         status = re.compile(r'softsearch_requests_total\{route="/translate",status="(\d+)"\}')
@@ -204,18 +222,19 @@ def serve(bundle: Path, *options: str) -> Iterator[Server]:
     command = [sys.executable, "-m", "softsearch", "serve", f"model={bundle}", "--port", "0", *options]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
-    port = 0
+    port, count = 0, 1
     for line in process.stderr:
         event = json.loads(line) if line.startswith("{") else {"event": line}
         port = event.get("port", port)
         if event["event"] == "ready":
+            count = event.get("processes", 1)
             break
     else:
         raise SystemExit(f"softsearch serve ended with exit status {process.wait()}")
     log = threading.Thread(target=process.stderr.read)  # or the server would wait for a reader
     log.start()
     try:
-        yield Server(process, port)
+        yield Server(process, port, count)
     finally:
         process.terminate()
         process.wait()
@@ -241,6 +260,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=int, default=30)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sizes", type=int, nargs="+", default=[1, 16], help="sentences of a request")
+    parser.add_argument("--processes", type=int, nargs="+", help="compares servers with so many HTTP processes each")
     parser.add_argument("--queue", type=int, help="the server's; by default all that the clients send have room")
     return parser.parse_args()
 
@@ -255,10 +275,38 @@ def main() -> None:
     translator = Translator(options.bundle)
     queue = options.queue or options.clients * max(options.sizes)
     limits = ("--queue", str(queue), "--max-sentences", str(min(queue, max(options.sizes))))
+    if options.processes:
+        bodies = [json.dumps({"text": line}) for line in lines]
+        compare(options.bundle, bodies, options, *limits)
+        return
     with serve(options.bundle, *limits) as server, TemporaryDirectory() as folder:
         check(server, translator, lines[:20])
         for size in options.sizes:
             measure(server, Path(folder), translator, lines, size, options)
+
+
+def compare(bundle: Path, bodies: list[str], options: argparse.Namespace, *limits: str) -> None:
+    """Measures servers with different numbers of HTTP processes in turns, and prints requests/s and their ratio."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory()))
+        workers = str(max(cores(), *options.processes))
+        servers = [
+            stack.enter_context(serve(bundle, *limits, "--workers", workers, "--processes", str(number)))
+            for number in options.processes
+        ]
+        rounds = [
+            [server.load(folder, bodies, options.clients, options.seconds, overload=False) for server in servers]
+            for _ in range(options.rounds)
+        ]
+    print(f"1 sentence a request, {options.clients} clients, rounds of {options.seconds} s, {cores()} cores")
+    for number, found in zip(options.processes, zip(*rounds, strict=True), strict=True):
+        _row(f"{number} HTTP, requests/s", [each.answered for each in found], "{:,.0f}")
+        _row("    CPU ms of HTTP a request", [1000 * each.overhead for each in found], "{:.2f}")
+        _row("    cores in use, HTTP", [each.cpu["HTTP process"] for each in found], "{:.2f}")
+        _row("    sentences of a batch", [each.batch for each in found], "{:.1f}")
+        statuses = sum((Counter(each.statuses) for each in found), Counter())
+        print(f"    statuses {dict(statuses)}, {sum(each.broken for each in found)} broken connections")
+    _row("ratio, last to first", [found[-1].answered / found[0].answered for found in rounds], "{:.2f}")
 
 
 def measure(

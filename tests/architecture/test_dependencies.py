@@ -26,8 +26,9 @@ OPTIONAL = {
     "serve": tuple(
         f"extras/serve/{name}"
         for name in (
-            *("access", "admission", "answers", "app", "dispatcher", "fields", "file_routes", "files", "gone"),
-            *("languages", "libretranslate", "monitoring", "openapi", "routes", "running", "schema", "texts"),
+            *("access", "admission", "answers", "app", "connection", "dispatcher", "fields", "file_routes", "files"),
+            *("gone", "languages", "libretranslate", "main_process", "monitoring", "openapi", "processes", "routes"),
+            *("running", "schema", "shared_state", "texts"),
         )
     ),
 }

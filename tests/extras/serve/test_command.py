@@ -36,6 +36,8 @@ sys.exit(main())
         (2, [str(BUNDLE), "--queue", "64"], "--max-sentences is 128, expected at most --queue (64)"),
         (1, [str(BUNDLE), "--host", "203.0.113.1", "--port", "0"], "cannot listen on 203.0.113.1 port 0: "),
         (1, [str(BUNDLE), "--host", "no.such.host.invalid"], "cannot listen on no.such.host.invalid port 8000: "),
+        (2, [str(BUNDLE), "--processes", "3", "--workers", "2"], "--workers is 2, expected at least one for each of"),
+        (1, [str(BUNDLE), "--processes", "2", "--host", "203.0.113.1"], "cannot listen on 203.0.113.1 port 8000: "),
         (2, [str(BUNDLE), "--api-keys", "no/such/file"], "no/such/file cannot be read"),
         (1, [str(BUNDLE), "--glossary", "x=no/such/file"], "no/such/file"),
         (1, [str(BUNDLE), "--glossary", f"x={BUNDLE / 'manifest.json'}"], "manifest.json is JSON"),
@@ -99,7 +101,8 @@ async def test_a_reload_that_fails_in_any_way_is_logged_and_the_next_one_works(
     monkeypatch.setattr(running, "gc", Mock())
     failures = [ZeroDivisionError("a surprise"), MemoryError(), OSError("no such device")]
     dispatcher = Mock(load=AsyncMock(side_effect=[None, *failures, None]), models={}, workers=1)
-    loading = asyncio.create_task(running._load(Mock(dispatcher=dispatcher), {"port": 1}))
+    server = running.Server(Mock(), dispatcher)
+    loading = asyncio.create_task(running._load(server, {"port": 1}))
     expected = ["listening", "ready", *["reload failed, the old models stay"] * len(failures), "reloaded"]
     for count in range(2, len(expected) + 1):
         while len(caplog.messages) < count:

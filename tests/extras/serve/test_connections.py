@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import uvicorn
 
-from softsearch.extras.serve import running
+from softsearch.extras.serve import connection
 from softsearch.extras.serve.app import make_app
 from tests.extras.serve.test_app import BrokenDispatcher, make_service
 from tests.support.serving import eventually
@@ -23,13 +23,13 @@ Connect = Callable[[], socket.socket]
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[uvicorn.Server]:
     """A server that is impatient with slow clients, and takes 3 connections, and 3 more to refuse."""
-    monkeypatch.setattr(running, "RECEIVE_SECONDS", 0.5)
-    monkeypatch.setattr(running, "SEND_SECONDS", 0.5)
-    monkeypatch.setattr(running.Connection, "most", 3)
+    monkeypatch.setattr(connection, "RECEIVE_SECONDS", 0.5)
+    monkeypatch.setattr(connection, "SEND_SECONDS", 0.5)
+    monkeypatch.setattr(connection.Connection, "most", 3)
     listener = socket.create_server(("127.0.0.1", 0))
     settings = {"loop": "asyncio", "ws": "none", "lifespan": "off", "log_config": None}
     server = uvicorn.Server(
-        uvicorn.Config(make_app(make_service(BrokenDispatcher)), http=running.Connection, **settings)
+        uvicorn.Config(make_app(make_service(BrokenDispatcher)), http=connection.Connection, **settings)
     )
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()

@@ -10,10 +10,12 @@ import httpx
 import pytest
 
 from softsearch.errors import InputError
+from softsearch.extras.serve import shared_state
 from softsearch.extras.serve.access import Service
-from softsearch.extras.serve.files import Files, Results, safe_name
+from softsearch.extras.serve.files import Files, safe_name
 from softsearch.extras.serve.line_queue import RequestError
 from softsearch.extras.serve.monitoring import Metrics
+from softsearch.extras.serve.shared_state import State
 from softsearch.extras.shared.served_files import kind_of
 from softsearch.runtime.cli import main
 from softsearch.runtime.parts import NO_STAGES
@@ -150,17 +152,14 @@ def test_no_name_of_a_client_is_trusted(given: str, safe: str) -> None:
     assert safe_name(given) == safe
 
 
-async def test_results_are_few_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("softsearch.extras.serve.files._BYTES", 10)
-    monkeypatch.setattr("softsearch.extras.serve.files._SECONDS", 0.0)
-    results = Results()
-    first, second = results.add("a.po", b"12345"), results.add("a.po", b"123456")
+def test_files_are_few_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_state, "_BYTES", 10)
+    state = State()
+    first, second = state.keep_file("a.po", b"12345"), state.keep_file("a.po", b"123456")
     assert first != second
-    assert results.get(second) == b"123456"
-    for key in (first, second):
-        await asyncio.sleep(0.01)
-        with pytest.raises(RequestError, match="there is no file of this name, or no more"):
-            results.get(key)
+    assert (state.file(first), state.file(second)) == (None, b"123456")
+    monkeypatch.setattr(shared_state.time, "monotonic", lambda: 1e9)
+    assert state.file(second) is None
 
 
 def test_a_file_needs_the_server_s_key_before_it(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from softsearch.extras.serve.models import ModelFacts, ServedGlossary, default_s
 from softsearch.extras.serve.monitoring import Metrics
 from softsearch.extras.serve.schema import Options
 from softsearch.extras.serve.settings import Settings
+from softsearch.extras.serve.shared_state import Shared, State, of_this_process
 from softsearch.runtime.parts import MarkupStage, Stages, open_glossary
 
 _MATRICES = 64_000_000  # attention weights of a request, if each character were a token
@@ -53,13 +54,17 @@ class Service:
         dispatcher: translates lines.
         settings: the limits of requests, the file of API keys, and the origins that may use the server.
         metrics: counts requests.
+        shared: has what this process shares with others; by default there are none.
 
     Raises:
         ConfigError: the file of keys is wrong.
     """
 
-    def __init__(self, dispatcher: Dispatcher, settings: Settings, metrics: Metrics) -> None:
+    def __init__(
+        self, dispatcher: Dispatcher, settings: Settings, metrics: Metrics, shared: Shared | None = None
+    ) -> None:
         self.dispatcher, self.settings, self.metrics = dispatcher, settings, metrics
+        self.shared = shared or of_this_process(State())
         self.defaults = default_stages(settings)
         self._keys = [] if settings.api_keys is None else read_keys(settings.api_keys)
 

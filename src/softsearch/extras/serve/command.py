@@ -32,8 +32,6 @@ def serve(arguments: argparse.Namespace) -> None:
 
 
 def _serve(arguments: argparse.Namespace) -> None:
-    from softsearch.extras.serve.running import run
-
     defaults = {name: value for name in default_options() if (value := getattr(arguments, name)) is not None}
     given = {option.name: getattr(arguments, option.name) for option in fields(Settings) if option.name != "defaults"}
     glossaries = _named([each for each in arguments.glossary or () if "=" in each], "a glossary")
@@ -47,7 +45,15 @@ def _serve(arguments: argparse.Namespace) -> None:
         raise ConfigError(
             f"--max-sentences is {settings.max_sentences}, expected at most --queue ({settings.queue}); change one"
         )
-    asyncio.run(run(_named(arguments.bundles, "a model"), settings))
+    models = _named(arguments.bundles, "a model")
+    if settings.processes > 1:
+        from softsearch.extras.serve.processes import run_processes
+
+        run_processes(models, settings)
+    else:
+        from softsearch.extras.serve.running import run
+
+        asyncio.run(run(models, settings))
 
 
 def _patterns(given: Sequence[str]) -> tuple[dict[str, str], list[str]]:

@@ -15,7 +15,9 @@ from softsearch.extras.serve.access import Served
 from softsearch.extras.serve.admission import FILE, FORM
 from softsearch.extras.serve.files import Files
 from softsearch.extras.serve.gone import unless_gone
+from softsearch.extras.serve.line_queue import RequestError
 from softsearch.extras.serve.routes import EVENT_HEADERS, FAILURES
+from softsearch.extras.serve.shared_state import State
 from softsearch.extras.shared.served_files import WrittenFile
 
 _EVENTS = "text/event-stream"
@@ -64,8 +66,8 @@ async def translate_file(request: Request, service: Served) -> Response:
     found = files.translate(kind, sent, partial(service.count, request))
     begun = await unless_gone(request, anext(found))  # an error before this has its own status
 
-    def answer(written: WrittenFile) -> dict[str, Any]:
-        key = files.results.add(name, written.content)
+    async def answer(written: WrittenFile) -> dict[str, Any]:
+        key = await service.shared(State.keep_file, name, written.content)
         return {"translatedFileUrl": f"{_address(request)}/download_file/{quote(key)}", "report": dict(written.report)}
 
     async def events() -> AsyncIterator[str]:
@@ -73,7 +75,7 @@ async def translate_file(request: Request, service: Served) -> Response:
         try:
             async for each in found:
                 yield (
-                    _event("done", answer(each))
+                    _event("done", await answer(each))
                     if isinstance(each, WrittenFile)
                     else _event("progress", dict(zip(("done", "of"), each, strict=True)))
                 )
@@ -83,7 +85,7 @@ async def translate_file(request: Request, service: Served) -> Response:
     if _EVENTS in request.headers.get("accept", ""):
         return StreamingResponse(events(), media_type=_EVENTS, headers=EVENT_HEADERS)
     written = await unless_gone(request, _last(found))
-    return JSONResponse(answer(written))
+    return JSONResponse(await answer(written))
 
 
 async def _last(found: AsyncIterator[Any]) -> WrittenFile:
@@ -101,9 +103,11 @@ def _address(request: Request) -> str:
 
 
 @router.get("/download_file/{name}", response_class=Response, responses=_FILE, openapi_extra={"parameters": [_NAME]})
-async def download_file(request: Request) -> Response:
+async def download_file(request: Request, service: Served) -> Response:
     """Returns a translated file, to whoever knows its name."""
     name = request.path_params["name"]
-    content = request.app.state.files.results.get(name)
+    content = await service.shared(State.file, name)
+    if content is None:
+        raise RequestError(404, "there is no file of this name, or no more: it is kept for 30 minutes; send it again")
     sent = {"Content-Disposition": f'attachment; filename="{name.partition(".")[2]}"', "Cache-Control": "no-store"}
     return Response(content, media_type="application/octet-stream", headers=sent)

@@ -4,7 +4,6 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import PurePath
-from secrets import token_urlsafe
 from typing import Any
 
 from softsearch.errors import InputError
@@ -20,41 +19,10 @@ from softsearch.runtime.parts import Stages
 from softsearch.text.parts import Tags
 
 _LINES = 32  # of a file that wait at once, so that other requests have their turns
-_SECONDS = 1800.0  # after which a result is gone, as in LibreTranslate
-_BYTES = 64 << 20  # of all results; the oldest go first
 _PAUSE = 1.0  # s before lines are tried again for which the queue had no room
 _SAMPLE = 20_000  # characters whose language is detected
 _OTHERS = re.compile(r"[^A-Za-z0-9._-]+")
 _EMPTY = Translation("", 0.0, 0.0, False, (), (), None)
-
-
-class Results:
-    """Translated files, in memory, until they are too old or too many; whoever knows the name gets the file."""
-
-    def __init__(self) -> None:
-        self._files: dict[str, bytes] = {}
-
-    def add(self, name: str, content: bytes) -> str:
-        """Keeps a file, and returns the name to get it by: a secret, a dot, and its name."""
-        key = f"{token_urlsafe(24)}.{name}"
-        self._files[key] = content
-        while sum(map(len, self._files.values())) > _BYTES and len(self._files) > 1:
-            self._files.pop(next(iter(self._files)))
-        asyncio.get_running_loop().call_later(_SECONDS, self._files.pop, key, None)
-        return key
-
-    def get(self, key: str) -> bytes:
-        """Returns a file.
-
-        Raises:
-            RequestError: with status 404: there is none, or no more.
-        """
-        if key not in self._files:
-            raise RequestError(
-                404,
-                f"there is no file of this name, or no more: it is kept for {_SECONDS / 60:.0f} minutes; send it again",
-            )
-        return self._files[key]
 
 
 class Files:
@@ -65,7 +33,7 @@ class Files:
     """
 
     def __init__(self, service: Service) -> None:
-        self._service, self.results = service, Results()
+        self._service = service
         settings = service.settings
         self._lines = min(_LINES, settings.queue)
         self._turns = asyncio.Semaphore(max(1, settings.queue // (8 * _LINES)))

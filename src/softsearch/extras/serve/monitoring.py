@@ -7,15 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    PlatformCollector,
-    ProcessCollector,
-    generate_latest,
-)
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, PlatformCollector, ProcessCollector
 
 from softsearch.errors import traceback_of
 
@@ -25,7 +17,15 @@ _SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
 class JsonLines(logging.Formatter):
-    """Formats a record and its ``facts`` as printable ASCII, whatever a client sent."""
+    """Formats a record and its ``facts`` as printable ASCII, whatever a client sent.
+
+    Args:
+        process: the number of an HTTP process, a fact of all its records; 0 for the only one.
+    """
+
+    def __init__(self, process: int = 0) -> None:
+        super().__init__()
+        self._facts = {"process": process} if process else {}
 
     def format(self, record: logging.LogRecord) -> str:
         """Formats a record as one line of JSON."""
@@ -33,6 +33,7 @@ class JsonLines(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "event": record.getMessage(),
+            **self._facts,
             **getattr(record, "facts", {}),
         }
         if record.exc_info and record.exc_info[1]:
@@ -57,10 +58,14 @@ class Seldom(logging.Filter):
         return passes
 
 
-def log_to_stderr() -> None:
-    """Writes all records of this process as JSON lines, including those of uvicorn and Python warnings."""
+def log_to_stderr(process: int = 0) -> None:
+    """Writes all records of this process as JSON lines, including those of uvicorn and Python warnings.
+
+    Args:
+        process: the number of an HTTP process; 0 for the only one.
+    """
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonLines(process))
     handler.addFilter(Seldom())
     logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
     logging.captureWarnings(capture=True)
@@ -74,9 +79,14 @@ def log_event(event: str, *, level: int = logging.INFO, exc_info: BaseException 
 
 
 class Metrics:
-    """The server's counters, in a separate registry; clients cannot add values to labels."""
+    """An HTTP process's counters, in a separate registry; clients cannot add values to labels.
 
-    def __init__(self) -> None:
+    Args:
+        process: the number of the process, a label of all its metrics; 0 for the only one, whose metrics lack it.
+    """
+
+    def __init__(self, process: int = 0) -> None:
+        self.process = process
         registry = self._registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
@@ -126,6 +136,11 @@ class Metrics:
         """Counts a worker process that died and is replaced."""
         self._restarts.inc()
 
-    def text(self) -> bytes:
-        """Returns all metrics in the format of Prometheus."""
-        return generate_latest(self._registry)
+    def collected(self) -> list[Metric]:
+        """Returns all metrics as they are now."""
+        families = [*self._registry.collect()]
+        if self.process:
+            label = {"process": str(self.process)}
+            for family in families:
+                family.samples = [sample._replace(labels=sample.labels | label) for sample in family.samples]
+        return families

@@ -18,6 +18,7 @@ from softsearch.extras.serve.fields import controls
 from softsearch.extras.serve.gone import unless_gone
 from softsearch.extras.serve.languages import name_of
 from softsearch.extras.serve.models import ModelFacts
+from softsearch.extras.serve.shared_state import State
 from softsearch.extras.serve.texts import after, before
 from softsearch.extras.serve.web.site import site_json
 from softsearch.extras.shared.served_files import file_kinds
@@ -215,7 +216,9 @@ async def readyz(service: Served) -> dict[str, str]:
 @router.get("/metrics", response_class=Response, responses=_TEXT)
 async def metrics(service: Served) -> Response:
     """Returns metrics for Prometheus."""
-    return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+    metrics = service.metrics
+    text = await service.shared(State.all_metrics, metrics.process, metrics.collected())
+    return Response(text, media_type=CONTENT_TYPE_LATEST)
 
 
 def _list(texts: str | list[str]) -> list[str]:

@@ -33,8 +33,12 @@ class Settings:
     port: Annotated[int, Range(0, 65535), _Flag(_ADDRESS, "port to listen on; 0: any free port, which is logged")] = (
         8000
     )
+    processes: Annotated[
+        int, Range(1, 256), _Flag(_WORK, "number of HTTP processes on this port, which share out the workers (Linux)")
+    ] = 1
     workers: Annotated[
-        Annotated[int, Range(1, 1024)] | None, _Flag(_WORK, "number of worker processes (default: one per core)")
+        Annotated[int, Range(1, 1024)] | None,
+        _Flag(_WORK, "number of worker processes, of all HTTP processes together (default: one per core)"),
     ] = None
     queue: Annotated[
         int, Range(1, 1_000_000), _Flag(_WORK, "largest number of waiting sentences; above it the answer is 503")

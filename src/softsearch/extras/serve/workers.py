@@ -71,7 +71,7 @@ class Worker:
         self._pipe, there = _CONTEXT.Pipe()
         told = there, dict(bundles), dict(sha256), dict(glossaries)
         self._process = _CONTEXT.Process(target=_work, args=told, daemon=True)
-        with _signals_blocked():
+        with signals_blocked():
             self._process.start()
         there.close()  # so that only the process has this end, and the pipe closes with it
         self.pid = self._process.pid
@@ -174,7 +174,7 @@ class Worker:
 
 
 @contextmanager
-def _signals_blocked() -> Iterator[None]:
+def signals_blocked() -> Iterator[None]:
     """Blocks these signals in processes started meanwhile, until they ignore them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -186,13 +186,18 @@ def _signals_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def ignore_signals() -> None:
+    """Makes this process ignore the signals of terminals and service managers."""
+    for number in _IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+
+
 def _work(
     pipe: Connection, bundles: Mapping[str, Path], sha256: Mapping[str, str], glossaries: Mapping[str, Glossary]
 ) -> None:
     """Runs in the worker process: answers jobs until the main process sends None, closes the pipe or dies."""
     GLOSSARIES.update(glossaries)
-    for number in _IGNORED:
-        signal.signal(number, signal.SIG_IGN)
+    ignore_signals()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the main process has ended
         try:
             threading.Thread(target=_die_with_parent, daemon=True).start()
