@@ -80,6 +80,38 @@ def test_branches_are_training_text(tmp_path: Path) -> None:
     assert messages.left_out == {"other plurals or selects than the source": 1}
 
 
+@pytest.mark.parametrize(
+    ("code", "text", "expected"),
+    [
+        ("de", FILES, FILES),
+        ("cs", FILES, "{n, plural, one {# file} few {# files} many {# files} other {# files}}"),
+        ("ja", FILES, "{n, plural, other {# files}}"),
+        ("ar", "{n,plural,one{a}other{#}}", "{n,plural,zero{#}one{a}two{#}few{#}many{#}other{#}}"),
+        ("cs", "{n, plural, =1{a} other{b}}", "{n, plural, =1{a} few{b} many{b} other{b}}"),
+        (
+            "cs",
+            "{n, plural,\n offset:1\n =0 {a}\n one {b}\n other {c}\n}",
+            "{n, plural,\n offset:1\n =0 {a}\n one {b}\n few {c}\n many {c}\n other {c}\n}",
+        ),
+        (  # one is for 21, too, so its text needs the number
+            "ru",
+            "{n, plural, one {a} other {{n, number}}}",
+            "{n, plural, one {{n, number}} few {{n, number}} many {{n, number}} other {{n, number}}}",
+        ),
+        ("ru", "{n, plural, one {a} other {b}}", "{n, plural, one {a} few {b} many {b} other {b}}"),
+        ("cs", "{n, selectordinal, one {#st} two {#nd} few {#rd} other {#th}}", "{n, selectordinal, other {#th}}"),
+        (
+            "ja",
+            "{g, select, her {{n, plural, one {x} other {#}}} other {y}}",
+            "{g, select, her {{n, plural, other {#}}} other {y}}",
+        ),
+    ],
+)
+def test_languages_have_the_branches_that_they_need(code: str, text: str, expected: str) -> None:
+    assert icu.in_language(text, "en", code) == expected
+    assert icu.in_language(text, "en", "en") == text
+
+
 WORDS = {"{icu0} file": "{icu0} Datei", "{icu0} files": "{icu0} Dateien", "Has {icu1}.": "Hat {icu1}."}
 
 
@@ -93,6 +125,21 @@ def test_branches_are_translated(tmp_path: Path) -> None:
         assert fill(catalog, Memory(), words).left == []
         written = read_catalog(bytes(catalog), Path("a.po")).entries[0].targets[0]
         assert written == target.replace("files", "Dateien").replace("file", "Datei")
+
+
+def test_branches_of_the_language_are_translated(tmp_path: Path) -> None:
+    memory = Memory()
+    memory.add(open_catalog(po(tmp_path / "a.po", "{m, plural, one {a} other {#}}", "{m, plural, one {b} other {# x}}")), "a")
+    for code, source, target in (
+        ("cs", FILES, "{n, plural, one {# Datei} few {# Dateien} many {# Dateien} other {# Dateien}}"),
+        ("ja", FILES, "{n, plural, other {# Dateien}}"),
+        ("ru", "{m, plural, one {a} other {#}}", "{m, plural, one {b} other {# x}}"),  # as people translated it
+    ):
+        path = po(tmp_path / "a.po", source, "")
+        path.write_text(path.read_text().replace("Content", f"Language: {code}\\nContent"), encoding="utf-8")
+        catalog = open_catalog(path)
+        assert fill(catalog, memory, words).left == []
+        assert read_catalog(bytes(catalog), Path("a.po")).entries[0].targets == (target,)
 
 
 def test_what_breaks_a_plural_is_found() -> None:

@@ -15,6 +15,8 @@ def test_lines_that_were_not_changed_stay() -> None:
     assert merged(data, before, before) == data
     assert merged(data, before, before.replace(b"b=2\n", b"b=3\n")) == data.replace(b"b=2\n", b"b=3\n")
     assert merged(before, before, data) == data
+    indented = b"  a  = 1\n\tb=2\n  c =3\n"  # next to a change lines of another form stay, too
+    assert merged(indented, b"a = 1\nb = 2\nc = 3\n", b"a = 1\nc = 3\n") == b"  a  = 1\n  c =3\n"
     crlf = b"a=1\r\nb=2 \r\nc=3"
     assert merged(crlf, b"a=1\nb=2\nc=3", b"a=9\nb=2\nc=3\nd=4") == b"a=9\r\nb=2 \r\nc=3\r\nd=4"
 

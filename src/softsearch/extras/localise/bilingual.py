@@ -8,9 +8,8 @@ from typing import Any
 
 from softsearch.errors import CorpusError
 from softsearch.extras.localise.catalog import Catalog, Entry, State, language_of
-from softsearch.extras.localise.toolkit import multistring, storage
-
-_ZERO_FIRST = frozenset({"ar", "cy"})  # languages whose forms in Qt begin with that of zero, not with the singular
+from softsearch.extras.localise.plurals import is_often, plurals_of, rule_of
+from softsearch.extras.localise.toolkit import module, multistring, storage
 
 
 class Bilingual(Catalog):
@@ -22,29 +21,35 @@ class Bilingual(Catalog):
         if is_po:
             _check_encoding(data, path)
         self._store = storage(kind).parsestring(data)
+        if not is_po:
+            _give_forms(self._store.document)
         self.src_lang = self._store.getsourcelanguage() or ""
         self.tgt_lang = self._store.gettargetlanguage() or ""
         header: dict[str, str] = getattr(self._store, "parseheader", dict)()
         self.marker = (header.get("X-Accelerator-Marker") or "")[:1]
         rule = re.match(r"\s*nplurals\s*=\s*(\d)\s*;\s*plural\s*=\s*([^;]+)", header.get("Plural-Forms") or "")
-        self._forms = max(1, int(rule[1])) if rule else 1
-        if is_po:
-            self._singular = c2py(rule[2])(1) if rule else 0
-        else:
-            self._singular = int(language_of(self.tgt_lang) in _ZERO_FIRST)
+        self._has_rule, self._forms, self._singular, self._one_has_number = rule is not None, 1, 0, False
+        if rule:
+            form_of = c2py(rule[2])
+            self._forms, self._singular = max(1, int(rule[1])), form_of(1)
+            self._one_has_number = is_often(form_of, self._singular)
+        elif not is_po and self.tgt_lang:
+            tags = module("lang.data").qt_plural_tags.get(language_of(self.tgt_lang), ("one", "other"))
+            self._forms, self._singular = len(tags), tags.index("one") if "one" in tags else 0
+            self._one_has_number = plurals_of(self.tgt_lang).one_has_number
         self.entries = [self._entry(unit) for unit in self._store.units if not unit.isheader()]
         self._is_po = is_po
 
     def check_messages(self, path: Path) -> None:
         if self._is_po:
-            _check_forms(self.entries, self._forms, path)
+            _check_forms(self.entries, self._forms if self._has_rule else None, self.tgt_lang, path)
             _refuse_repeated(self.entries, path)
 
     def _entry(self, unit: Any) -> Entry:
         sources = tuple(map(str, unit.source.strings)) if unit.hasplural() else (str(unit.source or ""),)
         target = unit.target
         targets = tuple(str(each) for each in getattr(target, "strings", [target or ""]))
-        if len(sources) > 1 and len(targets) < self._forms:
+        if unit.hasplural():
             targets += ("",) * (self._forms - len(targets))
         state: State = "translated" if all(targets) else "untranslated"
         if unit.isfuzzy() and any(targets):
@@ -53,7 +58,7 @@ class Bilingual(Catalog):
             state = "left out"
         locations = unit.getlocations()
         place = locations[0].rpartition(":")[0] or locations[0] if locations else unit.getcontext() or ""
-        return Entry(sources, targets, place, state, unit, self._singular)
+        return Entry(sources, targets, place, state, unit, self._singular, self._one_has_number)
 
     def _put(self, entry: Entry, targets: Sequence[str], note: str) -> None:
         entry.unit.target = multistring(targets) if entry.unit.hasplural() else targets[0]
@@ -62,6 +67,14 @@ class Bilingual(Catalog):
 
     def _whole(self) -> bytes:
         return bytes(self._store)
+
+
+def _give_forms(root: Any) -> None:
+    """Gives Qt's plurals without forms an empty one, without which the library cannot read them."""
+    for message in root.iter("message"):
+        translation = message.find("translation")
+        if message.get("numerus") == "yes" and translation is not None and translation.find("numerusform") is None:
+            translation.append(translation.makeelement("numerusform"))
 
 
 def _check_encoding(data: bytes, path: Path) -> None:
@@ -76,6 +89,8 @@ def _check_encoding(data: bytes, path: Path) -> None:
     try:
         data.decode(charset)
     except LookupError as error:
+        if charset == "CHARSET":
+            advice = f"it is a template: msginit -i {path.name} -l de_DE.UTF-8 -o de.po makes a catalog of a language"
         raise CorpusError(f"{path} says charset={charset}, an unknown encoding; {advice}") from error
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
@@ -83,14 +98,22 @@ def _check_encoding(data: bytes, path: Path) -> None:
         raise CorpusError(f"{path}:{line} is not in {charset}, {says}; {advice}") from error
 
 
-def _check_forms(entries: Sequence[Entry], forms: int, path: Path) -> None:
-    """Refuses a PO whose messages have more plural forms than its header.
+def _check_forms(entries: Sequence[Entry], forms: int | None, code: str, path: Path) -> None:
+    """Refuses a PO with messages that have more plural forms than its header, or with a header that has none.
 
     Raises:
-        CorpusError: one has.
+        CorpusError: it is one.
     """
     for entry in entries:
-        if len(entry.sources) > 1 and len(entry.targets) > forms and entry.state != "left out":
+        if not entry.unit.hasplural() or entry.state == "left out":
+            continue
+        if forms is None:
+            count, rule = rule_of(code)
+            raise CorpusError(
+                f"{path} has plurals, but no Plural-Forms in its header; write there (or begin with msginit): "
+                f"Plural-Forms: nplurals={count}; plural={rule};"
+            )
+        if len(entry.targets) > forms:
             raise CorpusError(
                 f"{path} has {len(entry.targets)} plural forms of {entry.sources[0]!r:.60}, its header says {forms}; "
                 "correct Plural-Forms, or remove the others (msgfmt -c FILE names the line)"

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from softsearch.errors import ConfigError
 from softsearch.extras.localise.kept_lines import merged
+from softsearch.text.parts import spans_of
 
 State = Literal["translated", "untranslated", "fuzzy", "left out"]
 
@@ -43,6 +44,7 @@ class Entry:
         state: ``fuzzy`` if a person must look at it; ``left out`` for obsolete and untranslatable ones.
         unit: the library's object.
         singular: which form is that of one, if there are several.
+        one_has_number: whether that form is for other numbers, too, so that it must name them.
         limit: of the length of a translation.
     """
 
@@ -52,6 +54,7 @@ class Entry:
     state: State
     unit: Any
     singular: int = 0
+    one_has_number: bool = False
     limit: Limit | None = None
 
     def pairs(self) -> Iterator[tuple[str, str]]:
@@ -59,13 +62,20 @@ class Entry:
         if len(self.sources) == 1 or len(self.targets) > 1:
             yield self.sources[0], self.targets[self.singular if len(self.targets) > 1 else 0]
         if len(self.sources) > 1:
-            yield self.sources[1], self.targets[-1]
+            others = [text for form, text in enumerate(self.targets) if text and form != self.singular]
+            yield self.sources[1], (others or self.targets)[-1]
 
     def needed(self) -> list[int]:
-        """Returns for each translation which source it is of: the form of one has the singular, if there are others."""
+        """Returns for each translation which source it is of: the form of one has the singular, if there are others.
+
+        A singular without the number, such as ``one file``, is left out where the form is also for 21.
+        """
         if len(self.sources) == 1:
             return [0] * len(self.targets)
-        return [int(len(self.targets) == 1 or form != self.singular) for form in range(len(self.targets))]
+        singular = self.singular
+        if len(self.targets) == 1 or (self.one_has_number and len({len(spans_of(text)) for text in self.sources}) > 1):
+            singular = -1
+        return [int(form != singular) for form in range(len(self.targets))]
 
 
 class Catalog(ABC):
@@ -83,7 +93,8 @@ class Catalog(ABC):
 
     def pairs(self) -> list[tuple[str, str]]:
         """Returns the translated texts with their translations."""
-        return [pair for entry in self.entries if entry.state == "translated" for pair in entry.pairs()]
+        states = "translated", "untranslated"  # of a plural some forms may be there
+        return [pair for entry in self.entries if entry.state in states for pair in entry.pairs() if pair[1]]
 
     def language(self, path: Path, codes: Sequence[str], advice: str) -> str:
         """Returns which of a model's target languages the catalog's is, whatever its region and script.

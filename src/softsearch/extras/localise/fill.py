@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from softsearch.extras.localise import icu
@@ -74,24 +75,25 @@ def fill(catalog: Catalog, memory: Memory, translate: Translate) -> Filled:
     markers = markers_of(catalog.pairs(), (source for entry in waiting for source in entry.sources), catalog.marker)
     used = _used_letters(catalog, markers)
     plain = {source: take_off(source, markers) for entry in waiting for source in entry.sources}
-    wholes = {each.text for each in plain.values() if memory.find(each.text) is None}
+    adapted = partial(icu.in_language, src_lang=catalog.src_lang or "en", tgt_lang=catalog.tgt_lang)
+    wholes = {adapted(each.text) for each in plain.values() if memory.find(each.text) is None}
     needed = {text for whole in wholes for text in icu.texts(icu.read(whole)) if memory.find(text) is None}
     lines = {line: None for text in sorted(needed) for line in text.split("\n") if line.strip()}
     asked = [line for line in lines if has_language(line)]
     translations = {line: Written(line.strip(), None, ()) for line in lines}
     translations |= zip(asked, translate([line.strip() for line in asked]), strict=True)
     for entry in waiting:
-        texts = [_text_of(plain[entry.sources[number]].text, memory, translations) for number in entry.needed()]
+        sources = [entry.sources[number] for number in entry.needed()]
+        texts = [_text_of(plain[source].text, adapted, memory, translations) for source in sources]
         done.unknown.update(piece for text in texts for piece in text.unknown)
         targets, reasons = [], dict[str, None]()
-        for number, text, old in zip(entry.needed(), texts, entry.targets, strict=True):
-            source = entry.sources[number]
+        for source, text, old in zip(sources, texts, entry.targets, strict=True):
             if old:
                 targets.append(old)
                 continue
             _, marker, letter = plain[source]
             targets.append(put_on(text.text, marker, letter, used[entry.place]) if marker else text.text)
-            reasons |= dict.fromkeys(problems(source, targets[-1], markers))
+            reasons |= dict.fromkeys(problems(source if text.is_match else adapted(source), targets[-1], markers))
             if entry.limit and (too_long := entry.limit.problem(catalog.plain(targets[-1]))):
                 reasons[too_long] = None
         if reasons:
@@ -105,13 +107,13 @@ def fill(catalog: Catalog, memory: Memory, translate: Translate) -> Filled:
     return done
 
 
-def _text_of(source: str, memory: Memory, translations: dict[str, Written]) -> _Text:
-    """The translation of a text without its accelerator."""
+def _text_of(source: str, adapted: Callable[[str], str], memory: Memory, translations: dict[str, Written]) -> _Text:
+    """The translation of a text without its accelerator; ``adapted`` gives plurals the language's branches."""
     if match := memory.find(source):
         return _Text(match.target, f"from {match.origin}", is_match=True)
-    message = icu.read(source)
+    message = icu.read(adapted(source))
     if message.arguments:
-        inner = {text: _text_of(text, memory, translations) for text in icu.texts(message)}
+        inner = {text: _text_of(text, adapted, memory, translations) for text in icu.texts(message)}
         origin = "; ".join(dict.fromkeys(text.origin for text in inner.values()))
         unknown = [piece for text in inner.values() for piece in text.unknown]
         return _Text(icu.written(message, lambda text: inner[text].text), origin, unknown=unknown)

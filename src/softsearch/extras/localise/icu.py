@@ -5,8 +5,11 @@ The format is that of https://unicode-org.github.io/icu/userguide/format_parse/m
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, repeat
 from typing import NamedTuple
+
+from softsearch.extras.localise.plurals import plurals_of
 
 _HEAD = re.compile(r"(?<!')\{\s*([\w.-]+)\s*,\s*(plural|selectordinal|select)\s*,\s*(?:offset:\s*\d+)?")
 _SELECTOR = re.compile(r"\s*(=\d+|[\w-]+)\s*\{")
@@ -15,7 +18,7 @@ _NUMBER, _SHOWN_NUMBER = "#", "{icu0}"  # in a plural, and as a placeholder
 
 
 class Branch(NamedTuple):
-    """A branch: its selector, the text before its own, and its text."""
+    """A branch: its selector, what stands before its text, such as ``" one {"``, and its text."""
 
     selector: str
     before: str
@@ -23,12 +26,17 @@ class Branch(NamedTuple):
 
 
 class Argument(NamedTuple):
-    """A plural or select: its name and kind, its branches, and the text behind the last one."""
+    """A plural or select: its name and kind, what stands before its branches and behind them, and these."""
 
     name: str
     kind: str
+    head: str
     branches: tuple[Branch, ...]
     after: str
+
+    def shows_number(self, branch: Branch) -> bool:
+        """Tells whether the text of a branch has the number of its plural."""
+        return any(sign in branch.text.text for sign in (_SHOWN_NUMBER, f"{{{self.name}"))
 
 
 class Message(NamedTuple):
@@ -62,12 +70,52 @@ def texts(message: Message) -> Iterator[str]:
             yield from texts(branch.text)
 
 
+def in_language(text: str, src_lang: str, tgt_lang: str) -> str:
+    """Returns a text with the branches that another language needs: Czech has ``few``, Japanese ``other`` alone.
+
+    New branches have the text of ``other``; so has ``one``, where it lacks the number and is not for 1 alone.
+    """
+    return _written_in(read(text), src_lang, tgt_lang)
+
+
+def _written_in(message: Message, src_lang: str, tgt_lang: str) -> str:
+    arguments = []
+    for each in message.arguments:
+        branches = [
+            branch._replace(text=read(_written_in(branch.text, src_lang, tgt_lang)))
+            for branch in _branches_in(each, src_lang, tgt_lang)
+        ]
+        arguments.append(each._replace(branches=tuple(branches)))
+    return written(message._replace(arguments=tuple(arguments)), str)
+
+
+def _branches_in(argument: Argument, src_lang: str, tgt_lang: str) -> Sequence[Branch]:
+    found = {branch.selector: branch for branch in argument.branches}
+    if argument.kind == "select" or "other" not in found:
+        return argument.branches
+    ours, theirs = (plurals_of(code, ordinal=argument.kind == "selectordinal") for code in (tgt_lang, src_lang))
+    other = found["other"]
+    if ours.one_has_number and "one" in found and argument.shows_number(other) > argument.shows_number(found["one"]):
+        found["one"] = found["one"]._replace(text=other.text)
+    needed = [each for each in found if each.startswith("=")]
+    needed += [each for each in ours.categories if each in found or each not in theirs.categories]
+    if {*needed} == {*found}:
+        return [*found.values()]
+    first, *others = (each.before[: -len(each.before.lstrip())] for each in argument.branches)
+    spaces = chain([first], repeat(others[-1] if others else " "))
+    return [
+        branch._replace(selector=each, before=next(spaces) + branch.before.lstrip().replace("other", each))
+        for each in needed
+        for branch in [found.get(each, other)]
+    ]
+
+
 def written(message: Message, translate: Callable[[str], str]) -> str:
     """Returns a message with each of its texts translated, and all else as it is."""
     text = translate(message.text).replace(_SHOWN_NUMBER, _NUMBER)
     for number, argument in enumerate(message.arguments, 1):
         branches = "".join(f"{each.before}{written(each.text, translate)}}}" for each in argument.branches)
-        text = text.replace(f"{{icu{number}}}", branches + argument.after)
+        text = text.replace(f"{{icu{number}}}", argument.head + branches + argument.after)
     return text
 
 
@@ -108,8 +156,7 @@ def _by_name(message: Message) -> dict[tuple[str, str, int], Argument]:
 
 def _argument(text: str, head: re.Match[str], *, in_plural: bool) -> tuple[Argument, int] | None:
     """The plural or select that begins at ``head``, and its end; None if it is not well-formed."""
-    branches, at = list[Branch](), head.end()
-    begin = head.start()
+    branches, begin, at = list[Branch](), head.end(), head.end()
     is_plural = in_plural or head[2] != "select"
     while found := _SELECTOR.match(text, at):
         end = _closing(text, found.end())
@@ -121,7 +168,7 @@ def _argument(text: str, head: re.Match[str], *, in_plural: bool) -> tuple[Argum
     last = re.compile(r"\s*\}").match(text, at)
     if last is None or not branches:
         return None
-    return Argument(head[1], head[2], tuple(branches), last[0]), last.end()
+    return Argument(head[1], head[2], head[0], tuple(branches), last[0]), last.end()
 
 
 def _closing(text: str, at: int) -> int:

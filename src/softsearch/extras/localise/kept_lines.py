@@ -27,14 +27,18 @@ def merged(data: bytes, before: bytes, after: bytes) -> bytes:
     if b"\r\n" in data and b"\r\n" not in before:
         before, after = before.replace(b"\n", b"\r\n"), after.replace(b"\n", b"\r\n")
     lines, old, new = (each.splitlines(keepends=True) for each in (data, before, after))
-    places = {0: 0}  # of lines in data, by those before the change, where both are the same or meet
-    for block in SequenceMatcher(None, old, lines, autojunk=False).get_matching_blocks():
+    places = {0: 0}  # of lines in data, by those before the change, where both are equal without space, or meet
+    for block in SequenceMatcher(None, _spaceless(old), _spaceless(lines), autojunk=False).get_matching_blocks():
         places.update((block.a + index, block.b + index) for index in range(block.size + 1))
     parts, reached = list[bytes](), 0
     for hunk in _hunks(old, new, places):
         parts += lines[reached : places[hunk.before]] + new[hunk.after : hunk.after_end]
         reached = places[hunk.before_end]
     return b"".join([*parts, *lines[reached:]])
+
+
+def _spaceless(lines: list[bytes]) -> list[bytes]:
+    return [b"".join(line.split()) for line in lines]
 
 
 def _hunks(old: list[bytes], new: list[bytes], places: dict[int, int]) -> list[_Hunk]:

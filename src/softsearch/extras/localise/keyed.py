@@ -5,7 +5,7 @@ import re
 from abc import abstractmethod
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from copy import deepcopy
 from gettext import c2py
 from itertools import product
@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from softsearch.errors import CorpusError
-from softsearch.extras.localise.catalog import Catalog, Entry, State, language_of
+from softsearch.extras.localise.catalog import Catalog, Entry, State
+from softsearch.extras.localise.plurals import plurals_of, rule_of
 from softsearch.extras.localise.siblings import Sibling
-from softsearch.extras.localise.toolkit import module, multistring, storage
+from softsearch.extras.localise.toolkit import multistring, storage
 
 _RESOURCES = re.compile(rb"<resources\b(?:[^>\"']|\"[^\"]*\"|'[^']*')*>")
 _INDENTS: tuple[int | str | None, ...] = (2, 4, "\t", 3, 1, 8, None)
@@ -29,42 +30,49 @@ class Keyed(Catalog):
         self.src_lang, self.tgt_lang = sibling.src_lang, sibling.tgt_lang
         self._class = storage(kind)
         self._store, read = self._read(data, self.tgt_lang), self._read(source, self.src_lang)
-        self._forms, self._singular = self._plural()
+        self._forms, self._singular, self._must = self._plural()
+        self._one_has_number = plurals_of(self.tgt_lang).one_has_number
         self._own = {_key(unit): unit for unit in self._store.units}
         _refuse_repeated(self._store, path)
         _refuse_repeated(read, sibling.path)
         units = [unit for unit in read.units if not unit.isheader() and unit.getid() and _is_text(unit.source)]
         self.entries = [self._entry(unit) for unit in units]
 
-    def _plural(self) -> tuple[int, int]:
-        """How many forms a plural has in the language, and which one is that of one."""
-        tags = self._store.get_plural_tags()
-        return len(tags), tags.index("one") if "one" in tags else 0
+    def _plural(self) -> tuple[int, int, Collection[int]]:
+        """How many forms a plural has in the language, which is that of one, and which a complete message has."""
+        tags, usual, _ = plurals_of(self.tgt_lang)
+        must = [place for place, tag in enumerate(tags) if tag in usual]
+        return len(tags), tags.index("one") if "one" in tags else 0, must
+
+    def _empty(self, code: str) -> Any:
+        """An empty file of a language, which has its plural forms by CLDR."""
+        store = self._class()
+        store.settargetlanguage(code.replace("-", "_"))
+        store.get_plural_tags = lambda *_: [*plurals_of(code).categories]
+        return store
 
     def _read(self, data: bytes, code: str) -> Any:
-        store = self._class()
-        store.settargetlanguage(code.replace("-", "_"))  # its plural forms
+        store = self._empty(code)
         store.detect_encoding = lambda text, *_, **__: (text.decode("utf-8-sig"), "utf-8")  # else it is guessed
         store.parse(data)
         return store
 
     def _entry(self, unit: Any) -> Entry:
-        texts = getattr(unit.source, "strings", [unit.source])
-        sources = (str(texts[0] or texts[-1]), str(texts[-1])) if _is_plural(unit.source) else (str(texts[0]),)
+        texts = [str(each) for each in getattr(unit.source, "strings", [unit.source]) if each] or [""]
+        sources = (texts[0], texts[-1]) if _is_plural(unit.source) else (texts[0],)
         found = self._own.get(_key(unit))
         value = None if found is None else found.source
         targets = tuple(str(each or "") for each in getattr(value, "strings", [value]))
+        must: Collection[int] = (0,)
         if len(sources) > 1:
             targets += ("",) * (self._forms - len(targets))
-        state: State = "translated" if all(targets) else "untranslated"
+            must = self._must
+        state: State = "translated" if all(targets[place] for place in must) else "untranslated"
         is_other = found is not None and (_is_plural(value) != (len(sources) > 1) or not _is_text(value or ""))
-        if is_other or not sources[0].strip() or not unit.istranslatable() or not self._can_fill(found):
-            state = state if state == "translated" and not is_other else "left out"
-        return Entry(sources, targets, unit.getid().rpartition(".")[0], state, unit, self._singular)
-
-    @abstractmethod
-    def _can_fill(self, unit: Any | None) -> bool:
-        """Tells whether a text can be written for a unit of the file, None if it has none."""
+        if is_other or not sources[0].strip() or (state == "untranslated" and not unit.istranslatable()):
+            state = "left out"
+        place = unit.getid().rpartition(".")[0]
+        return Entry(sources, targets, place, state, unit, self._singular, self._one_has_number)
 
     @abstractmethod
     def _place(self, unit: Any, note: str) -> Any:
@@ -76,57 +84,65 @@ class Keyed(Catalog):
 
 
 class _Appended(Keyed):
-    """New texts are after the others, each with a comment; a text that is there stays, even an empty one."""
+    """New texts replace empty ones, or are after all others, each with a comment."""
 
     def __init__(self, data: bytes, source: bytes, sibling: Sibling, path: Path, kind: str) -> None:
         super().__init__(data, source, sibling, path, kind)
-        self._new = self._class()
-        self._new.settargetlanguage(self.tgt_lang.replace("-", "_"))
-
-    def _can_fill(self, unit: Any | None) -> bool:
-        return unit is None
+        self._new = self._empty(self.tgt_lang)
 
     def _place(self, unit: Any, note: str) -> Any:
-        placed = _copy(unit)
-        self._new.addunit(placed)
+        placed = self._own.get(_key(unit))
+        if placed is None:
+            placed = _copy(unit)
+            self._new.addunit(placed)
         self._comment(placed, note)
         return placed
 
     @abstractmethod
     def _comment(self, unit: Any, note: str) -> None:
-        """Puts a comment before a new unit."""
+        """Puts a comment before a new text."""
+
+    def __bytes__(self) -> bytes:
+        before = super().__bytes__()
+        return self._with_new(before) if self._new.units else before
 
     def _whole(self) -> bytes:
-        return self._with_new() if self._new.units else self._data
+        return bytes(self._store)
 
     @abstractmethod
-    def _with_new(self) -> bytes:
+    def _with_new(self, before: bytes) -> bytes:
         """Returns the file with new units."""
 
 
 class Lines(_Appended):
-    """Java's .properties and Apple's .strings."""
+    """Java's .properties and Apple's .strings, in UTF-8 while they are filled."""
 
     def __init__(self, data: bytes, source: bytes, sibling: Sibling, path: Path, kind: str) -> None:
         self._is_java, self._encoding = kind == "properties:javafile", _encoding_of(data)
         own, other = (each.decode(_encoding_of(each)).encode() for each in (data, source))
         super().__init__(own, other, sibling, path, kind)
-        self._data = data
-        self._new.encoding = "us-ascii" if self._is_java and data.isascii() else self._encoding  # with escapes
+        is_escaped = self._is_java and data.isascii()
+        self._new.encoding = self._store.encoding = "us-ascii" if is_escaped else self._encoding
+
+    def __bytes__(self) -> bytes:
+        return super().__bytes__().decode().encode(self._encoding)
+
+    def _whole(self) -> bytes:
+        return super()._whole().decode(self._encoding).encode()
 
     def _comment(self, unit: Any, note: str) -> None:
-        unit.comments = []
+        if _key(unit) not in self._own:
+            unit.comments = []  # of the source's file
         unit.addnote(f"# {note}" if self._is_java else f"/* {note} */")
 
-    def _with_new(self) -> bytes:
-        before = self._data.decode(self._encoding)
-        lines = "".join(unit.getoutput() for unit in self._new.units)
-        added = lines if before.endswith("\n") or not before else f"\n{lines}"
-        return (before + (added.replace("\n", "\r\n") if "\r\n" in before else added)).encode(self._encoding)
+    def _with_new(self, before: bytes) -> bytes:
+        lines = "".join(unit.getoutput() for unit in self._new.units).encode()
+        added = lines if before.endswith(b"\n") or not before else b"\n" + lines
+        return before + (added.replace(b"\n", b"\r\n") if b"\r\n" in before else added)
 
 
 class Android(_Appended):
-    """Android's resources."""
+    """Android's resources; new texts are after the others."""
 
     def __init__(self, data: bytes, source: bytes, sibling: Sibling, path: Path, kind: str) -> None:
         for content, file in ((data, path), (source, sibling.path)):
@@ -138,14 +154,19 @@ class Android(_Appended):
         unit.addnote(f" {re.sub('--+', '-', note)} ")
         unit.xmlelement.getprevious().tail = "\n    "
 
-    def _with_new(self) -> bytes:
-        found = _RESOURCES.search(self._data)
+    def _place(self, unit: Any, note: str) -> Any:
+        if (empty := self._own.pop(_key(unit), None)) is not None:
+            _remove(empty.xmlelement)  # a new one, since the file may lack the source's namespaces
+        return super()._place(unit, note)
+
+    def _with_new(self, before: bytes) -> bytes:
+        found = _RESOURCES.search(before)
         assert found is not None  # it was parsed
-        start = self._data[: found.end()].removesuffix(b">").removesuffix(b"/")
+        start = before[: found.end()].removesuffix(b">").removesuffix(b"/")
         for prefix in {*self._new.body.nsmap} - {*self._store.body.nsmap}:
             start += f' xmlns:{prefix}="{self._new.body.nsmap[prefix]}"'.encode()
-        end = max(self._data.rfind(b"</resources"), 0)
-        rest, end_tag = (self._data[found.end() : end], self._data[end:]) if end else (b"", b"</resources>\n")
+        end = max(before.rfind(b"</resources"), 0)
+        rest, end_tag = (before[found.end() : end], before[end:]) if end else (b"", b"</resources>\n")
         own = rest.rstrip()
         inside = bytes(self._new)
         inside = inside[_RESOURCES.search(inside).end() : inside.rindex(b"</resources")]  # type: ignore[union-attr]
@@ -168,15 +189,11 @@ class Json(Keyed):
         indent = found[1].decode() if found else 2
         self._store.dump_args.update(indent=indent, ensure_ascii=False, separators=(",", ": "))
 
-    def _plural(self) -> tuple[int, int]:
+    def _plural(self) -> tuple[int, int, Collection[int]]:
         if self._class.__name__ != "I18NextFile":
             return super()._plural()
-        known = module("lang.data").languages
-        _, forms, rule = known.get(self.tgt_lang.replace("-", "_")) or known[language_of(self.tgt_lang)]
-        return forms, c2py(rule)(1)
-
-    def _can_fill(self, unit: Any | None) -> bool:
-        return True
+        forms, rule = rule_of(self.tgt_lang)
+        return forms, c2py(rule)(1), range(forms)
 
     def _place(self, unit: Any, note: str) -> Any:
         if _key(unit) not in self._own:
@@ -236,6 +253,16 @@ def open_keyed(data: bytes, source: bytes, sibling: Sibling, path: Path) -> Keye
             return Lines(data, source, sibling, path, "properties:stringsutf8file")
     json_kind(data, path)
     return Json(data, source, sibling, path, json_kind(source, sibling.path))
+
+
+def _remove(element: Any) -> None:
+    """Removes an element of XML with its line."""
+    parent, before, tail = element.getparent(), element.getprevious(), element.tail or ""
+    parent.remove(element)
+    if "\n" in tail and before is not None:
+        before.tail = tail
+    elif "\n" in tail:
+        parent.text = tail
 
 
 def _encoding_of(data: bytes) -> str:
