@@ -30,7 +30,7 @@ from translate.misc.multistring import multistring
 from translate.storage.pypo import pofile
 
 from softsearch.app import describe_machine
-from softsearch.extras.localise.similar import most_similar
+from softsearch.extras.localise.similar import Texts, most_similar
 from softsearch.text.parts import mask, spans_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -206,7 +206,7 @@ def nearest(folder: Path, units: Sequence[Unit]) -> tuple[list[float], list[str]
         for unit in units_of(pofile.parsefile(str(path))):
             memory.setdefault(mask(plain(str(unit.source))).text, plain(str(unit.target)))
     sources = [mask(plain(unit.source)).text for unit in units]
-    found = most_similar(sources, list(memory), least=0.0)
+    found = most_similar(sources, Texts(memory), least=0.0)
     targets = list(memory.values())
     return [each.similarity if each else 0.0 for each in found], [targets[each.place] if each else "" for each in found]
 

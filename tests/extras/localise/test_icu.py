@@ -129,7 +129,9 @@ def test_branches_are_translated(tmp_path: Path) -> None:
 
 def test_branches_of_the_language_are_translated(tmp_path: Path) -> None:
     memory = Memory()
-    memory.add(open_catalog(po(tmp_path / "a.po", "{m, plural, one {a} other {#}}", "{m, plural, one {b} other {# x}}")), "a")
+    memory.add(
+        open_catalog(po(tmp_path / "a.po", "{m, plural, one {a} other {#}}", "{m, plural, one {b} other {# x}}")), "a"
+    )
     for code, source, target in (
         ("cs", FILES, "{n, plural, one {# Datei} few {# Dateien} many {# Dateien} other {# Dateien}}"),
         ("ja", FILES, "{n, plural, other {# Dateien}}"),

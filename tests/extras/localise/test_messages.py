@@ -159,6 +159,23 @@ def test_no_message_is_in_two_splits(tmp_path: Path, split_by: str, caplog: pyte
             Catalogs(train=source.train, val=900, split_by="file").files(tmp_path / "cache")
 
 
+def test_the_log_has_a_table_of_languages(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    rows = ['msgid "{0} a"\nmsgstr "{0} b"\n'.format(f"text {number}") for number in range(30)]
+    po(tmp_path / "de" / "a.po", *rows, 'msgid "OK"\nmsgstr "OK"\n')
+    french = po(tmp_path / "fr" / "a.po", *rows[:20])
+    french.write_text(french.read_text().replace("Language: de", "Language: fr"))
+    Catalogs(train=f"{tmp_path}/{{de,fr}}", val=2, test=2).files(tmp_path / "cache")
+    table = [record.getMessage() for record in caplog.records if "messages by language" in record.getMessage()]
+    assert [line.split() for line in table[0].splitlines()] == [
+        ["train:", "messages", "by", "language"],
+        ["de", "fr"],
+        ["catalogs", "1", "1"],
+        ["train", "30", "20"],
+        ["left", "out:", "same", "text", "on", "both", "sides", "1", "0"],
+    ]
+
+
 @pytest.mark.parametrize("split_by", ["message", "file"])
 def test_no_message_is_in_two_splits_of_several_languages(tmp_path: Path, split_by: str) -> None:
     for code in ("de", "fr", "pt_BR"):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from softsearch.errors import ConfigError
 from softsearch.extras.localise import Catalogs
 from softsearch.extras.localise.memory import memories_of
-from softsearch.extras.localise.similar import Similar, most_similar, with_matches
+from softsearch.extras.localise.similar import Similar, Texts, most_similar, with_matches
 from softsearch.text import read_lines
 from softsearch.text.parts import MATCH
 
@@ -31,7 +31,7 @@ def ratio(one: str, other: str) -> float:
 @pytest.mark.parametrize("other", [False, True])
 @given(queries=TEXTS, texts=TEXTS)
 def test_the_most_similar_text_is_that_of_the_definition(other: bool, queries: list[str], texts: list[str]) -> None:
-    for query, found in zip(queries, most_similar(queries, texts, other=other), strict=True):
+    for query, found in zip(queries, most_similar(queries, Texts(texts), other=other), strict=True):
         ratios = [0 if other and text == query else ratio(query, text) for text in texts]
         best = max(ratios, default=0)
         if best < 50:
@@ -43,17 +43,18 @@ def test_the_most_similar_text_is_that_of_the_definition(other: bool, queries: l
 
 
 def test_every_text_has_a_nearest_one_if_asked() -> None:
-    assert most_similar(["xyz", "ab"], ["aq", "b"], least=0.0)[1] == Similar(1, pytest.approx(200 / 3))
-    assert most_similar(["ab"], []) == [None]
+    assert most_similar(["xyz", "ab"], Texts(["aq", "b"]), least=0.0)[1] == Similar(1, pytest.approx(200 / 3))
+    assert most_similar(["ab"], Texts()) == [None]
 
 
 def test_a_match_stands_before_its_source_and_is_never_the_message_itself() -> None:
-    memory = [("Save the file <1>", "Datei <1> sichern"), ("Save file <1>", "<1> sichern"), ("Zoom", "Maßstab")]
-    assert with_matches(["Save the file <1>", "Zoom"], memory, other=True) == [
+    memory = Texts(["Save the file <1>", "Save file <1>"]), ["Datei <1> sichern", "<1> sichern", "Maßstab"]
+    memory[0].add(["Zoom"])
+    assert with_matches(["Save the file <1>", "Zoom"], *memory, other=True) == [
         "<1> sichern <0> Save the file <1>",
         "Zoom",
     ]
-    assert with_matches(["Save the file <1>"], memory) == ["Datei <1> sichern <0> Save the file <1>"]
+    assert with_matches(["Save the file <1>"], *memory) == ["Datei <1> sichern <0> Save the file <1>"]
 
 
 @pytest.mark.parametrize("split_by", ["message", "file"])

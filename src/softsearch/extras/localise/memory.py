@@ -8,7 +8,7 @@ from softsearch.extras.localise.accelerators import markers_of, take_off
 from softsearch.extras.localise.catalog import Catalog
 from softsearch.extras.localise.checks import problems
 from softsearch.extras.localise.opening import open_catalog
-from softsearch.extras.localise.similar import with_matches
+from softsearch.extras.localise.similar import Texts, with_matches
 from softsearch.text.parts import mask_pair
 
 
@@ -25,7 +25,8 @@ class Memory:
     def __init__(self) -> None:
         self._matches: dict[str, dict[Match, None]] = {}
         self._new: list[tuple[str, str]] = []  # not masked yet, which takes longer than reading them
-        self._masked: dict[str, str] = {}
+        self._sources, self._targets = Texts(), list[str]()  # with symbols
+        self._masked: set[str] = set()
 
     def add(self, catalog: Catalog, origin: str) -> None:
         """Adds the translated messages of a catalog."""
@@ -42,12 +43,17 @@ class Memory:
 
     def with_similar(self, sources: Sequence[str]) -> list[str]:
         """Returns texts with symbols, each behind the translation of the most similar one, if there is one."""
+        masked = dict[str, str]()
         for pair in self._new:
-            if masked := mask_pair(*pair):
-                source, target = (" ".join(text.split()) for text in masked)
-                self._masked.setdefault(source, target)
+            if texts := mask_pair(*pair):
+                source, target = (" ".join(text.split()) for text in texts)
+                masked.setdefault(source, target)
         self._new.clear()
-        return with_matches(sources, list(self._masked.items()))
+        new = {source: target for source, target in masked.items() if source not in self._masked}
+        self._masked |= new.keys()
+        self._sources.add(new)
+        self._targets += new.values()
+        return with_matches(sources, self._sources, self._targets)
 
 
 def memories_of(files: Iterable[Path], codes: Sequence[str], src_lang: str = "") -> dict[str, Memory]:

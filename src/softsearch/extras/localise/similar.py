@@ -5,7 +5,8 @@ translation behind the source; here it stands before it, and ``<0>`` between the
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -26,31 +27,51 @@ class Similar(NamedTuple):
     similarity: float
 
 
+class Texts:
+    """Texts in the order of their lengths, which others can be added to; their places are those of adding."""
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self.by_length: list[str] = []
+        self.places: list[int] = []
+        self.lengths: list[int] = []
+        self.add(texts)
+
+    def add(self, texts: Iterable[str]) -> None:
+        """Adds texts; few to many take little, since sorting what is nearly sorted does."""
+        numbered = [*zip(self.by_length, self.places, strict=True), *zip(texts, count(len(self.places)), strict=False)]
+        numbered.sort(key=lambda each: len(each[0]))
+        self.by_length = [text for text, _ in numbered]
+        self.places = [place for _, place in numbered]
+        self.lengths = [*map(len, self.by_length)]
+
+
 def with_matches(
     sources: Sequence[str],
-    memory: Sequence[tuple[str, str]],
+    texts: Texts,
+    targets: Sequence[str],
     *,
     other: bool = False,
     progress: Callable[[int], object] = lambda _done: None,
 ) -> list[str]:
-    """Returns each source with the translation of the most similar source of a memory, if one is similar enough.
+    """Returns each source with the translation of the most similar text, if one is similar enough.
 
     Args:
         sources: messages with symbols.
-        memory: sources and translations, with symbols too.
+        texts: those of a memory, with symbols too.
+        targets: their translations.
         other: leave equal sources out, so that a message of the memory never matches itself.
         progress: called with the number of sources done.
     """
-    found = most_similar(sources, [source for source, _ in memory], other=other, progress=progress)
+    found = most_similar(sources, texts, other=other, progress=progress)
     return [
-        source if best is None else f"{memory[best.place][1]} {MATCH} {source}"
+        source if best is None else f"{targets[best.place]} {MATCH} {source}"
         for source, best in zip(sources, found, strict=True)
     ]
 
 
 def most_similar(
     queries: Sequence[str],
-    texts: Sequence[str],
+    texts: Texts,
     *,
     other: bool = False,
     least: float = LEAST,
@@ -64,8 +85,7 @@ def most_similar(
     Raises:
         ConfigError: RapidFuzz is not installed.
     """
-    order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
-    by_length, lengths = [texts[index] for index in order], [len(texts[index]) for index in order]
+    lengths = texts.lengths
     waiting = sorted(range(len(queries)), key=lambda index: len(queries[index]))
     best: list[Similar | None] = [None] * len(queries)
     done = 0
@@ -76,12 +96,12 @@ def most_similar(
             ratio = step / (200 - step) if step else 0.0
             first = bisect_left(lengths, ratio * len(queries[block[0]]))
             last = bisect_right(lengths, len(queries[block[-1]]) / ratio) if ratio else len(lengths)
-            found = _best_of([queries[index] for index in block], by_length[first:last], step, other=other)
+            found = _best_of([queries[index] for index in block], texts.by_length[first:last], step, other=other)
             for index, similar in zip(block, found, strict=True):
                 if similar is None:
                     still.append(index)
                 else:
-                    best[index] = Similar(order[first + similar.place], similar.similarity)
+                    best[index] = Similar(texts.places[first + similar.place], similar.similarity)
                     done += 1
             progress(done)
         waiting = still

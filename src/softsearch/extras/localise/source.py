@@ -102,16 +102,18 @@ class Catalogs(WeightedSource):
         named |= {split: pair for split, pair in files.items() if split != "train"}
 
         def write(folder: Path) -> None:
-            memories = messages_by_tag(train)
+            memories, counts = messages_by_tag(train), list[str]()
             for name, files in named.items():
                 lines, targets = (list(read_lines(file)) for file in files)
                 sources = with_other_matches(name, lines, memories)
+                counts.append(f"{name} {sum(MATCH in line for line in sources):,} of {len(lines):,}")
                 if name.startswith("train"):  # those with a match also without it
                     matched = [place for place, line in enumerate(lines) if sources[place] != line]
                     sources += [lines[place] for place in matched]
                     targets += [targets[place] for place in matched]
                 for file, texts in zip(_files(folder, name), (sources, targets), strict=True):
                     write_lines(file, texts)
+            _log.info("messages with a match in training: %s", ", ".join(counts))
 
         identity = repr((_FORMAT, [(name, *map(digest_of, pair)) for name, pair in named.items()]))
         folder = made_folder(cache_dir, "matches", identity, write)
@@ -165,6 +167,7 @@ class Catalogs(WeightedSource):
             if split == "train" and self.split_by == "file" and is_size(size := getattr(self, other))
         }
         names = [split, *sizes]
+        numbers = range(len(names))
 
         def write(folder: Path) -> None:
             messages = {code: read_messages(paths, self.src_lang, code) for code, paths in catalogs.items()}
@@ -173,17 +176,18 @@ class Catalogs(WeightedSource):
                     if warning := check_script(messages[code], paths, letters_of(code, "data.tgt_lang")):
                         _log.warning("%s: %s", split, warning)
             places = _by_file(messages, _names(catalogs), sizes)
+            counts = {}
             for number, (code, own) in enumerate(messages.items()):
-                left_out = own.left_out + Counter({"in training, too": places[code].count(_NOWHERE)})
-                counted = ", ".join(f"{reason} {count:,}" for reason, count in left_out.most_common() if count)
-                of = f"{len(catalogs[code]):,} catalogs of {code}; left out: {counted or 'none'}"
-                for place, name in enumerate(names):
-                    chosen = [pair for pair, at in zip(own.pairs, places[code], strict=True) if at == place]
-                    if not chosen:
-                        raise CorpusError(f"data.{name} has no messages, from {of}; give it more catalogs")
+                chosen = [[pair for pair, at in zip(own.pairs, places[code], strict=True) if at == n] for n in numbers]
+                own.left_out["in training, too"] = places[code].count(_NOWHERE)
+                counts[code] = {"catalogs": len(catalogs[code])} | dict(zip(names, map(len, chosen), strict=True))
+                counts[code] |= {f"left out: {reason}": count for reason, count in own.left_out.items()}
+                for name, pairs in zip(names, chosen, strict=True):
+                    if not pairs:
+                        raise CorpusError(f"data.{name} has no messages; give it more catalogs\n{_table(counts)}")
                     for side, file in enumerate(_files(folder, f"{name}-{number}")):
-                        write_lines(file, (str(pair[side]) for pair in chosen))
-                _log.info("%s: %d messages of %s", split, len(own.pairs), of)
+                        write_lines(file, (str(pair[side]) for pair in pairs))
+            _log.info("%s: messages by language\n%s", split, _table(counts))
 
         contents = {
             code: [digest_of(each) for path in paths for each in files_of(path, self.src_lang)]
@@ -192,6 +196,14 @@ class Catalogs(WeightedSource):
         identity = repr((_FORMAT, self.src_lang, sizes, contents, _names(catalogs) if sizes else ()))
         folder = made_folder(cache_dir, "catalogs", identity, write)
         return {code: {name: _files(folder, f"{name}-{at}") for name in names} for at, code in enumerate(catalogs)}
+
+
+def _table(counts: Mapping[str, Mapping[str, int]]) -> str:
+    """A table with a column for each language, and a row for what is counted, if it is there."""
+    rows = dict.fromkeys(name for own in counts.values() for name, count in own.items() if count)
+    width = max(map(len, rows))
+    shown = [["", *counts], *([name, *(f"{own.get(name, 0):,}" for own in counts.values())] for name in rows)]
+    return "\n".join(f"  {name:{width}}" + "".join(f"{cell:>9}" for cell in cells) for name, *cells in shown)
 
 
 def _names(catalogs: _ByLanguage) -> dict[str, list[str]]:

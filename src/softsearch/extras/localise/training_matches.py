@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from softsearch.data import FilePair
-from softsearch.extras.localise.similar import with_matches
+from softsearch.extras.localise.similar import Texts, with_matches
 from softsearch.text import read_lines
-from softsearch.text.parts import MATCH
 
 _LOG_EVERY = 10  # seconds
 _TAGGED = re.compile(r"((?:<2[^\s<>]+> )?)(.*)", re.DOTALL)  # a line of several languages begins with a tag
@@ -26,15 +25,16 @@ def messages_by_tag(train: Sequence[FilePair]) -> dict[str, list[tuple[str, str]
 
 
 def with_other_matches(name: str, lines: Sequence[str], memories: Mapping[str, Sequence[tuple[str, str]]]) -> list[str]:
-    """Returns source lines with the most similar other message of their language, and logs how many have one."""
+    """Returns source lines with the most similar other message of their language."""
     apart, found = [_apart(line) for line in lines], list(lines)
     for tag, memory in memories.items():
         places = [place for place, (own, _) in enumerate(apart) if own == tag]
         progress = _logged(f"{name} {tag}".strip(), len(places))
-        matched = with_matches([apart[place][1] for place in places], memory, other=True, progress=progress)
+        texts, targets = Texts(source for source, _ in memory), [target for _, target in memory]
+        own = [apart[place][1] for place in places]
+        matched = with_matches(own, texts, targets, other=True, progress=progress)
         for place, text in zip(places, matched, strict=True):
             found[place] = tag + text
-    _log.info("%s: %d of %d messages have a match in training", name, sum(MATCH in line for line in found), len(found))
     return found
 
 
