@@ -8,8 +8,9 @@ import pytest
 from softsearch.app.config.composition import composed
 from softsearch.app.config.validation import read_options
 from softsearch.extras.claims.claim import claim_names, read_claim
-from softsearch.extras.claims.command import FIGURE, PAGE, RESULTS, reproduce
+from softsearch.extras.claims.command import FIGURE, PAGE, reproduce
 from softsearch.extras.claims.options import Reproduce
+from softsearch.extras.claims.results import RESULTS
 
 pytestmark = pytest.mark.day
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,11 @@ from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.extras.claims.claim import claim_names, read_claim
 from softsearch.extras.claims.claim_figure import claim_chart
 from softsearch.extras.claims.claim_page import claim_page
-from softsearch.extras.claims.command import PAGE, RESULTS, judged, published, reproduce, write_pages
+from softsearch.extras.claims.command import PAGE, reproduce, write_pages
 from softsearch.extras.claims.measures import Runs
 from softsearch.extras.claims.options import Reproduce
+from softsearch.extras.claims.register import program_hash
+from softsearch.extras.claims.results import RESULTS, judged_again, published
 from softsearch.extras.claims.trainings import Training, train_all, trainings
 from softsearch.report.drawing import style
 from tests.support.commands import ROOT
@@ -71,7 +74,7 @@ CLAIM: dict[str, Any] = {
     "holds": [
         {"says": "Longer is longer.", "left": "lengths.length[run=longer]", "right": "lengths.length[run=short]"}
     ],
-    "scales": {"paper": {"seeds": [1, 2, 3]}, "smallest": {"measures": {"lengths": {"plus": 10}}}},
+    "scales": {"paper": {"seeds": [1, 2, 3, 4]}, "smallest": {"measures": {"lengths": {"plus": 10}}}},
 }
 
 
@@ -123,7 +126,7 @@ def test_what_has_been_trained_and_measured_is_not_done_again(
     reproduce(options("publish=pages"))
     assert calls(place) == ["short 1 auto", "longer 1 auto"]
     results = json.loads((place / "out" / "tried" / RESULTS).read_text())
-    assert (results["outcome"], results["scale"]) == ("inconclusive", "cpu")  # one seed
+    assert (results["outcome"], results["scale"]) == ("undecided", "cpu")  # one seed
     assert results["published"][0] == {
         "what": "length",
         "published": 5,
@@ -136,7 +139,7 @@ def test_what_has_been_trained_and_measured_is_not_done_again(
     assert page == claim_page(results)
     assert "| a short one | 5.10 |" in page
     assert "all \\| of it" in page
-    assert "inconclusive (`cpu`)" in (place / "pages" / PAGE).read_text()
+    assert "undecided (`cpu`)" in (place / "pages" / PAGE).read_text()
     with Image.open(place / "pages" / "tried" / "figure.png") as figure:
         assert min(figure.size) > 200
     reproduce(options())
@@ -152,6 +155,70 @@ def test_what_has_been_trained_and_measured_is_not_done_again(
     assert (len(calls(place)), Lengths.measured) == (2, 4)
 
 
+def test_only_missing_seeds_are_trained_and_their_rows_added(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_own(place, CLAIM | {"seeds": [1, 3]})
+    reproduce(options("publish=pages"))
+    write_own(place, CLAIM | {"seeds": [1, 3, 4, 5], "minutes": 10})
+    shutil.rmtree(place / "logs")  # the folders of the first trainings are gone
+    more = ("publish=pages", "missing=true")
+    reproduce(options(*more, "dry_run=true"))
+    assert "# tried: trainings that are missing: 4, about 5 minutes" in capsys.readouterr().out
+    reproduce(options(*more, "run_dir=more"))
+    assert calls(place)[4:] == ["short 4 auto", "short 5 auto", "longer 4 auto", "longer 5 auto"]
+    results = published(place / "pages")["tried"]
+    assert [(row["run"], row["seed"]) for row in results["tables"]["lengths"]] == [
+        *(("short", 1), ("short", 3), ("longer", 1), ("longer", 3)),
+        *(("short", 4), ("short", 5), ("longer", 4), ("longer", 5)),
+    ]
+    assert (results["outcome"], len(results["trainings"]), results["earlier"]) == ("holds", 8, [])
+    reproduce(options(*more, "run_dir=again"))
+    assert len(calls(place)) == 8
+    with pytest.raises(ConfigError, match="missing=true needs publish=FOLDER"):
+        reproduce(options("missing=true"))
+    write_own(place, CLAIM | {"seeds": [1, 2], "common": ["experiment=smallest", "optimizer.lr=0.1"]})
+    reproduce(options(*more, "dry_run=true"))  # another program: nothing can be kept
+    assert "# tried: trainings that are missing: 4" in capsys.readouterr().out
+
+
+def test_a_comparison_that_is_changed_after_results_were_known_says_so_for_ever(place: Path) -> None:
+    reproduce(options("publish=pages"))
+    results = published(place / "pages")["tried"]
+    (entry,) = results["register"].values()
+    assert (entry["known"], entry["says"]) == (None, "Longer is longer.")
+    training = results["trainings"][0]
+    assert (training["date"], len(training["commits"])) == (entry["date"], 1)
+    changed = {**CLAIM["holds"][0], "says": "Much longer.", "margin": 0.5}
+    write_own(place, CLAIM | {"holds": [changed]})
+    for _ in range(2):
+        write_pages(place / "pages")
+        register = published(place / "pages")["tried"]["register"].values()
+        assert [each["known"] for each in register] == [None, "results at scale=cpu"]
+    page = (place / "pages" / "tried" / PAGE).read_text()
+    assert "| Much longer. | " in page
+    assert "| results at scale=cpu |" in page
+    assert "Dropped since: Longer is longer." in page
+    shutil.rmtree(place / "pages")
+    write_own(place, CLAIM | {"holds": [{**changed, "margin": 0.7}]})
+    reproduce(options("publish=pages", "run_dir=new"))  # the register of the trainings is still there
+    known = [each["known"] for each in published(place / "pages")["tried"]["register"].values()]
+    assert known == [None, "2 trainings had finished"]
+
+
+def test_results_that_are_replaced_stay_on_the_page_and_those_of_an_older_program_are_told(place: Path) -> None:
+    reproduce(options("publish=pages"))
+    reproduce(options("publish=pages", "scale=smallest", "run_dir=new"))
+    page = (place / "pages" / "tried" / PAGE).read_text()
+    assert "| `cpu` | " in page.partition("## Earlier results")[2]
+    assert "older program" not in page
+    new = {"left": "lengths.letters[run=longer]", "right": 1, "says": "More letters."}
+    write_own(place, CLAIM | {"common": ["experiment=smallest", "optimizer.lr=0.1"], "differs": "new", "holds": [new]})
+    write_pages(place / "pages")
+    page = (place / "pages" / "tried" / PAGE).read_text()
+    assert "**These results are of an older program.**" in page
+    assert "undecided: these results are of an older program, which did not measure it" in page
+    assert "all \\| of it" in page  # what differed then
+
+
 @pytest.mark.nightly
 def test_a_run_that_was_killed_goes_on_and_the_finished_ones_stay(place: Path) -> None:
     with pytest.raises(SoftsearchError, match=r"training of short with seed 2 ended with exit code 1(.|\n)*killed"):
@@ -159,7 +226,7 @@ def test_a_run_that_was_killed_goes_on_and_the_finished_ones_stay(place: Path) -
     with pytest.raises(SoftsearchError, match="training of longer with seed 2"):
         reproduce(options("scale=paper"))
     reproduce(options("scale=paper"))
-    runs = [f"{name} {seed} auto" for name in ("short", "longer") for seed in (1, 2, 2, 3)]
+    runs = [f"{name} {seed} auto" for name in ("short", "longer") for seed in (1, 2, 2, 3, 4)]
     assert calls(place) == runs
     assert json.loads((place / "out" / "tried" / RESULTS).read_text())["outcome"] == "holds"
 
@@ -267,13 +334,13 @@ def test_a_claim_without_trainings_for_a_gpu_says_so() -> None:
 @pytest.mark.parametrize("name", claim_names())
 def test_every_claim_composes_at_every_scale(name: str, scale: str) -> None:
     claim = read_claim(name, scale)
-    assert claim.minutes <= 130  # the aim is 90
+    assert claim.minutes <= 240  # an hour for each of four seeds
     assert bool(trainings(replace(claim, seeds=claim.seeds[:1]), options())) == bool(claim.runs)
     assert not [run for run in claim.runs if "_" in claim.names.get(run, run)], "give it words in names:"
     drawn = claim.figure.measure if isinstance(claim.figure.measure, tuple) else (claim.figure.measure,)
     assert {*claim.tables, *drawn} <= {*claim.measures}
     by_seeds = [each for each in claim.holds if each.chance == "seeds" and isinstance(each.right, str)]
-    assert scale == "smallest" or not by_seeds or len(claim.seeds) >= 3  # one against one has a p of 0.5
+    assert scale == "smallest" or not by_seeds or len(claim.seeds) >= 4  # three against three have a p of 0.1 at least
 
 
 @pytest.mark.parametrize("name", sorted(published(PAGES)))
@@ -281,8 +348,9 @@ def test_the_numbers_of_a_page_are_those_of_its_results(name: str) -> None:
     results = published(PAGES)[name]
     assert (PAGES / name / PAGE).read_text(encoding="utf-8") == claim_page(results)
     assert results["name"] == name
-    assert results == results | judged(read_claim(name, results["scale"]), results["tables"])
+    assert results == judged_again(results, read_claim(name, results["scale"]))
     assert all(each["margin"] for each in results["comparisons"] if each["p"] is not None)
+    assert {each["hash"] for each in results["comparisons"]} <= results["register"].keys()
 
 
 @pytest.mark.day
@@ -290,10 +358,15 @@ def test_the_numbers_of_a_page_are_those_of_its_results(name: str) -> None:
 def test_the_trainings_of_a_page_are_those_of_its_claim(name: str) -> None:
     results = published(PAGES)[name]
     claim = read_claim(name, results["scale"])
+    if results["program"] != program_hash(claim):
+        assert "**These results are of an older program.**" in (PAGES / name / PAGE).read_text(encoding="utf-8")
+        return
     on_a_gpu = {"trainer=gpu", "trainer.precision=32-true"}  # overrides=, where they were trained on one
     shown = {(each["run"], each["seed"]): {*each["overrides"]} - on_a_gpu for each in results["trainings"]}
     common = {*claim.common, *claim.sizes} - on_a_gpu
-    assert shown == {(run, seed): common | {*own} for run, own in claim.runs.items() for seed in claim.seeds}
+    assert (
+        shown.items() <= {(r, seed): common | {*own} for r, own in claim.runs.items() for seed in claim.seeds}.items()
+    )
 
 
 @pytest.mark.parametrize("name", sorted(published(PAGES)))

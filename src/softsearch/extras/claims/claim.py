@@ -15,6 +15,7 @@ A new claim is another YAML file; it needs no code if the measures exist:
 - ``figure``: the figure (``softsearch.extras.claims.table_chart.chart``), with the published numbers for its cells.
 - ``names``: words for names of runs, tables, columns and other text in tables, used on the page and in the figure;
   those of frequent columns are in ``softsearch.extras.claims.claim_page``.
+- ``changed``: what was changed after results of earlier trainings were known, in words.
 - ``scales``: changes at ``quick``, ``cpu``, ``paper`` and ``smallest``: any of the keys above; null for a run that a
   scale does not have. At other scales, the claim is unchanged.
 
@@ -56,16 +57,18 @@ class Comparison(Section):
         right: like ``left``.
         margin: the smallest difference that matters; smaller ones are inconclusive. By default that of the column in
             the claim's ``margins``.
-        chance: the test for significance: ``seeds`` (a permutation test over seeds), ``p`` (the column ``p`` in the
-            rows of both cells, from a paired bootstrap), or ``none`` for deterministic values, where all seeds must
-            agree. ``interval``: ``left`` must reach a number; it fails if the upper end of its interval does not.
+        chance: between what chance makes differences. ``seeds``: a permutation test over the seeds (a t-test if one
+            side is a number); in rows that tell their number of ``sentences``, also a bootstrap over seeds and
+            sentences. ``sentences``: these models alone, by the column ``p`` in the rows of both cells, from a paired
+            bootstrap, or by resampled sentences. ``members``: by ``members_p``, from permuted members of ensembles.
+            ``construction``: it follows from arithmetic, and is no evidence.
     """
 
     says: str
     left: str | float
     right: str | float = 0.0
     margin: NotNegative | None = None
-    chance: Literal["seeds", "p", "interval", "none"] = "seeds"
+    chance: Literal["seeds", "sentences", "members", "construction"] = "seeds"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +109,7 @@ class Claim(Plan):
     source: str
     says: str
     differs: str
+    changed: str = ""
     minutes: Count
     measures: Parts
     tables: Mapping[str, tuple[str, ...]]

@@ -6,7 +6,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from softsearch.extras.claims.claim_page import Results, words
+from softsearch.extras.claims.claim_page import words
+from softsearch.extras.claims.results import Results
 from softsearch.extras.claims.table_chart import chart
 from softsearch.extras.claims.verdict import CELL, Row, rows_of
 from softsearch.report.parts import style

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from statistics import mean, stdev
 from typing import Any
 
+from softsearch.extras.claims.results import Results
+from softsearch.extras.claims.verdict import BY_CONSTRUCTION, FAILS, HOLDS, INCONCLUSIVE, UNDECIDED
 from softsearch.report.parts import render_markdown
 
-Results = dict[str, Any]  # the content of results.json
 _PACKAGE = "softsearch.extras.claims"
 _FREQUENT = {  # names of columns and tables that many claims have
     "run": "model",
@@ -36,6 +37,9 @@ def claim_page(results: Results) -> str:
         "names": names,
         "seeds": sorted({each["seed"] for each in results["trainings"]}),
         "runs": {each["run"]: each for each in reversed(results["trainings"])},
+        "comparisons": [each | {"verdict": verdict_words(each)} for each in results["comparisons"]],
+        "written": _written(results),
+        "trained": _trained(results["trainings"]),
         "minutes": sum({each["folder"]: each["minutes"] for each in results["trainings"]}.values()),
     }
     return render_markdown(_PACKAGE, "claim_page.md.jinja", results | values, number=number)
@@ -43,7 +47,37 @@ def claim_page(results: Results) -> str:
 
 def claims_index(claims: Mapping[str, tuple[str, str, int]], published: Mapping[str, Results]) -> str:
     """Returns Markdown that lists all claims, given by name with title, source and minutes, and their outcomes."""
-    return render_markdown(_PACKAGE, "claims_index.md.jinja", {"claims": claims, "published": published})
+    outcomes = [each["outcome"] for results in published.values() for each in results["comparisons"]]
+    names = ("held", "failed", "inconclusive", "undecided", "given")
+    kinds = (HOLDS, FAILS, INCONCLUSIVE, UNDECIDED, BY_CONSTRUCTION)
+    counts = {name: outcomes.count(kind) for name, kind in zip(names, kinds, strict=True)}
+    values = {"claims": claims, "published": published, "comparisons": len(outcomes), **counts}
+    return render_markdown(_PACKAGE, "claims_index.md.jinja", values)
+
+
+def verdict_words(comparison: Mapping[str, Any]) -> str:
+    """Returns the outcome of a comparison, and why it is undecided."""
+    return f"{comparison['outcome']}: {comparison['why']}" if comparison["why"] else str(comparison["outcome"])
+
+
+def _written(results: Results) -> tuple[list[tuple[str, str, str]], list[str]]:
+    """Returns what each comparison says, when it was written and what was known then; and comparisons dropped since."""
+    current = {each["hash"]: each["says"] for each in results["comparisons"]}
+    rows = []
+    for key, says in current.items():
+        entry = results["register"][key]
+        when = f"{entry['date']}, {entry['commit'][:8]}" if entry["commit"] else entry["date"]
+        rows.append((says, when, entry["known"] or "none"))
+    return rows, [entry["says"] for key, entry in results["register"].items() if key not in current]
+
+
+def _trained(trainings: Sequence[Mapping[str, Any]]) -> str:
+    """Returns the dates and commits of trainings that noted them."""
+    dates = sorted({each["date"] for each in trainings if each.get("date")})
+    commits = sorted({commit[:8] for each in trainings for commit in each.get("commits", ())})
+    if not dates:
+        return "the dates and commits of the trainings were not noted" if trainings else ""
+    return f"{' to '.join(dict.fromkeys((dates[0], dates[-1])))}, commit {', '.join(commits)}"
 
 
 def words(results: Results) -> Mapping[str, str]:

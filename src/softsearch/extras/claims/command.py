@@ -4,27 +4,26 @@ import json
 import logging
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
 import softsearch
 from softsearch.app import all_or_nothing, describe_machine, echo, print_rows
 from softsearch.errors import ConfigError
-from softsearch.extras.claims.claim import Claim, Published, claim_names, read_claim
+from softsearch.extras.claims.claim import Claim, claim_names, read_claim
 from softsearch.extras.claims.claim_figure import draw_claim
-from softsearch.extras.claims.claim_page import Results, claim_page, claims_index, number
+from softsearch.extras.claims.claim_page import claim_page, claims_index, number, verdict_words
 from softsearch.extras.claims.made_files import make_files
 from softsearch.extras.claims.measures import Measure, build_measure, measured
 from softsearch.extras.claims.options import Reproduce
+from softsearch.extras.claims.register import Register, program_hash, register_before
+from softsearch.extras.claims.results import RESULTS, Results, earlier_results, judged, judged_again, published
 from softsearch.extras.claims.trainings import Training, described, train_all, trainings
-from softsearch.extras.claims.verdict import Tables, judge, overall, values
 from softsearch.files import new_contents, new_folder
 from softsearch.text.parts import read_json
 
 log = logging.getLogger(__name__)
-RESULTS, FIGURE, PAGE = "results.json", "figure.png", "index.md"
+FIGURE, PAGE = "figure.png", "index.md"
 
 
 def reproduce(options: Reproduce) -> None:
@@ -36,17 +35,25 @@ def reproduce(options: Reproduce) -> None:
     chosen = [options.claim] if isinstance(options.claim, str) else options.claim
     names = claim_names() if options.claim == "all" else chosen
     claims = {name: read_claim(name, options.scale) for name in names}
-    needed = {name: trainings(claim, options) for name, claim in claims.items()}
+    if options.missing and options.publish is None:
+        raise ConfigError("missing=true needs publish=FOLDER, the folder with the results; add it")
+    pages = {} if options.publish is None else published(options.publish)
+    kept = {name: results_to_keep(pages.get(name), claims[name], options) for name in names}
+    needed = {name: _without(kept[name], trainings(claim, options)) for name, claim in claims.items()}
     measures = {name: _measures(claim) for name, claim in claims.items()}
     if options.dry_run:
         every = {each.folder: each for name in names for each in needed[name]}  # claims share trainings
         echo("\n".join(f"{each.command}{' # finished' * each.finished}" for each in every.values()))
+        for name in names if options.missing else ():
+            echo(f"# {name}: {plan(claims[name], needed[name])}")
         return
     for name, claim in claims.items():
         log.info("claim %s: %s", name, claim.title)
+        register = _register(name, claim, needed[name], pages.get(name), options)
         make_files(claim.files, options)
         train_all(needed[name], options.jobs)
-        results = _results(name, claim, needed[name], measures[name], options)
+        results = _results(name, claim, needed[name], measures[name], kept[name], options)
+        results |= {"register": register, "earlier": earlier_results(pages.get(name), kept[name])}
         with all_or_nothing(options.run_dir) as new:
             write_claim(results, new / name)
         show(results)
@@ -59,54 +66,66 @@ def reproduce(options: Reproduce) -> None:
         write_pages(options.publish)
 
 
+def _register(
+    name: str, claim: Claim, needed: Sequence[Training], page: Results | None, options: Reproduce
+) -> Register:
+    """Registers the comparisons of a claim, before its trainings."""
+    known = None if page is None else f"results at scale={page['scale']}"
+    path = options.runs_dir / "registers" / f"{name}-{options.scale}.json"
+    finished = sum(each.finished for each in needed)
+    return register_before(claim, path, {} if page is None else page["register"], finished, known)
+
+
 def _measures(claim: Claim) -> dict[str, Measure]:
     return {name: build_measure(name, node) for name, node in claim.measures.items() if node is not None}
 
 
+def results_to_keep(page: Results | None, claim: Claim, options: Reproduce) -> Results | None:
+    """Returns the published results whose seeds are not trained again, with ``missing=true``."""
+    if not options.missing or page is None or page["scale"] != options.scale:
+        return None
+    return page if page["program"] == program_hash(claim) else None
+
+
+def _without(kept: Results | None, needed: Sequence[Training]) -> list[Training]:
+    """Returns the trainings that the kept results lack."""
+    done = set() if kept is None else {(each["run"], each["seed"]) for each in kept["trainings"]}
+    return [each for each in needed if (each.run, each.seed) not in done]
+
+
+def plan(claim: Claim, missing: Sequence[Training]) -> str:
+    """Returns how many trainings are missing, and their share of the claim's minutes."""
+    minutes = claim.minutes * len(missing) / max(1, len(claim.runs) * len(claim.seeds))
+    return f"trainings that are missing: {len(missing)}, about {minutes:.0f} minutes of two cores"
+
+
 def _results(
-    name: str, claim: Claim, needed: Sequence[Training], measures: Mapping[str, Measure], options: Reproduce
+    name: str,
+    claim: Claim,
+    needed: Sequence[Training],
+    measures: Mapping[str, Measure],
+    kept: Results | None,
+    options: Reproduce,
 ) -> Results:
     runs = {run: {each.seed: each.folder for each in needed if each.run == run} for run in claim.runs}
-    tables: dict[str, list[dict[str, Any]]] = {}
-    for table, measure in measures.items():
+    tables: dict[str, list[dict[str, Any]]] = dict(kept["tables"]) if kept else {}
+    for table, measure in measures.items() if needed or not kept else ():
+        if any("run" not in row for row in tables.get(table, ())):
+            continue  # of rounds, not of seeds
         log.info("measuring %s", table)
-        tables[table] = measured(measure, claim.measures[table], runs, options.runs_dir / "measures")
+        rows = measured(measure, claim.measures[table], runs, options.runs_dir / "measures")
+        tables[table] = [*tables.get(table, []), *rows]
     return {
         "name": name,
         **judged(claim, tables),
         "scale": options.scale,
+        "program": program_hash(claim),
         "shown": claim.tables,
-        "trainings": [described(each) for each in needed],
+        "trainings": [*(kept["trainings"] if kept else []), *map(described, needed)],
         "tables": tables,
         "version": softsearch.__version__,
-        "machine": describe_machine(),
+        "machine": describe_machine() if kept is None else kept["machine"],
     }
-
-
-def judged(claim: Claim, tables: Tables) -> Results:
-    """Returns the results of a claim: its text, the verdicts on the tables, and what its page needs.
-
-    Raises:
-        ConfigError: it names a cell that is not in any table.
-    """
-    comparisons = [asdict(judge(comparison, tables, claim.margins)) for comparison in claim.holds]
-    return {
-        **{key: getattr(claim, key) for key in ("title", "source", "says", "differs")},
-        "outcome": overall([each["outcome"] for each in comparisons]),
-        "comparisons": comparisons,
-        "published": [_beside(each, tables) for each in claim.published],
-        "figure": {
-            name: list(each) if isinstance(each, tuple) else each for name, each in asdict(claim.figure).items()
-        },
-        "names": dict(claim.names),
-    }
-
-
-def _beside(published: Published, tables: Tables) -> dict[str, Any]:
-    """Returns a published number and ours: the mean over the seeds, the lowest and the highest."""
-    ours = [] if published.ours is None else values(published.ours, tables)
-    spread = {"ours": mean(ours), "low": min(ours), "high": max(ours)} if ours else {"ours": None}
-    return {"what": published.what, "published": published.value, "cell": published.ours, **spread}
 
 
 def write_claim(results: Results, folder: Path) -> None:
@@ -130,24 +149,12 @@ def write_pages(folder: Path) -> None:
     """
     claims, found = {name: read_claim(name, "cpu") for name in claim_names()}, dict(published(folder))
     for name in found.keys() & claims.keys():
-        found[name] |= judged(read_claim(name, found[name]["scale"]), found[name]["tables"])
+        found[name] = judged_again(found[name], read_claim(name, found[name]["scale"]))
     with new_contents(folder, "pages") as new:
         facts = {name: (claim.title, claim.source, claim.minutes) for name, claim in claims.items()}
         (new / PAGE).write_text(claims_index(facts, found), encoding="utf-8")
     for name, results in found.items():
         write_claim(results, folder / name)
-
-
-def published(folder: Path) -> Mapping[str, Results]:
-    """Reads the results in a folder of pages, by name of the claim.
-
-    Raises:
-        ConfigError: a file cannot be read.
-    """
-    try:
-        return {path.parent.name: read_json(path) for path in sorted(folder.glob(f"*/{RESULTS}"))}
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{folder}: {error}; run the claim again with publish={folder}") from error
 
 
 def show(results: Results) -> None:
@@ -156,9 +163,9 @@ def show(results: Results) -> None:
         rows = [(each["what"], number(each["published"]), number(each["ours"])) for each in results["published"]]
         print_rows(("number", "published", f"ours, scale={results['scale']}"), rows, results["title"], numbers=2)
     verdicts = [
-        (each["says"], *(number(each[key]) for key in ("left", "right", "p", "margin", "detectable")), each["outcome"])
+        (each["says"], *(number(each[key]) for key in ("left", "right", "p", "of", "margin")), verdict_words(each))
         for each in results["comparisons"]
     ]
-    names = ("comparison", "left", "right", "p", "margin", "detectable", "outcome")
+    names = ("comparison", "left", "right", "p", "of", "margin", "outcome")
     print_rows(names, verdicts, results["source"])
     echo(f"{results['name']}: {results['outcome']} at scale={results['scale']}")

@@ -29,6 +29,7 @@ class Reproduce(Trainings):
     claim: str | tuple[str, ...]
     scale: Literal["quick", "cpu", "gpu", "paper", "smallest"]
     publish: Path | None
+    missing: bool
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,6 +32,7 @@ from softsearch.extras.claims.claim import Plan
 from softsearch.extras.claims.made_files import made_file, without_root
 from softsearch.extras.claims.measures import digest
 from softsearch.extras.claims.options import Trainings
+from softsearch.extras.claims.register import note_start, noted_starts
 from softsearch.extras.shared.train_process import COUNT, OUTPUT, last_lines, logged_values, training
 from softsearch.files import METRICS
 from softsearch.machine import cores
@@ -134,6 +135,7 @@ def train_all(needed: Sequence[Training], jobs: int = 1) -> None:
                 waiting.remove(each)
                 where = f"{total - len(waiting)} of {total}: {each.run}, seed {each.seed}, in {each.folder}"
                 log.info("training %s; %.0f minutes so far", where, (monotonic() - began) / 60)
+                note_start(each.folder)
                 own = every.enter_context(ExitStack())
                 program, resume = (COUNT, False) if each.is_counted else ((), True)
                 run = training(each.folder, each.overrides, resume=resume, program=program, threads=threads)
@@ -171,6 +173,7 @@ def described(each: Training) -> dict[str, Any]:
         "minutes": round(own_seconds(each.folder, metrics) / 60, 2),
         "parameters": int(metrics["model/parameters"]),
         "steps": int(config.trainer.max_steps),
+        **noted_starts(each.folder),
     }
 
 

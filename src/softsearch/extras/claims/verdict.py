@@ -1,27 +1,38 @@
 """Verdicts: compares cells of measured tables, and tests whether a difference is significant.
 
 A cell is written ``TABLE.COLUMN[KEY=VALUE,KEY=VALUE]``: the values of a column in the rows with these values, one per
-seed. Cells are added and subtracted seed by seed: ``a.bleu[run=x] - a.bleu[run=y]``.
+seed. Cells are added and subtracted seed by seed: ``a.bleu[run=x] - a.bleu[run=y]``. ``COLUMN_resampled``, where rows
+have it, is the same score of resampled sentences, as text with numbers between spaces.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from math import sqrt
-from statistics import NormalDist, mean, variance
+from statistics import mean
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softsearch.app import nearest
 from softsearch.errors import ConfigError
 from softsearch.extras.claims.claim import Comparison
+from softsearch.extras.claims.significance import (
+    ENOUGH,
+    SIGNIFICANCE,
+    bootstrap_p,
+    enough,
+    permutation_p,
+    smallest_effect,
+    t_test_p,
+)
 
 Row = dict[str, Any]  # text and numbers
 Tables = Mapping[str, Sequence[Row]]
-HOLDS, FAILS, CLOSE = "holds", "does not hold", "inconclusive"
-SIGNIFICANCE = 0.05
+HOLDS, FAILS, INCONCLUSIVE, UNDECIDED = "holds", "does not hold", "inconclusive", "undecided"
+BY_CONSTRUCTION = "by construction"  # arithmetic: no evidence
+MIN_SENTENCES = 60
+RESAMPLED = "_resampled"
 CELL = re.compile(r"(\w+)\.(\w+)(?:\[([^\]]*)\])?")
 
 
@@ -30,89 +41,171 @@ class Verdict:
     """The outcome of a comparison."""
 
     says: str
-    left: float  # mean over the seeds
-    right: float
-    p: float | None  # p-value of the difference
+    left: float | None  # mean over the seeds; None: not measured
+    right: float | None
+    p: float | None  # two-sided p-value of the difference
+    of: str  # what p is of: between what chance makes differences
     margin: float  # the smallest difference that matters
     detectable: float | None  # smallest difference that these seeds would detect with a power of 0.8
     outcome: str
+    why: str = ""  # why it is undecided
 
 
-def judge(comparison: Comparison, tables: Tables, margins: Mapping[str, float] | None = None) -> Verdict:
-    """Compares two cells; ``margins``, by column, are for comparisons without their own.
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison: a cell, sums and differences of cells, or a number."""
+
+    values: Mapping[Any, float]  # by seed; by None for a number
+    rows: Sequence[Row] = ()
+    resampled: NDArray[np.float64] | None = None  # [seeds, resamples]
+    is_number: bool = False
+
+    @property
+    def mean(self) -> float:
+        """The mean over the seeds."""
+        return mean(self.values.values())
+
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        """Scores of resampled sentences, ``[seeds, resamples]``; a number is the same for all."""
+        return np.array([[self.mean]]) if self.resampled is None else self.resampled
+
+    def plus(self, other: "Side", factor: int) -> "Side":
+        """Adds another side ``factor`` times, seed by seed."""
+        values = {seed: value + factor * other.values[seed] for seed, value in self.values.items()}
+        whole = self.resampled is not None and other.resampled is not None
+        return Side(values, [*self.rows, *other.rows], self.scores + factor * other.scores if whole else None)
+
+
+def judge(
+    comparison: Comparison, tables: Tables, margins: Mapping[str, float] | None = None, *, older: bool = False
+) -> Verdict:
+    """Compares two cells.
+
+    Args:
+        comparison: what is compared.
+        tables: rows by measure.
+        margins: by column, for comparisons without their own.
+        older: the tables are of an older program, and may lack cells.
 
     Raises:
         ConfigError: a cell is not in any table.
     """
-    left, right = values(comparison.left, tables), values(comparison.right, tables)
-    difference, p, detectable = mean(left) - mean(right), None, None
-    cells = [cell for cell in (comparison.left, comparison.right) if isinstance(cell, str)]
-    margin = comparison.margin
-    if margin is None:
-        margin = max((margins or {}).get(found[2], 0.0) for cell in cells for found in CELL.finditer(cell))
-    if comparison.chance == "interval":
-        highest = values(CELL.sub(_high, cells[0]), tables)
-        outcome = HOLDS if difference >= 0 else FAILS if mean(highest) < mean(right) else CLOSE
-    elif comparison.chance == "p":
-        ps = [row["p"] for cell in cells for row in rows_of(cell, tables)[0] if row.get("p") is not None]
-        p = max(ps, default=None)  # systems without a difference have none
-        outcome = CLOSE if p is None or p > SIGNIFICANCE else HOLDS if difference > 0 else FAILS
-    elif comparison.chance == "seeds" and len(cells) == 2:
-        p, detectable = permutation_p(left, right), smallest_effect(left, right)
-        outcome = CLOSE if p > SIGNIFICANCE else HOLDS if difference > 0 else FAILS
+    margin = margin_of(comparison, margins or {})
+    try:
+        left, right = read_side(comparison.left, tables), read_side(comparison.right, tables)
+    except ConfigError:
+        if not older:
+            raise
+        why = "these results are of an older program, which did not measure it"
+        return Verdict(comparison.says, None, None, None, "", margin, None, UNDECIDED, why)
+    sides = [side for side in (left, right) if not side.is_number]
+    difference = left.mean - right.mean
+    chances = {"seeds": _of_seeds, "sentences": _of_sentences, "members": _of_members, "construction": _of_nothing}
+    p, of, why = chances[comparison.chance](left, right, difference)
+    if comparison.chance == "construction":
+        outcome = BY_CONSTRUCTION if difference >= 0 else FAILS
+    elif why:
+        outcome = UNDECIDED
+    elif p is None or p > SIGNIFICANCE or abs(difference) < margin:
+        outcome = INCONCLUSIVE
     else:
-        outcome = HOLDS if min(left) > max(right) else FAILS if max(left) <= min(right) else CLOSE
-    if abs(difference) < margin:
-        outcome = CLOSE
-    return Verdict(comparison.says, mean(left), mean(right), p, margin, detectable, outcome)
+        outcome = HOLDS if difference > 0 else FAILS
+    detects = comparison.chance == "seeds" and len(sides) == 2
+    detectable = smallest_effect(*(list(side.values.values()) for side in sides)) if detects else None
+    return Verdict(comparison.says, left.mean, right.mean, p, of, margin, detectable, outcome, why)
+
+
+def margin_of(comparison: Comparison, margins: Mapping[str, float]) -> float:
+    """Returns the smallest difference that matters: the comparison's own, or the largest of its columns'."""
+    if comparison.margin is not None:
+        return comparison.margin
+    cells = [cell for cell in (comparison.left, comparison.right) if isinstance(cell, str)]
+    return max(margins.get(found[2], 0.0) for cell in cells for found in CELL.finditer(cell))
+
+
+Chance = tuple[float | None, str, str]  # p, what it is of, and why it is undecided
+
+
+def _of_seeds(left: Side, right: Side, difference: float) -> Chance:
+    """Tests a difference between seeds, and between the sentences of rows that have few of them."""
+    sides = [side for side in (left, right) if not side.is_number]
+    rows = [row for side in sides for row in side.rows]
+    name = "seed" if any("run" in row for row in rows) else "round"
+    few = [row["sentences"] for row in rows if "run" in row and "sentences" in row]
+    sizes = [len(side.values) for side in sides]
+    if not enough(sizes[0], sizes[1] if len(sizes) == 2 else None):
+        p = permutation_p(*(list(side.values.values()) for side in sides)) if len(sides) == 2 else None
+        return p, f"{name}s", _missing(min((side.values for side in sides), key=len), name)
+    if few and min(few) < MIN_SENTENCES:
+        return None, "", f"{min(few)} sentences are fewer than {MIN_SENTENCES}"
+    if few and any(side.resampled is None for side in sides):
+        return None, "", "its sentences were not resampled"
+    found = {}
+    if any(len(set(side.values.values())) > 1 for side in sides):
+        found[f"{name}s"] = _between_seeds(left, right)
+    if few:
+        found["sentences"] = bootstrap_p(left.scores, right.scores, difference, min(few))
+    if not found:
+        return None, "", f"all {name}s have the same value, and the sentences were not resampled"
+    return max(found.values()), " and ".join(found), ""
+
+
+def _between_seeds(left: Side, right: Side) -> float:
+    values = [list(side.values.values()) for side in (left, right)]
+    if right.is_number:
+        return t_test_p(values[0], values[1][0])
+    return t_test_p(values[1], values[0][0]) if left.is_number else permutation_p(*values)
+
+
+def _missing(seeds: Collection[Any], name: str) -> str:
+    """Tells which seeds are missing for a decision."""
+    if not all(isinstance(seed, int) for seed in seeds):
+        return f"{ENOUGH} groups of {name}s are needed, and there are {len(seeds)}"
+    absent = [str(number) for number in range(1, ENOUGH + 1) if number not in seeds]
+    if len(absent) == 1:
+        return f"{name} {absent[0]} is missing"
+    return f"{name}s {', '.join(absent[:-1])} and {absent[-1]} are missing"
+
+
+def _of_sentences(left: Side, right: Side, difference: float) -> Chance:
+    """Takes the largest p of a paired bootstrap of each seed, all in one direction; or resamples the sentences."""
+    rows = [row for side in (left, right) for row in side.rows]
+    if left.resampled is not None and right.resampled is not None:
+        return bootstrap_p(left.resampled, right.resampled, difference, rows[0]["sentences"]), "sentences", ""
+    ps = [row["p"] for row in rows if row.get("p") is not None]  # systems without a difference have none
+    if not ps:
+        return None, "", "its sentences were not resampled"
+    both = [
+        [*side.values.values()] * (max(len(left.values), len(right.values)) if side.is_number else 1)
+        for side in (left, right)
+    ]
+    signs = {np.sign(one - other) for one, other in zip(*both, strict=True)}
+    return (max(ps) if len(signs) == 1 else 1.0), "sentences, the largest of the seeds", ""
+
+
+def _of_members(left: Side, right: Side, difference: float) -> Chance:
+    return left.rows[0]["members_p"], "permuted members", ""
+
+
+def _of_nothing(left: Side, right: Side, difference: float) -> Chance:
+    return None, "", ""
 
 
 def overall(outcomes: Sequence[str]) -> str:
-    """Returns the outcome of a claim: that of most comparisons, with the number that hold if not all do."""
-    held, failed = outcomes.count(HOLDS), outcomes.count(FAILS)
-    if held == len(outcomes):
-        return HOLDS
-    word = CLOSE if 2 * (held + failed) < len(outcomes) else FAILS if held <= failed else "holds in part"
-    return f"{word} ({held} of {len(outcomes)} hold)" if held else word
-
-
-def smallest_effect(left: Sequence[float], right: Sequence[float]) -> float | None:
-    """Returns the difference of two means that a one-sided t-test at 0.05 detects with a power of 0.8.
-
-    It depends on the deviation within the two sides, estimated from the same values; None for single values.
-    """
-    degrees = len(left) + len(right) - 2
-    if min(len(left), len(right)) < 2:
-        return None
-    pooled = sum((len(side) - 1) * variance(side) for side in (left, right)) / degrees
-    quantiles = sum(_t_quantile(share, degrees) for share in (1 - SIGNIFICANCE, 0.8))
-    return quantiles * sqrt(pooled * (1 / len(left) + 1 / len(right)))
-
-
-def _t_quantile(share: float, degrees: int) -> float:
-    """Returns a quantile of Student's t, from the first terms of Hill's expansion around the normal (1970)."""
-    z = NormalDist().inv_cdf(share)
-    first, second = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    return z + first / degrees + second / degrees**2 + third / degrees**3
-
-
-def permutation_p(left: Sequence[float], right: Sequence[float]) -> float:
-    """Returns the exact one-sided p-value of the difference of two means, in its own direction.
-
-    It is the share of all divisions of the values into groups of these sizes whose difference is as large (Fisher
-    1935). Three seeds per side have 20 divisions, so 0.05 requires all values of one side above all of the other.
-    """
-    pooled = np.array([*left, *right])
-    observed = abs(np.mean(left) - np.mean(right)) - 1e-12
-    sign = 1 if np.mean(left) >= np.mean(right) else -1
-    greater, ways = 0, 0
-    for chosen in combinations(range(len(pooled)), len(left)):
-        mask = np.zeros(len(pooled), dtype=bool)
-        mask[list(chosen)] = True
-        greater += bool(sign * (pooled[mask].mean() - pooled[~mask].mean()) >= observed)
-        ways += 1
-    return greater / ways
+    """Returns the outcome of a claim from those of its comparisons, except facts of arithmetic, which say nothing."""
+    outcomes = [each for each in outcomes if each != BY_CONSTRUCTION]
+    counts = {each: outcomes.count(each) for each in (HOLDS, FAILS, INCONCLUSIVE, UNDECIDED)}
+    held, failed = counts[HOLDS], counts[FAILS]
+    if len(outcomes) in counts.values():
+        return f"all {BY_CONSTRUCTION}" if not outcomes else max(counts, key=lambda each: counts[each])
+    if 2 * (held + failed) < len(outcomes):
+        word = UNDECIDED if counts[UNDECIDED] >= counts[INCONCLUSIVE] else INCONCLUSIVE
+    else:
+        word = FAILS if held <= failed else "holds in part"
+    plural = {HOLDS: "hold", FAILS: "do not hold"}
+    listed = ", ".join(f"{n} {each if n == 1 else plural.get(each, each)}" for each, n in counts.items() if n)
+    return f"{word} (of {len(outcomes)}: {listed})"
 
 
 def values(expression: str | float, tables: Tables) -> list[float]:
@@ -121,31 +214,36 @@ def values(expression: str | float, tables: Tables) -> list[float]:
     Raises:
         ConfigError: there is no such table, column or row.
     """
+    return list(read_side(expression, tables).values.values())
+
+
+def read_side(expression: str | float, tables: Tables) -> Side:
+    """Reads one side of a comparison.
+
+    Raises:
+        ConfigError: there is no such table, column or row.
+    """
     if not isinstance(expression, str):
-        return [float(expression)]
+        return Side({None: float(expression)}, is_number=True)
     first, *rest = re.split(r" ([+-]) ", expression)
     total = _cell(first, tables)
     for sign, term in zip(rest[::2], rest[1::2], strict=True):
         other = _cell(term, tables)
-        if total.keys() != other.keys():
+        if total.values.keys() != other.values.keys():
             raise ConfigError(f"{expression!r} adds cells of different seeds; compare tables of the same runs")
-        total = {seed: total[seed] + (1 if sign == "+" else -1) * other[seed] for seed in total}
-    return list(total.values())
+        total = total.plus(other, 1 if sign == "+" else -1)
+    return total
 
 
-def _high(cell: re.Match[str]) -> str:
-    """Returns the cell with the upper end of a cell's interval."""
-    return cell[0].replace(f".{cell[2]}", f".{cell[2]}_high", 1)
-
-
-def _cell(text: str, tables: Tables) -> dict[Any, float]:
-    """Returns the values of a cell by seed."""
+def _cell(text: str, tables: Tables) -> Side:
+    """Returns a cell, with its values by seed."""
     rows, column = rows_of(text, tables)
     rows = [row for row in rows if row.get(column) is not None]
     found = {row.get("seed"): row[column] for row in rows}
     if not found or len(found) != len(rows):
         raise ConfigError(f"{text!r} is in {len(rows)} rows, expected one per seed; change the condition")
-    return found
+    resampled = [row[column + RESAMPLED].split() for row in rows if column + RESAMPLED in row]
+    return Side(found, rows, np.array(resampled, dtype=np.float64) if len(resampled) == len(rows) else None)
 
 
 def rows_of(text: str, tables: Tables) -> tuple[list[Row], str]:

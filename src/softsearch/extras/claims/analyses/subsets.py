@@ -60,8 +60,8 @@ def by_size(
     """Yields a row for each size of subset, up to the ``whole``: means, ``lowest`` and ``highest`` loss, comparisons.
 
     ``below_best`` is the share of subsets with a lower loss than each of their members. For pairs, ``correlation`` is
-    between gain and diversity, and ``p`` is the share of permutations of the members with a correlation as large
-    (Mantel 1967).
+    between gain and diversity, and ``members_p`` is the share of permutations of the members with a correlation as
+    large, in either direction (Mantel 1967).
     """
     rows = list(subset_rows(systems, text, cache_dir, sentences=sentences))
     for size in range(1, len(systems) + 1):
@@ -73,7 +73,7 @@ def by_size(
         row["whole"] = size == len(systems)
         if size == 2 and len(systems) > 2:
             tables = ([each[key] for each in own] for key in ("gain", "diversity"))
-            row["correlation"], row["p"] = mantel(*(square(values, len(systems)) for values in tables))
+            row["correlation"], row["members_p"] = mantel(*(square(values, len(systems)) for values in tables))
         yield row
 
 
@@ -85,7 +85,7 @@ def square(pairs: Sequence[float], members: int) -> NDArray[np.float64]:
 
 
 def mantel(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[float, float]:
-    """Returns the correlation of two symmetric matrices off the diagonal, and its one-sided p (Mantel 1967).
+    """Returns the correlation of two symmetric matrices off the diagonal, and its two-sided p (Mantel 1967).
 
     Pairs with a common member depend on each other, so members are permuted, not pairs.
     """
@@ -93,7 +93,7 @@ def mantel(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[float,
     observed = np.corrcoef(one[upper], other[upper])[0, 1]
     orders = [rng.permutation(len(one)) for _ in range(_PERMUTATIONS)]
     found = [np.corrcoef(one[upper], other[np.ix_(order, order)][upper])[0, 1] for order in orders]
-    return float(observed), (1 + int(np.sum(np.array(found) >= observed - 1e-12))) / (1 + _PERMUTATIONS)
+    return float(observed), (1 + int(np.sum(np.abs(found) >= abs(observed) - 1e-12))) / (1 + _PERMUTATIONS)
 
 
 @torch.no_grad()
