@@ -7,10 +7,9 @@
     python benchmarks/speedrun.py --recorded docs/speedrun.png
 
 Without --run it trains three lengths of experiment=speedrun. A run is skipped where its folder has the results of an
-earlier one with the same options. The picture has BLEU of validation (greedy) as lines, BLEU of test_2016 (beam 5) at
-their ends, and the models of the table in docs/models.md as points. --record writes the run to benchmarks/records,
-whose README has the rules. --recorded trains nothing, and draws the lengths of the table in docs/results.md: the runs
-in benchmarks/records, or the table's mean where there is no record.
+earlier one with the same options. The picture has BLEU of validation (greedy) as lines, and BLEU of test_2016 (beam 5)
+at their ends. --record writes the run to benchmarks/records, whose README has the rules. --recorded trains nothing, and
+draws the runs in benchmarks/records.
 """
 
 import argparse
@@ -22,29 +21,17 @@ import statistics
 import subprocess
 import sys
 from datetime import date
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import mpmath
-import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.text import Text
-from matplotlib.transforms import Bbox
 
 from softsearch.app import describe_machine
-from softsearch.report.parts import COLOURS, SOFT, style
+from softsearch.report.parts import COLOURS, style
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDS = ROOT / "benchmarks" / "records"
-PLACES = [  # of a name around its point, in points, the nearest first
-    (dx, dy, side)
-    for far in range(0, 70, 6)
-    for dy in {far, -far}
-    for dx, side in ((5 + far // 3, "left"), (-5 - far // 3, "right"), (0, "center"))
-    if far >= 9 or side != "center"
-]
 PATHS = ("root", "run_dir", "cache_dir")  # in a run's config
 RUNS = {
     "speedrun-5-minutes": [
@@ -94,30 +81,14 @@ def read_curve(path: Path) -> list[tuple[float, float]]:
 
 
 def recorded() -> dict[str, list[Run]]:
-    """The lengths of the table in docs/results.md: their records, or the mean of the table."""
-    rows = re.findall(
-        r"^\| (([\d,]+) steps).*?\| \d+ \| \**([\d.]+)\** .*?\| ([\d.]+), at",
-        (ROOT / "docs/results.md").read_text(encoding="utf-8"),
-        re.MULTILINE,
-    )
+    """The runs in benchmarks/records, by their steps."""
     results = {}
-    for name, steps, bleu, minutes in rows:
-        folder = RECORDS / f"transformer_tiny-{steps.replace(',', '')}-steps"
-        if folder.is_dir():
-            found = json.loads((folder / "record.json").read_text(encoding="utf-8"))
-            curves = [read_curve(path) for path in sorted(folder.glob("seed-*.csv"))]
-            results[name] = [Run(*run) for run in zip(curves, found["minutes"], found["bleu"], strict=True)]
-        else:
-            results[name] = [Run([], float(minutes), float(bleu))]
+    for folder in sorted(RECORDS.glob("transformer_tiny-*-steps"), key=lambda path: int(path.name.split("-")[1])):
+        found = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+        curves = [read_curve(path) for path in sorted(folder.glob("seed-*.csv"))]
+        runs = zip(curves, found["minutes"], found["bleu"], strict=True)
+        results[f"{int(folder.name.split('-')[1]):,} steps"] = [Run(*run) for run in runs]
     return results
-
-
-def known() -> dict[str, tuple[float, float]]:
-    """Minutes and BLEU of the models in docs/models.md."""
-    rows = re.findall(
-        r"^\| `(\w+)`.*\| [\d.]+ M \| \**([\d.]+)\** \| (\d+) \|$", (ROOT / "docs/models.md").read_text(), re.MULTILINE
-    )
-    return {name: (float(minutes), float(bleu)) for name, bleu, minutes in rows}
 
 
 def draw(results: dict[str, list[Run]], path: Path) -> None:
@@ -127,52 +98,15 @@ def draw(results: dict[str, list[Run]], path: Path) -> None:
         axes = figure.add_subplot()
         for colour, (name, runs) in zip(COLOURS, results.items(), strict=False):
             for number, run in enumerate(runs):
-                axes.plot(*zip(*run.curve, strict=True), color=colour, alpha=0.6) if run.curve else None
-                label = None if number else f"{name}, {len(runs)} seeds" if run.curve else f"{name}, mean"
+                axes.plot(*zip(*run.curve, strict=True), color=colour, alpha=0.6)
+                label = None if number else f"{name}, {len(runs)} seeds"
                 axes.plot(run.minutes, run.bleu, "D", color=colour, markersize=5, label=label)
-        axes.set(
-            xlabel="minutes of training, as measured",
-            ylabel="BLEU",
-            xlim=(0, 1.12 * max(m for m, _ in known().values())),
-        )
+        axes.set(xlabel="minutes of training, as measured", ylabel="BLEU")
+        axes.set_xlim(left=0)
         axes.grid(axis="y", alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, loc="lower right")
-        name_points(axes, known())
         figure.savefig(path, format="png")
-
-
-def name_points(axes: Axes, points: dict[str, tuple[float, float]]) -> None:
-    """Draws points with their names, each at the first place around its point where nothing else is."""
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    lines = [line.get_xydata() for line in axes.lines]
-    places = np.array([*points.values()])
-    axes.plot(*places.T, "o", color=SOFT, markersize=3)
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # so that what is placed stays
-    between = [np.linspace(one, other, 20) for line in lines for one, other in pairwise([line[0], *line])]
-    drawn = axes.transData.transform(np.concatenate([places, *between]))
-    taken = [Bbox.from_extents(x - 4, y - 4, x + 4, y + 4) for x, y in drawn]
-    if legend := axes.get_legend():
-        taken.append(legend.get_window_extent())
-    look = {"textcoords": "offset points", "va": "center", "color": SOFT, "fontsize": 7}
-    for name, point in sorted(points.items(), key=lambda item: -item[1][1]):
-        for dx, dy, side in PLACES:
-            leader = {"arrowstyle": "-", "color": SOFT, "linewidth": 0.5} if abs(dy) > 12 else None
-            text = axes.annotate(name, point, (dx, dy), ha=side, arrowprops=leader, **look)
-            text.get_window_extent()  # computes its position
-            box = Text.get_window_extent(text)  # without the leader
-            boxes = [box]
-            if leader:
-                ends = axes.transData.transform(point), ((box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2)
-                boxes += [Bbox.from_extents(x - 1, y - 1, x + 1, y + 1) for x, y in np.linspace(*ends, 20)[4:]]
-            if box.x1 < axes.bbox.x1 and not any(each.overlaps(other) for each in boxes for other in taken):
-                taken += boxes
-                break
-            text.remove()
-        else:
-            sys.exit(f"speedrun: there is no room for the name {name}; enlarge the picture")
 
 
 def record(name: str, folders: list[Path], runs: list[Run], threshold: float) -> None:

@@ -57,11 +57,11 @@ class Comparison(Section):
         right: like ``left``.
         margin: the smallest difference that matters; smaller ones are inconclusive. By default that of the column in
             the claim's ``margins``.
-        chance: between what chance makes differences. ``seeds``: a permutation test over the seeds (a t-test if one
+        chance: what makes differences by chance. ``seeds``: a permutation test over the seeds (a t-test if one
             side is a number); in rows that tell their number of ``sentences``, also a bootstrap over seeds and
             sentences. ``sentences``: these models alone, by the column ``p`` in the rows of both cells, from a paired
             bootstrap, or by resampled sentences. ``members``: by ``members_p``, from permuted members of ensembles.
-            ``construction``: it follows from arithmetic, and is no evidence.
+            ``construction``: it follows from arithmetic, and counts as none.
     """
 
     says: str

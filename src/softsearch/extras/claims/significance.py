@@ -19,7 +19,7 @@ _ROUNDING = 1e-12
 
 
 def enough(left: int, right: int | None) -> bool:
-    """Tells whether so many seeds on each side can decide; ``right`` is None for a comparison with a number."""
+    """Tells whether the seeds of each side can decide; ``right`` is None for a comparison with a number."""
     if right is None:
         return left >= ENOUGH
     return (2 if left == right else 1) / comb(left + right, left) <= SIGNIFICANCE
