@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -22,14 +21,15 @@ import numpy as np
 from softsearch.data import Batching, Joined, Multilingual, MultiSource, Parallel, ParallelSource, Table
 from softsearch.data.dataset import MixedRows
 from softsearch.data.lexicon import train_lexicon
-from softsearch.data.preparation.clean import CleanedCorpus, clean_pairs, count_shared, mark_repeated, mark_unusual
+from softsearch.data.preparation.cleaned_text import CleanedText
 from softsearch.data.preparation.links import links_by_model
+from softsearch.data.preparation.selection import count_shared, mark_repeated, mark_unusual
 from softsearch.data.preparation.sentence_hashes import sentence_hashes
+from softsearch.data.preparation.text_parts import EVERYTHING, RawCorpus, make_text_parts
 from softsearch.data.sampler import Shard
 from softsearch.data.scripts import letters_of
 from softsearch.evaluation.train_test_overlap import Overlap
 from softsearch.text import Filters
-from softsearch.text.corpus import read_raw
 from softsearch.text.filters import Cleaner
 
 SIZES = 20_000, 60_000
@@ -84,8 +84,8 @@ def of_all_pairs(option: str, _: Path, pairs: int) -> Work:
     rng = np.random.default_rng(1)
     dropped = np.zeros(pairs, np.bool_)
     if option == "duplicates":
-        return partial(mark_repeated, rng.integers(0, 2**63, pairs, dtype=np.uint64), dropped)
-    return partial(mark_unusual, rng.integers(5, 200, (pairs, 2)).astype(np.uint16), dropped, 3.0)
+        return partial(mark_repeated, [rng.integers(0, 2**63, pairs, dtype=np.uint64)], dropped)
+    return partial(mark_unusual, [rng.integers(5, 200, (pairs, 2)).astype(np.uint16)], dropped, 3.0)
 
 
 def of_files(make: Callable[[Path, int], ParallelSource], folder: Path, pairs: int) -> Work:
@@ -135,15 +135,13 @@ def two_sources(folder: Path, pairs: int) -> MultiSource:
 
 
 def clean(folder: Path, pairs: int) -> Work:
-    """Cleaning, with hashes of pairs and of sentences."""
-    cleaner = Cleaner(**dict(zip(("src", "tgt"), map(Path, write_pairs(folder, "train", pairs, 1)), strict=True)))
+    """Cleaning into a part, with hashes of pairs and of sentences."""
+    src, tgt = map(Path, write_pairs(folder, "train", pairs, 1))
+    corpus = RawCorpus("train", Cleaner(src=src, tgt=tgt), ("src", "tgt"))
 
-    def work() -> CleanedCorpus:
-        with ExitStack() as stack:
-            corpus = CleanedCorpus(folder / "clean", 1, stack)
-            for raw in read_raw(cleaner.src, cleaner.tgt):
-                corpus.append(clean_pairs({("train", 0): cleaner}, (("train", 0), raw)))
-        return corpus
+    def work() -> CleanedText:
+        make_text_parts([corpus], folder, processes=1, progress=lambda _: None, share=EVERYTHING)
+        return CleanedText([[*corpus.parts(folder)]], folder)
 
     return work
 
@@ -151,7 +149,7 @@ def clean(folder: Path, pairs: int) -> Work:
 def shared(_: Path, pairs: int) -> Work:
     """Test pairs in the training text, when preparing."""
     hashes = np.random.default_rng(1).integers(0, 2**63, pairs, dtype=np.uint64)
-    return partial(count_shared, hashes, hashes[:1000])
+    return partial(count_shared, [hashes], hashes[:1000])
 
 
 def links(folder: Path, pairs: int) -> Work:
@@ -181,7 +179,7 @@ def overlap(near: bool, folder: Path, pairs: int) -> Work:
     """Test sentences in the training text, when evaluating."""
     source, text = plain(folder, pairs), lines(folder, pairs)
     files = source.train_files(folder / "cache")
-    hashes = sentence_hashes(source, files, folder / "cache", lambda _: None)
+    [hashes] = sentence_hashes(source, files, folder / "cache", lambda _: None)
     found = Overlap(*zip(*text[:1000], strict=True), near=near)
     return (lambda: found.add_text(*zip(*text, strict=True))) if near else partial(found.add_hashes, hashes)
 

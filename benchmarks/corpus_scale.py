@@ -97,7 +97,7 @@ def iterate(options: dict[str, list[str]], cache_dir: str) -> dict[str, float]:
     data.trainer = SimpleNamespace(world_size=1, global_rank=0, strategy=strategy, **limits)
     before = _resident(os.getpid())[0]
     clock = [time.perf_counter()]
-    folder = data.prepared.folder
+    assert data.prepared.folder.is_dir()
     clock.append(time.perf_counter())
     loader = data.train_dataloader()
     first = next(iter(loader))
@@ -108,7 +108,7 @@ def iterate(options: dict[str, list[str]], cache_dir: str) -> dict[str, float]:
     clock.append(time.perf_counter())
     pairs += sum(len(batch.src_tokens) for batch in batches)
     clock.append(time.perf_counter())
-    size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
+    size = sum(path.stat().st_size for path in Path(cache_dir).rglob("*") if path.is_file()) / 1e6
     names = ("open", "first_epoch", "next_epoch", "read")
     times = dict(zip(names, np.diff(clock).tolist(), strict=True))
     return {**times, "pairs": pairs, "before": before, "disk": size, "batch": len(first.src_tokens)}
@@ -150,7 +150,7 @@ def order(folder: Path, pairs: int) -> dict[str, float]:
     from softsearch.data.dataset import TokenStore
     from softsearch.data.sampler import BucketBatchSampler, Indices, Shard, pairs_of_shard, shards_of
 
-    stores, count = [TokenStore(folder / side, np.uint16) for side in SIDES], shards_of(pairs)
+    stores, count = [TokenStore([folder / side], np.uint16) for side in SIDES], shards_of(pairs)
 
     def shard(number: int) -> tuple[Shard, Indices]:
         chosen = pairs_of_shard(pairs, number, count)

@@ -1,51 +1,42 @@
-"""Prepares a corpus on all machines of a Ray cluster, with the options of ``softsearch prepare`` and the same bytes.
+"""Prepares a corpus on all machines of a Ray cluster that see one folder, with the options of ``softsearch prepare``.
 
     pip install 'softsearch[lab,ray]'
-    python examples/ray_prepare.py data.train='[a.en,a.de]' data.val='[b.en,b.de]' cache_dir=FOLDER
+    python examples/ray_prepare.py data.train='[corpus/*.en,corpus/*.de]' data.val='[b.en,b.de]' cache_dir=FOLDER
 
-This machine reads the text in chunks of some thousand pairs, trains the tokenizer and writes the folder. Tasks on the
-cluster clean and encode the chunks, which takes most of the time. These are plain Ray tasks: the readers of Ray Data
-take each file by itself, but lines of two files belong together here.
+Each CPU makes a share of the parts: it reads its own files and writes its own folders in ``cache_dir``, first of
+cleaned text, then of token ids. Then this machine joins them, for which it reads the parts' headers and hashes alone.
+A lost machine costs the parts that it was making; typed again, this makes what is missing.
 """
 
 import sys
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 import ray
 from ray.exceptions import RayTaskError
 
 from softsearch import SoftsearchError, lab
 
-AHEAD = 4  # chunks of text in memory for each CPU of the cluster
-
 
 @ray.remote
-def work(task: Callable[[Any], Any], item: Any) -> Any:
-    """Cleans or encodes a chunk of text, on any machine."""
-    return task(item)
+def make_share(number: int, hosts: int, words: list[str]) -> None:
+    """Makes every N-th part that is missing, in one process."""
+    lab.prepare(*words, part=f"{number}/{hosts}", processes=1)
 
 
-def on_cluster(task: Callable[[Any], Any], items: Iterable[Any], processes: int) -> Iterator[Any]:
-    """Yields ``task(item)`` for every item in order."""
-    sent, waiting = ray.put(task), deque[Any]()
-    try:
-        for item in items:
-            waiting.append(work.remote(sent, item))
-            if len(waiting) > AHEAD * processes:
-                yield ray.get(waiting.popleft())
-        while waiting:
-            yield ray.get(waiting.popleft())
-    except RayTaskError as error:
-        raise error.cause from None  # a line that cannot be read, say
+def main(words: list[str]) -> None:
+    """Makes all parts, and joins them."""
+    cpus = int(ray.cluster_resources()["CPU"])
+    for _ in ("text", "token ids"):  # a tokenizer needs all text
+        try:
+            ray.get([make_share.remote(number, cpus, words) for number in range(1, cpus + 1)])
+        except RayTaskError as error:
+            raise error.cause from None  # a line that cannot be read, say
+    lab.prepare(*words)
 
 
 if __name__ == "__main__":
     ray.init(ignore_reinit_error=True)
-    cpus = int(ray.cluster_resources()["CPU"])
     try:
-        lab.prepare(f"processes={cpus}", *sys.argv[1:], mapping=on_cluster)  # processes=N typed afterwards wins
+        main(sys.argv[1:])
     except SoftsearchError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)

@@ -20,9 +20,11 @@ MEASURED = {  # what benchmarks measure or switch is private: how a training or 
     "benchmarks/corpus_costs.py": (
         "softsearch.data.dataset",
         "softsearch.data.lexicon",
-        "softsearch.data.preparation.clean",
+        "softsearch.data.preparation.cleaned_text",
         "softsearch.data.preparation.links",
+        "softsearch.data.preparation.selection",
         "softsearch.data.preparation.sentence_hashes",
+        "softsearch.data.preparation.text_parts",
         "softsearch.data.sampler",
         "softsearch.data.scripts",
         "softsearch.evaluation.train_test_overlap",

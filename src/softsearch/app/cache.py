@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from softsearch.data.preparation.cache_folder import INDEX, is_made
+from softsearch.data.preparation.cache_folder import INDEX, PARTS, is_made
 from softsearch.data.sentencepiece_file import kind_of
 from softsearch.errors import ConfigError, SoftsearchError, printable
 from softsearch.text.plain_values import read_json
@@ -18,6 +18,12 @@ from softsearch.text.tokenizer import SentencePieceTokenizer
 
 REPORT = "report.json"  # describes prepared data
 _DAY = 86_400.0
+_PARTS = {  # by the start of a name
+    "text": "cleaned text",
+    "dropped": "which pairs of cleaned text are dropped",
+    "tokenizers": "tokenizers",
+    "ids": "token ids",
+}
 
 
 class Entry(NamedTuple):
@@ -86,6 +92,8 @@ def _content(entry: Entry) -> str:
     """Describes an entry in words."""
     if entry.path.parent.name == "downloads":
         return "a download"
+    if entry.path.parent.name == PARTS:
+        return _PARTS.get(entry.path.name.partition("-")[0], "")
     try:
         corpora = read_json(entry.path / REPORT)["corpora"]["train"]
         pairs = sum(int(corpus["kept"]) for corpus in corpora)

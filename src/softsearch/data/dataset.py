@@ -1,7 +1,9 @@
 """Sentence pairs as token ids: memory-mapped from disk, resampled in every epoch on request, padded in batches."""
 
 import random
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +23,7 @@ from softsearch.text.word_links import WordNumbers, link_weights
 # A batch of sampled segmentations may exceed the budget by this factor. On Multi30k sentences grow by a fifth with
 # BPE-dropout of 0.1 and by a third with unigram and 0.2, and the longest in a batch nearly doubles: nearly all fit.
 MAX_GROWTH = 2
+_CHUNK = 1 << 20  # lengths that are looked up together
 
 Ids = NDArray[np.integer]
 Redraw = Callable[[Sequence[int], Sequence[tuple[Ids, Ids]]], list[tuple[Ids, Ids]]]  # draws, a batch's pairs
@@ -70,9 +73,11 @@ class MixedRows:
     Args:
         sizes: number of pairs of each corpus.
         repeats: how often each corpus's pairs are seen.
+        kept: the rows of these pairs in the files, if the files have other pairs, too.
     """
 
-    def __init__(self, sizes: Sequence[int], repeats: Sequence[float]) -> None:
+    def __init__(self, sizes: Sequence[int], repeats: Sequence[float], kept: NDArray[np.int64] | None = None) -> None:
+        self._kept = kept
         seen = [max(1, int(size * repeat)) for size, repeat in zip(sizes, repeats, strict=True)]
         self._ends, self._begins = np.cumsum(seen), np.cumsum([0, *seen])
         self._first, self._last, self._repeats = np.cumsum([0, *sizes]), np.array(sizes) - 1, np.array(repeats)
@@ -85,42 +90,66 @@ class MixedRows:
         """Returns the rows of one or several pairs."""
         corpus = np.searchsorted(self._ends, pairs, side="right")
         own = np.minimum((pairs - self._begins[corpus]) / self._repeats[corpus], self._last[corpus])
-        return np.asarray(self._first[corpus] + own.astype(np.int64))
+        pairs_of_files = self._first[corpus] + own.astype(np.int64)
+        return np.asarray(pairs_of_files if self._kept is None else self._kept[pairs_of_files])
+
+
+Rows = MixedRows | NDArray[np.int64]
 
 
 class TokenStore:
     """The token ids of many sentences.
 
     Args:
-        path: path of the files, as for ``softsearch.data.preparation.encode.TokenWriter``.
+        paths: the paths of one or several parts' files, as for ``softsearch.data.preparation.encode.TokenWriter``.
         dtype: type of the ids.
-        rows: the sentences in the files, in any order and with repetitions; by default all of them once.
+        rows: the sentences in the parts, in any order and with repetitions; by default all of them once.
     """
 
-    def __init__(self, path: Path, dtype: type[np.integer], rows: MixedRows | None = None) -> None:
-        self.offsets = read_array(Path(f"{path}.offsets"), np.int64)
-        self.ids = read_array(Path(f"{path}.ids"), dtype)
+    def __init__(self, paths: Sequence[Path], dtype: type[np.integer], rows: Rows | None = None) -> None:
+        self._parts = [(read_array(Path(f"{p}.offsets"), np.int64), read_array(Path(f"{p}.ids"), dtype)) for p in paths]
+        self._ends = [*accumulate(len(offsets) - 1 for offsets, _ in self._parts)]
         self.rows = rows
 
     def __len__(self) -> int:
         """Number of sentences."""
-        return len(self.offsets) - 1 if self.rows is None else len(self.rows)
+        return self._ends[-1] if self.rows is None else len(self.rows)
 
     def __getitem__(self, index: int) -> Ids:
         """Ids of a sentence, without special tokens."""
         row = index if self.rows is None else int(self.rows[index])
-        return self.ids[self.offsets[row] : self.offsets[row + 1]]
+        number = bisect_right(self._ends, row)
+        offsets, ids = self._parts[number]
+        row -= self._ends[number - 1] if number else 0
+        return ids[offsets[row] : offsets[row + 1]]
 
     def lengths(self, some: Ids | None = None) -> NDArray[np.int32]:
-        """Returns the number of tokens in each sentence, or in some, EOS included."""
-        if some is None and self.rows is not None:
-            some = np.arange(len(self))
-        if some is not None:
-            rows = some if self.rows is None else self.rows[some]
-            return (self.offsets[rows + 1] - self.offsets[rows] + 1).astype(np.int32)
-        # In 32 bits, without a 64-bit copy: offsets may exceed 32 bits, but not the difference of two.
-        lengths = np.subtract(self.offsets[1:], self.offsets[:-1], dtype=np.int32, casting="unsafe")
-        lengths += 1
+        """Returns the number of tokens in each sentence, or in some, EOS included; fastest for ascending ones."""
+        if some is None and self.rows is None:
+            # In 32 bits, without a 64-bit copy: offsets may exceed 32 bits, but not the difference of two.
+            lengths = np.empty(len(self), np.int32)
+            for (offsets, _), end in zip(self._parts, self._ends, strict=True):
+                own = lengths[end - len(offsets) + 1 : end]
+                np.subtract(offsets[1:], offsets[:-1], dtype=np.int32, casting="unsafe", out=own)
+            lengths += 1
+            return lengths
+        some = np.arange(len(self)) if some is None else some
+        lengths = np.empty(len(some), np.int32)
+        for begin in range(0, len(some), _CHUNK):
+            chosen = some[begin : begin + _CHUNK]
+            lengths[begin : begin + _CHUNK] = self._lengths(chosen if self.rows is None else self.rows[chosen])
+        return lengths
+
+    def _lengths(self, rows: Ids) -> NDArray[np.int32]:
+        """Returns the lengths of some rows, by runs of rows in the same part."""
+        numbers = np.searchsorted(self._ends, rows, side="right")
+        bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(rows)]
+        lengths = np.empty(len(rows), np.int32)
+        for begin, end in pairwise(bounds):
+            number = int(numbers[begin])
+            offsets = self._parts[number][0]
+            own = rows[begin:end] - (self._ends[number - 1] if number else 0)
+            lengths[begin:end] = offsets[own + 1] - offsets[own] + 1
         return lengths
 
 

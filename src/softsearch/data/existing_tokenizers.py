@@ -101,6 +101,11 @@ class ExistingTokenizers:
         return src, src if tgt.model == src.model else tgt
 
 
+def reads_text(maker: TokenizerMaker) -> bool:
+    """Tells whether the tokenizers depend on the text: they are trained on it, or may grow."""
+    return not isinstance(maker, ExistingTokenizers) or maker.grow is not None
+
+
 def identity(maker: TokenizerMaker) -> Mapping[str, Any]:
     """Plain values that, with the text, determine the tokenizers; sampling is part of training.
 

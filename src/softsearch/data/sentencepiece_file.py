@@ -1,5 +1,6 @@
 """SentencePiece models as lists of pieces: read, changed, and written with the special pieces of this lab."""
 
+import hashlib
 import io
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -113,6 +114,13 @@ def without_folding(model: bytes, name: str = "the model") -> bytes:
         return model
     proto.normalizer_spec.name, proto.normalizer_spec.precompiled_charsmap = "identity", b""
     return bytes(proto.SerializeToString(deterministic=True))
+
+
+@lru_cache(_CACHED_MODELS)
+def digest_of_pieces(model: bytes) -> str:
+    """Returns a hash of what determines the ids of text, without folding, which follows from the pieces."""
+    pieces = list(read_pieces(model, "the model").values())
+    return hashlib.sha256(with_pieces(model, pieces, "the model")).hexdigest()
 
 
 def _charsmap(rules: Mapping[str, str]) -> bytes:

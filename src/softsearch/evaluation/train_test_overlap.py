@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.data.corpora.base import ParallelSource
-from softsearch.data.preparation.clean import HASH_CHUNK
-from softsearch.data.preparation.sentence_hashes import SentenceHashes, sentence_hashes
+from softsearch.data.preparation.clean import SentenceHashes
+from softsearch.data.preparation.selection import HASH_CHUNK
+from softsearch.data.preparation.sentence_hashes import sentence_hashes
 from softsearch.errors import SoftsearchError
 from softsearch.evaluation.measure import ProgressBar
 from softsearch.evaluation.test_set import HeldOutText
@@ -81,11 +82,12 @@ def _add_training_text(
         files = source.train_files(cache_dir)
     with progress("hashing training text", None) as advance:
         hashes = sentence_hashes(source, files, cache_dir, advance)
-    for begin in range(0, len(hashes), HASH_CHUNK):
-        overlap.add_hashes(hashes[begin : begin + HASH_CHUNK])
+    for part in hashes:
+        for begin in range(0, len(part), HASH_CHUNK):
+            overlap.add_hashes(part[begin : begin + HASH_CHUNK])
     if not overlap.near:
         return
-    with progress("near-duplicates in training text", len(hashes)) as advance:
+    with progress("near-duplicates in training text", sum(map(len, hashes))) as advance:
         for src, tgt in files:
             clean = Cleaner(src=src, tgt=tgt, filters=source.filters, letters=source.letters())
             for chunk in map(clean, read_raw(src, tgt)):

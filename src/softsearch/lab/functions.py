@@ -11,7 +11,6 @@ from torch import Tensor
 from softsearch.app.config.build import described_model
 from softsearch.app.config.in_process import run_here, typed
 from softsearch.app.results import report_tables
-from softsearch.data.preparation.processes import OrderedMap, ordered_map
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.evaluation.schema import Comparison, Report, SystemReport, read_report
 from softsearch.files import MANIFEST, REPORT, new_folder
@@ -83,19 +82,17 @@ def evaluate(*systems: Run | Bundle | Path | str, **options: Any) -> Evaluation:
     return Evaluation(folder, read_report(folder / REPORT))
 
 
-def prepare(*words: str, mapping: OrderedMap = ordered_map, **options: Any) -> None:
+def prepare(*words: str, **options: Any) -> None:
     """Prepares the data of a training, as ``softsearch prepare`` does; trainings then find them in the cache.
 
     Args:
         words: options as they are typed, such as ``"data.train=[a.en,a.de]"``.
-        mapping: a function of a task, its items and a number of processes that yields the results in order; by default
-            it starts processes on this host.
         options: the same as keywords.
 
     Raises:
         SoftsearchError: an option is wrong, or the data cannot be read or written.
     """
-    _run("prepare", words, options, mapping=mapping)
+    _run("prepare", words, options)
 
 
 def export(run: Run | Path | str, out: Path | str, **options: Any) -> Bundle | Path:
@@ -156,8 +153,8 @@ def save(folder: Path | str, weights: Mapping[str, Tensor], config: dict[str, An
         ) from error
 
 
-def _run(command: str, words: Sequence[str], options: Mapping[str, Any], **arguments: Any) -> Path:
-    return run_here(command, [*words, *typed(options)], **arguments)
+def _run(command: str, words: Sequence[str], options: Mapping[str, Any]) -> Path:
+    return run_here(command, [*words, *typed(options)])
 
 
 def _path(system: Run | Bundle | Path | str) -> Path:

@@ -89,6 +89,17 @@ def test_what_was_prepared_is_said_in_words(
     assert f"with {pieces:,} pieces, prepared for training" in said
 
 
+def test_parts_are_named_by_what_they_have(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("text-1", "ids-2"):
+        make_folder(folder / "parts" / name, lambda new: (new / "lines").write_bytes(b"") and None)
+    cache([])
+    said = capsys.readouterr().out.splitlines()
+    assert [line.split("  ")[-1].strip() for line in said if "parts/" in line] == ["token ids", "cleaned text"]
+    cache(["clear", "parts/text", "--yes"])
+    assert "parts/ids-2" in names(folder)
+    assert "parts/text-1" not in names(folder)
+
+
 def test_links_out_of_the_cache_are_left_alone(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     theirs = tmp_path_factory.mktemp("theirs")
     make_folder(theirs / "project", lambda new: (new / "thesis.txt").write_text("theirs") and None)

@@ -15,13 +15,12 @@ from softsearch.app.config.job import Job, as_options, explained, prepare_proces
 from softsearch.commands import CORE
 
 
-def run_here(name: str, words: Sequence[str], **arguments: Any) -> Path:
+def run_here(name: str, words: Sequence[str]) -> Path:
     """Runs a command in this process; returns the folder that it wrote to.
 
     Args:
         name: the command, one with ``key=value`` options.
         words: its options as typed.
-        arguments: further arguments of the command's function.
 
     Raises:
         SoftsearchError: what the command would print as its error.
@@ -29,7 +28,7 @@ def run_here(name: str, words: Sequence[str], **arguments: Any) -> Path:
     """
     try:
         with _job(name, words) as (job, folder):
-            job.run(**arguments)
+            job.run()
             return Path(getattr(job.options, "run_dir", folder))
     except SystemExit as end:
         if end.code == 130:  # the training was interrupted and has saved a checkpoint

@@ -64,11 +64,11 @@ class Job:
         refuse_overwriting(_given_values(options), command.writes)
         return cls(resolve_name(command.run), config, options)
 
-    def run(self, **arguments: Any) -> None:
-        """Calls the function, with further arguments if there are any."""
+    def run(self) -> None:
+        """Calls the function."""
         takes_config = DictConfig in get_type_hints(self.function).values()
         with trusting(read_trust(getattr(self.options, "trust", ()))):
-            self.function(self.config if takes_config else self.options, **arguments)
+            self.function(self.config if takes_config else self.options)
 
 
 def prepare_process() -> None:

@@ -100,6 +100,7 @@ class Prepare(Train):
     """Options of ``prepare``."""
 
     processes: AtLeastOne | None
+    part: str | None
 
 
 @dataclass(frozen=True, kw_only=True)

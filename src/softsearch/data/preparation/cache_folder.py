@@ -25,6 +25,7 @@ except ImportError:  # Windows
     fcntl = None
 
 INDEX = "files.json"
+PARTS = "parts"  # folder in the cache, of parts of prepared data
 _DESCRIPTION = re.compile(r"\d+ bytes, sha256 [0-9a-f]{16}")  # of a file, in the index
 ABANDONED_AFTER = 86_400.0  # seconds without changes until another host's unfinished folder counts as abandoned
 _MAX_HASHED_BYTES = 64 << 20  # files up to this many bytes are hashed completely
@@ -37,9 +38,14 @@ def made_folder(cache_dir: Path, kind: str, identity: str, write: Callable[[Path
 
     The hash is that of ``identity``, which names everything that determines the content.
     """
-    folder = cache_dir / f"{kind}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
+    folder = named_folder(cache_dir, kind, identity)
     make_folder(folder, write)
     return folder
+
+
+def named_folder(cache_dir: Path, kind: str, identity: str) -> Path:
+    """Returns the path of the folder that ``made_folder`` makes."""
+    return cache_dir / f"{kind}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
 
 
 def make_folder(folder: Path, write: Callable[[Path], None]) -> None:

@@ -11,24 +11,20 @@ from numpy.typing import NDArray
 
 from softsearch.text.tokenizer import Tokenizers
 
+SIDES = ("src", "tgt")  # names of the files of each side
+LINES = "lines"  # name of the file of line numbers
 LINKS = "train.links"  # name of the files with word links in prepared data
 Number = TypeVar("Number", bound=np.generic)
 Tokens = tuple[NDArray[np.integer], NDArray[np.int32]]  # all ids concatenated, and the sentences' lengths
 
 
-def encode_lines(
-    tokenizers: Tokenizers, chunk: tuple[str, list[bytes], list[bytes], NDArray[np.int64]]
-) -> tuple[str, Tokens, Tokens, NDArray[np.int64]]:
-    """Encodes a chunk (split, both sides' lines, line numbers) to (split, both sides' ids, line numbers).
-
-    It may run in any process, and starts quickly because it does not need PyTorch.
-    """
-    split, *sides, numbers = chunk
+def encode_sides(tokenizers: Tokenizers, sides: tuple[Sequence[bytes], Sequence[bytes]]) -> tuple[Tokens, Tokens]:
+    """Encodes source and target lines, in any process; it starts quickly because it does not need PyTorch."""
     src, tgt = (
-        flat([tokenizer.encode(line.rstrip(b"\n").decode()) for line in side], tokenizer.vocab_size)
+        flat([tokenizer.encode(line.decode()) for line in side], tokenizer.vocab_size)
         for tokenizer, side in zip(tokenizers, sides, strict=True)
     )
-    return split, src, tgt, numbers
+    return src, tgt
 
 
 def id_type(vocab_size: int) -> type[np.integer]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from softsearch.data.corpora.base import line_of_links
 from softsearch.data.lexicon import train_lexicon
-from softsearch.data.preparation.clean import CleanedCorpus
+from softsearch.data.preparation.cleaned_text import Chunk, CleanedText
 from softsearch.data.preparation.encode import LINKS, TokenWriter
 from softsearch.data.preparation.processes import ordered_map
 from softsearch.errors import CorpusError
@@ -25,7 +25,6 @@ _TENSION, _EMPTY = 4.0, 0.2  # of the diagonal, as in fast_align; the share of t
 _CODES = 1 << 20  # looked up together
 _NEIGHBOURS = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
 _log = logging.getLogger(__name__)
-Chunk = tuple[list[bytes], list[bytes], NDArray[np.int64]]  # source and target lines, and their numbers
 
 
 def words_of(line: bytes | str) -> list[str]:
@@ -129,7 +128,7 @@ def align(lexicons: tuple[Lexicon, Lexicon], chunk: Chunk) -> list[set[Link]]:
     return [grow_diag_final(set(forward), {(i, j) for j, i in backward}) for forward, backward in directions]
 
 
-def links_by_model(corpus: CleanedCorpus, processes: int) -> Iterator[list[set[Link]]]:
+def links_by_model(corpus: CleanedText, processes: int) -> Iterator[list[set[Link]]]:
     """Yields the links of each chunk of a corpus, from Model 1 in both directions, trained on the corpus."""
     src, tgt = ([words_of(line) for line in corpus.sample(side, _SAMPLE)] for side in (0, 1))
     lexicons = Lexicon.train(src, tgt), Lexicon.train(tgt, src)
@@ -137,7 +136,7 @@ def links_by_model(corpus: CleanedCorpus, processes: int) -> Iterator[list[set[L
 
 
 def links_of_files(
-    files: Sequence[Path], corpus: CleanedCorpus, tags: Sequence[str], given: Sequence[Path]
+    files: Sequence[Path], corpus: CleanedText, tags: Sequence[str], given: Sequence[Path]
 ) -> Iterator[list[list[Link]]]:
     """Yields the links of each chunk of a corpus, from one file in Pharaoh's format for each of its parts.
 
@@ -164,7 +163,7 @@ def links_of_files(
     next(lines, None)  # counts the rest of the last file
 
 
-def _kept_lines(files: Sequence[Path], corpus: CleanedCorpus) -> Iterator[tuple[Path, int, str]]:
+def _kept_lines(files: Sequence[Path], corpus: CleanedText) -> Iterator[tuple[Path, int, str]]:
     """Yields the file, the line number from 1 and the line of links for each pair of a corpus."""
     numbers = chain.from_iterable(chunk[2].tolist() for chunk in corpus.chunks())
     for path, size, counts in zip(files, corpus.sizes(), corpus.counts, strict=True):
@@ -173,7 +172,7 @@ def _kept_lines(files: Sequence[Path], corpus: CleanedCorpus) -> Iterator[tuple[
 
 
 def write_links(
-    folder: Path, chunks: Iterable[Sequence[Iterable[Link]]], corpus: CleanedCorpus, tokenizers: Tokenizers
+    folder: Path, chunks: Iterable[Sequence[Iterable[Link]]], corpus: CleanedText, tokenizers: Tokenizers
 ) -> dict[str, int]:
     """Writes the links of a corpus's pairs, in chunks, and returns their counts for the report.
 

@@ -12,7 +12,6 @@ from softsearch.errors import CorpusError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-OrderedMap = Callable[[Callable[[Any], Any], Iterable[Any], int], Iterator[Any]]  # what ordered_map is
 _ITEMS_PER_PROCESS = 4  # items in progress per process
 _task: list[Callable[[Any], Any]] = []  # the task of a worker process
 

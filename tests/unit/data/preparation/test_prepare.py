@@ -2,9 +2,9 @@
 
 import logging
 import os
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,13 @@ import pytest
 
 from softsearch.data.corpora.multi30k import Multi30k
 from softsearch.data.corpora.parallel import Parallel
-from softsearch.data.preparation import cache_folder
-from softsearch.data.preparation import clean as clean_module
-from softsearch.data.preparation import prepare as prepare_module
-from softsearch.data.preparation.encode import read_array
+from softsearch.data.dataset import ParallelDataset
+from softsearch.data.preparation import cache_folder, id_parts, steps, text_parts
+from softsearch.data.preparation.inputs import Inputs
 from softsearch.data.preparation.prepare import prepare, text_problems
 from softsearch.data.preparation.prepared import PreparedData
+from softsearch.data.preparation.steps import make_share
+from softsearch.data.preparation.text_parts import Share
 from softsearch.data.sampler import Batching, count_tokens
 from softsearch.data.sentencepiece_file import with_folding
 from softsearch.data.tokenizer_files import from_files
@@ -151,30 +152,50 @@ def test_swapped_sides_are_another_corpus(source: Parallel, cache: Path) -> None
     assert prepare(swapped, TRAINER, cache).fingerprint != prepare(source, TRAINER, cache).fingerprint
 
 
-def test_files_are_those_of_one_chunk_and_one_process(
+def files_of(cache: Path) -> dict[str, bytes]:
+    """The contents of all that was made, by path."""
+    folders = (cache / "prepared", cache / "parts")
+    paths = [path for folder in folders for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock"]
+    return {path.relative_to(cache).as_posix(): path.read_bytes() for path in paths}
+
+
+def test_files_do_not_depend_on_processes(source: Parallel, cache: Path, tmp_path: Path) -> None:
+    prepare(source, TRAINER, cache)
+    prepare(source, TRAINER, tmp_path / "two", processes=2)
+    assert len(files_of(cache)) > 30
+    assert files_of(tmp_path / "two") == files_of(cache)
+
+
+def test_data_are_the_same_in_small_parts(
     source: Parallel, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = prepare(source, TRAINER, cache).folder
+    whole = prepare(source, TRAINER, cache)
     monkeypatch.setattr(corpus_module, "_CHUNK_PAIRS", 7)
-    monkeypatch.setattr(clean_module, "_CHUNK_PAIRS", 11)
-    pieces = prepare(source, TRAINER, tmp_path / "pieces", processes=2).folder
-    assert pieces.name == whole.name
-    names = sorted(path.name for path in whole.iterdir())
-    assert names == sorted(path.name for path in pieces.iterdir())
-    for name in names:
-        assert (pieces / name).read_bytes() == (whole / name).read_bytes(), name
+    monkeypatch.setattr(text_parts, "PART_LINES", 10)
+    parts = prepare(source, TRAINER, tmp_path / "parts")
+    assert parts.fingerprint == whole.fingerprint
+    assert len([*(tmp_path / "parts" / "parts").glob("ids-*")]) == 5 + 1 + 1
+    assert parts.src_tokenizer.model == whole.src_tokenizer.model
+    assert {**parts.report(), "corpora": 0} == {**whole.report(), "corpora": 0}
+    for split in whole.splits:
+        one, other = whole.dataset(split), parts.dataset(split)
+        assert [ids(one, i) for i in range(len(one))] == [ids(other, i) for i in range(len(other))]
+        assert one.src.lengths().tolist() == other.src.lengths().tolist()
+        assert one.tgt.lengths(np.arange(1, 5)).tolist() == other.tgt.lengths(np.arange(1, 5)).tolist()
+        assert [whole.locate(split, i) for i in range(len(one))] == [parts.locate(split, i) for i in range(len(one))]
 
 
-def test_files_are_the_text_in_pieces(source: Parallel, cache: Path) -> None:
+def ids(dataset: ParallelDataset, index: int) -> tuple[list[int], list[int]]:
+    return dataset.src[index].tolist(), dataset.tgt[index].tolist()
+
+
+def test_ids_are_the_text_in_pieces(source: Parallel, cache: Path) -> None:
     prepared = prepare(source, TRAINER, cache)
     sides = [path.read_text(encoding="utf-8").splitlines() for path in source.files(cache)["train"]]
     assert with_folding(TRAINER.train(*sides)[0].model) == prepared.src_tokenizer.model
-    for side, lines in zip(("src", "tgt"), sides, strict=True):
-        ids = [prepared.src_tokenizer.encode(line) for line in lines]
-        assert read_array(prepared.folder / f"train.{side}.ids", np.uint16).tolist() == [*chain.from_iterable(ids)]
-        offsets = np.cumsum([0, *map(len, ids)]).tolist()
-        assert read_array(prepared.folder / f"train.{side}.offsets", np.int64).tolist() == offsets
-    assert read_array(prepared.folder / "train.lines", np.int64).tolist() == [*range(1, 61)]
+    dataset, encode = prepared.dataset("train"), prepared.src_tokenizer.encode
+    assert [ids(dataset, i) for i in range(60)] == [(encode(s), encode(t)) for s, t in zip(*sides, strict=True)]
+    assert [prepared.locate("train", i) for i in range(60)] == [(0, i) for i in range(1, 61)]
 
 
 def mixed(folder: Path, **options: object) -> Parallel:
@@ -284,8 +305,8 @@ def test_swapped_sides_are_noticed_by_their_words(
 def test_large_corpora_train_tokenizers_on_a_sample(
     source: Parallel, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prepare_module, "SAMPLE", 20)
-    monkeypatch.setattr(prepare_module, "SAMPLE_PER_ENTRY", 0)
+    monkeypatch.setattr(steps, "SAMPLE", 20)
+    monkeypatch.setattr(steps, "SAMPLE_PER_ENTRY", 0)
     sides = [path.read_text(encoding="utf-8").splitlines()[2::3] for path in source.files(cache)["train"]]
     assert prepare(source, TRAINER, cache).src_tokenizer.model == with_folding(TRAINER.train(*sides)[0].model)
 
@@ -317,14 +338,70 @@ def test_of_many_at_once_one_prepares(source: Parallel, cache: Path, monkeypatch
     assert len(trained) == 1
 
 
-def test_damaged_data_is_prepared_again(source: Parallel, cache: Path) -> None:
+@pytest.mark.parametrize("damaged", ["prepared/*/parts.json", "parts/ids-*/src.ids", "parts/ids-*/lines"])
+def test_damaged_data_is_prepared_again(source: Parallel, cache: Path, damaged: str) -> None:
     """Fault: damaged files in the cache. Effect: a warning; they are prepared again."""
     folder = prepare(source, TRAINER, cache).folder
-    whole = {path.name: path.read_bytes() for path in folder.iterdir()}
-    os.truncate(folder / "val.src.ids", 1)
+    whole, path = files_of(cache), min(cache.glob(damaged))
+    os.truncate(path, 1)
     assert prepare(source, TRAINER, cache).folder == folder
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == whole
+    assert files_of(cache) == whole
     assert visible(cache) == [folder]
+
+
+def states(cache: Path) -> dict[Path, tuple[int, int]]:
+    """Changes with each file of a part that is written again."""
+    return {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in cache.glob("parts/*/*")}
+
+
+def test_a_corpus_more_costs_its_part_alone(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = (write_pair(tmp_path, name, 30, seed) for seed, name in enumerate(("a", "b")))
+    source = Parallel(train=[first], val=write_pair(tmp_path, "val", 5), filters=Filters(duplicates=True))
+    model = prepare(source, TRAINER, cache).folder / "src.model"
+    before = states(cache)
+    cleaned, encoded = Counter[str](), Counter[int]()
+    clean, encode = text_parts.clean_pairs, id_parts.encode_sides
+    monkeypatch.setattr(
+        text_parts, "clean_pairs", lambda all_, item: cleaned.update([all_[item[0][0]].src.name]) or clean(all_, item)
+    )
+    monkeypatch.setattr(
+        id_parts, "encode_sides", lambda both, sides: encoded.update([len(sides[0])]) or encode(both, sides)
+    )
+    more = replace(source, train=[first, second])
+    assert len(prepare(more, TRAINER, cache).dataset("train")) > 30
+    assert cleaned == {"b.en": 1}
+    assert {**encoded} == {30: 2, 5: 1}  # with another tokenizer, because it was trained on more text
+    encoded.clear()
+    kept = from_files(replace(TRAINER, model=model))
+    one = prepare(source, kept, cache)
+    both = prepare(more, kept, cache)
+    assert (cleaned.total(), {**encoded}) == (1, {30: 1})  # of the first corpus the ids were there
+    assert [ids(both.dataset("train"), i) for i in range(20)] == [ids(one.dataset("train"), i) for i in range(20)]
+    assert before.items() <= states(cache).items()
+
+
+@pytest.mark.parametrize("existing", [False, True])
+def test_hosts_make_their_shares_and_one_joins_them(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, existing: bool
+) -> None:
+    monkeypatch.setattr(corpus_module, "_CHUNK_PAIRS", 7)
+    monkeypatch.setattr(text_parts, "PART_LINES", 10)
+    pairs = [write_pair(tmp_path, name, 40, seed) for seed, name in enumerate(("a", "b"))]
+    source = Parallel(train=pairs, val=write_pair(tmp_path, "val", 5), filters=Filters(duplicates=True))
+    alone = prepare(source, TRAINER, tmp_path / "alone")
+    trainer = from_files(replace(TRAINER, model=alone.folder / "src.model")) if existing else TRAINER
+    shares = [Share(number, 3) for number in (1, 2, 3)]
+    first = [make_share(Inputs(source, trainer, cache), share, 1, None) for share in shares]
+    assert [made.has_ids for made in first] == [existing, existing, True]  # the last one has found the text of all
+    again = [make_share(Inputs(source, trainer, cache), share, 1, None) for share in shares]
+    assert again == [(made.parts, True) for made in first]
+    assert sum(made.parts for made in first) == 3 + 3 + 1
+    monkeypatch.setattr(text_parts, "clean_pairs", lambda *_: pytest.fail("cleaned again"))
+    monkeypatch.setattr(id_parts, "encode_sides", lambda *_: pytest.fail("encoded again"))
+    joined = prepare(source, trainer, cache)
+    assert existing or joined.fingerprint == alone.fingerprint
+    one, other = alone.dataset("train"), joined.dataset("train")
+    assert [ids(one, i) for i in range(len(one))] == [ids(other, i) for i in range(len(other))]
 
 
 FILTERED = [
