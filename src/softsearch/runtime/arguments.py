@@ -111,7 +111,11 @@ _OPTIONS: dict[str, Flags] = {  # group -> option -> settings and help
     },
     "speed": {
         "--batch-tokens": (_COUNT, "maximum source tokens in a batch (default: 2560 / hypotheses per sentence)"),
-        "--threads": (_COUNT, "parallel batches (default: one per core)"),
+        "--processes": (
+            _COUNT | {"default": 1},
+            "processes that translate 1,024 lines each at a time, for inputs of many lines (default: 1)",
+        ),
+        "--threads": (_COUNT, "parallel batches of a process (default: the cores divided by the processes)"),
         "--provider": ({"choices": PROVIDERS}, "execution provider; auto: first installed, cpu last (default: cpu)"),
     },
 }

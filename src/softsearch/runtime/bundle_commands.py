@@ -5,6 +5,7 @@ import hashlib
 import sys
 
 from softsearch.errors import ConfigError
+from softsearch.machine import cores
 from softsearch.runtime.banned import expand_names
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.manifest import SINGLE
@@ -42,16 +43,17 @@ def translate(arguments: argparse.Namespace) -> None:
         rescore=rescorers,
         shortlist=arguments.shortlist,
         batch_tokens=arguments.batch_tokens,
-        threads=arguments.threads,
+        threads=arguments.threads or max(1, cores() // arguments.processes),
         tokenized=bool(arguments.tokenized),
         provider=arguments.provider or "cpu",
         inputs=max(1, len(arguments.input)),
     )
     files = ("input", "output", "alignments", "prefix", "features", "trace", "confidence", "attention")
     given = [*(getattr(arguments, name) for name in files), text]
-    if text and (arguments.input or arguments.features or arguments.resume):
-        raise ConfigError(f"{text[0]!r} is text, but --input, --features or --resume is given; leave one out")
-    if _is_typed(*given, arguments.resume):
+    if text and (arguments.input or arguments.features or arguments.resume or arguments.processes > 1):
+        others = "--input, --features, --resume or --processes"
+        raise ConfigError(f"{text[0]!r} is text, but {others} is given; leave one out")
+    if _is_typed(*given, arguments.resume) and arguments.processes == 1:
         from softsearch.runtime.prompt import Prompt
 
         Prompt(translator, options).run()
@@ -70,7 +72,9 @@ def translate(arguments: argparse.Namespace) -> None:
     blank = arguments.on_error == "blank"
     if blank and (arguments.markup or arguments.features):
         raise ConfigError("--on-error blank is for single lines of text; leave out --markup and --features, or it")
-    warnings = translate_stream(translator, Files(*given), options, resume=resume, blank_errors=blank)
+    warnings = translate_stream(
+        translator, Files(*given), options, resume=resume, blank_errors=blank, processes=arguments.processes
+    )
     unit = "word" if translator.system.tokenizers[0].has_words else "character"
     for message in warnings.messages(unit, paragraphs=arguments.paragraphs):
         print(f"softsearch: {message}", file=sys.stderr)

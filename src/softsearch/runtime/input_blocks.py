@@ -88,7 +88,7 @@ def read_input(stack: ExitStack, path: Path) -> Iterator[str]:
 def read_blocks(
     source: IO[bytes], paths: Sequence[Path], features: Path | None, blank: BlankLines, *, keep_ends: bool, markup: bool
 ) -> Iterator[tuple[int, list[str] | None, Features | None]]:
-    """Yields blocks of lines, of feature vectors, or of both, with their sizes.
+    """Yields blocks of lines, of feature vectors, or of both, with their sizes; an empty one before it has to wait.
 
     Args:
         source: the first file, open, or standard input.
@@ -130,7 +130,7 @@ def read_blocks(
 
 
 def _blocks(source: IO[bytes], path: Path | None, blank: BlankLines, *, keep_ends: bool = False) -> Iterator[list[str]]:
-    """Yields decoded lines in blocks, which end early where a pipe has nothing more for now, so that it gets answers.
+    """Yields decoded lines in blocks, which end early where a pipe has nothing more for now; then comes an empty one.
 
     From a terminal they have one line.
     """
@@ -145,6 +145,7 @@ def _blocks(source: IO[bytes], path: Path | None, blank: BlankLines, *, keep_end
                     if block:
                         yield block
                         block, size = [], 0
+                    yield []  # so that what has been read is answered before this waits
                     continue
                 number += 1
                 if number == 1:

@@ -1,14 +1,26 @@
 """Output of results to a file (written atomically), a device or standard output."""
 
+import bz2
+import gzip
+import lzma
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from softsearch.errors import InputError
 from softsearch.files import new_file
+from softsearch.text.corpus import packing_stream
+
+_PACKERS: Mapping[str, Callable[[IO[bytes]], Any]] = {  # by the suffix of the file
+    ".gz": lambda file: gzip.GzipFile("", "wb", fileobj=file, mtime=0),
+    ".xz": partial(lzma.LZMAFile, mode="wb"),
+    ".bz2": partial(bz2.BZ2File, mode="wb"),
+    ".zst": packing_stream,
+}
 
 
 class Output:
@@ -60,8 +72,8 @@ def file_name_in_errors(name: str) -> Iterator[None]:
 def open_output(path: Path | None) -> Iterator[Output]:
     """Opens a file for writing that appears under its name only when it is complete.
 
-    A file that is replaced keeps its mode, and a symbolic link to it stays. Pipes and devices are written directly;
-    None is standard output.
+    One whose name ends in .gz, .xz, .bz2 or .zst is compressed. A file that is replaced keeps its mode, and a symbolic
+    link to it stays. Pipes and devices are written directly; None is standard output.
 
     Raises:
         InputError: it cannot be written.
@@ -84,9 +96,23 @@ def open_output(path: Path | None) -> Iterator[Output]:
                     path.open("ab").close()  # a file without write permission must not be replaced either
                 real = Path(os.path.realpath(path))  # resolve() raises for circular links
                 file = stack.enter_context(new_file(real))
-            yield Output(file, str(path))
+                packer = _PACKERS.get(path.suffix.lower())
+                packed = stack.enter_context(packer(file)) if packer else file
+            yield Output(packed, str(path))
             with file_name_in_errors(str(path)):
                 stack.close()
+
+
+def refuse_packed(path: Path) -> None:
+    """Refuses the name of a compressed file, which cannot be continued.
+
+    Raises:
+        InputError: it is one.
+    """
+    if path.suffix.lower() in _PACKERS:
+        raise InputError(
+            f"{path} would be compressed, and --resume continues plain files; write {path.stem}, then compress it"
+        )
 
 
 @contextmanager

@@ -107,7 +107,7 @@ def describe_options(arguments: argparse.Namespace, opened: Mapping[str, object]
         arguments: the parsed arguments.
         opened: the opened contents by argument name.
     """
-    apart = ("input", "output", "alignments", "prefix", "resume", "on_error", "threads", "run", "parser")
+    apart = ("input", "output", "alignments", "prefix", "resume", "on_error", "threads", "processes", "run", "parser")
     values = {name: value for name, value in vars(arguments).items() if name not in apart and value not in (None, [])}
     values |= {name: opened[name] for name in opened if name in values}
     return {"BUNDLE" if name == "bundles" else flag_of(name): str(value) for name, value in values.items()}

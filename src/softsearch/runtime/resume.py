@@ -16,7 +16,7 @@ from pathlib import Path
 
 from softsearch.errors import InputError
 from softsearch.files import new_file
-from softsearch.runtime.output import Output, append_output, file_name_in_errors
+from softsearch.runtime.output import Output, append_output, file_name_in_errors, refuse_packed
 from softsearch.text.plain_values import read_json
 
 _CHUNK = 1 << 20  # bytes
@@ -131,6 +131,8 @@ def resume_outputs(output: Path | None, alignments: Path | None, settings: Mappi
     if output is None:
         raise InputError("--resume continues a file; give --output FILE too")
     files = [output] if alignments is None else [output, alignments]
+    for path in files:
+        refuse_packed(path)
     partials = [_Partial(path.with_name(f"{path.name}.partial")) for path in files]
     settings = dict(settings) | ({"--alignments": alignments.name} if alignments else {})
     path = output.with_name(f"{partials[0].path.name}.json")

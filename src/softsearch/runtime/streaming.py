@@ -4,28 +4,26 @@ import io
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from softsearch.errors import InputError
+from softsearch.runtime.block_translation import ENDS, Block, in_order
 from softsearch.runtime.input_blocks import BlankLines, open_input, read_blocks, read_input
 from softsearch.runtime.output import Output, open_output
 from softsearch.runtime.progress import show_progress
 from softsearch.runtime.resume import ResumeState, resume_outputs
 from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import Translator
-from softsearch.text.features import Features
 
 _SHOWN = 5  # unknown words and terms to list
 _COSTLY = 10.0  # nats by which required terms make a translation much less probable
 _LEAVE_BLANK = ", or leave such lines blank (--on-error blank)"
-_ENDS = "\r\n"
 _Records = Callable[[Translation, int], list[dict[str, Any]]]  # from a line's translation and number
 _Write = Callable[[Translation, int], None]
 
@@ -136,13 +134,15 @@ def translate_stream(
     *,
     resume: Mapping[str, str] | None = None,
     blank_errors: bool = False,
+    processes: int = 1,
 ) -> ReviewWarnings:
     """Translates line by line, in order: one output line, or the n best, for each input line.
 
     Output files are written atomically. With ``resume``, which describes the translator and the options, they grow as
     ``NAME.partial``, and a second run continues those of an interrupted one. With the option ``n_best`` all
     translations of a line are written, as `line ||| text ||| score`, with lines counted from 0 as in Moses. With
-    ``blank_errors`` a line that cannot be read or translated gives an empty one, and a warning at the end.
+    ``blank_errors`` a line that cannot be read or translated gives an empty one, and a warning at the end. Several
+    ``processes`` translate blocks at once.
 
     Raises:
         InputError: the input is missing or not UTF-8, a line cannot be translated, or the number of prefixes differs
@@ -157,34 +157,52 @@ def translate_stream(
     with ExitStack() as stack:
         typed = io.BytesIO("".join(f"{line}\n" for line in files.text).encode("utf-8", "surrogateescape"))
         source = typed if files.text else stack.enter_context(open_input(next(iter(files.input), files.features)))
-        number, warnings = 0, ReviewWarnings(blank=BlankLines(blank_errors, _LEAVE_BLANK))
+        warnings = ReviewWarnings(blank=BlankLines(blank_errors, _LEAVE_BLANK))
         output, others, resumed = _open_outputs(stack, files, resume)
         if files.attention:
             others.append(stack.enter_context(_drawing(files.attention, translator, warnings)))
         progress = stack.enter_context(show_progress(None if files.text else source, files.output))
-        prefixes = None if files.prefixes is None else read_input(stack, files.prefixes)
-        for count, lines, features in read_blocks(
-            source, files.input, files.features, warnings.blank, keep_ends=keep_ends, markup=markup
-        ):
-            own = None if prefixes is None else _next_prefixes(prefixes, count, number, files.prefixes)
-            if resumed and lines and (done := resumed.skip(lines, own)):
-                number, lines, own = number + done, lines[done:], own and own[done:]
-            progress(number)
-            translate = partial(_translate_block, translator, warnings.blank, keywords)
-            for translation in translate(lines, features, own, number + 1):
+        blocks = _read(stack, source, files, warnings.blank, resumed, progress, keep_ends=keep_ends, markup=markup)
+        each = in_order(translator, blocks, keywords, processes, may_be_blank=blank_errors)
+        for block, translated in stack.enter_context(closing(each)):
+            number = block.first_line - 1
+            for translation in translated.translations:
                 output.write(_format(translation, number, n_best=n_best, end="" if keep_ends else "\n").encode())
                 number += 1
                 warnings.add(translation, number)
                 for write in others:
                     write(translation, number)
+            for line, error in translated.blank:
+                warnings.blank.add(line, error)
             output.flush()
-            if resumed and lines:
-                resumed.save(lines, own)
-        if prefixes is not None and next(prefixes, None) is not None:
-            raise InputError(
-                f"{files.prefixes} has more lines than the input's {number}; expected one prefix for each line"
-            )
+            if resumed and block.lines:
+                resumed.save(block.lines, block.prefixes)
     return warnings
+
+
+def _read(
+    stack: ExitStack,
+    source: IO[bytes],
+    files: Files,
+    blank: BlankLines,
+    resumed: ResumeState | None,
+    progress: Callable[[int], None],
+    *,
+    keep_ends: bool,
+    markup: bool,
+) -> Iterator[Block]:
+    """Yields the blocks to translate, without the lines that a resumed run has translated."""
+    prefixes, read = None if files.prefixes is None else read_input(stack, files.prefixes), 0
+    for count, lines, features in read_blocks(
+        source, files.input, files.features, blank, keep_ends=keep_ends, markup=markup
+    ):
+        own = None if prefixes is None else _next_prefixes(prefixes, count, read, files.prefixes)
+        done = resumed.skip(lines, own) if resumed and lines else 0
+        progress(read + done)
+        yield Block(lines and lines[done:], features, own and own[done:], read + done + 1)
+        read += count
+    if prefixes is not None and next(prefixes, None) is not None:
+        raise InputError(f"{files.prefixes} has more lines than the input's {read}; expected one prefix for each line")
 
 
 def _next_prefixes(prefixes: Iterator[str], count: int, number: int, path: Path | None) -> list[str]:
@@ -196,31 +214,6 @@ def _next_prefixes(prefixes: Iterator[str], count: int, number: int, path: Path 
             "each line"
         )
     return own
-
-
-def _translate_block(
-    translator: Translator,
-    blank: BlankLines,
-    keywords: Mapping[str, Any],
-    lines: Sequence[str] | None,
-    features: Features | None,
-    prefixes: Sequence[str] | None,
-    first_line: int,
-) -> list[Translation]:
-    """Translates a block; lines that cannot be translated, and may be left blank, are found by halving it."""
-    try:
-        return translator.translate(lines, features=features, prefixes=prefixes, first_line=first_line, **keywords)
-    except InputError as error:
-        if lines is None or not lines or not blank.allowed:
-            raise
-        if len(lines) == 1:
-            blank.add(first_line, error)
-            return translator.translate([lines[0][len(lines[0].rstrip(_ENDS)) :]], **keywords)
-    half, found = len(lines) // 2, list[Translation]()
-    for part in (slice(half), slice(half, None)):
-        own = prefixes and prefixes[part]
-        found += _translate_block(translator, blank, keywords, lines[part], None, own, first_line + (part.start or 0))
-    return found
 
 
 def _open_outputs(
@@ -254,7 +247,7 @@ def _format(translation: Translation, index: int, *, n_best: bool, end: str) -> 
     if not n_best:
         return translation.text + end
     return "".join(
-        f"{index} ||| {' '.join(ranked.text.rstrip(_ENDS).split(chr(10)))} ||| {ranked.score:.6f}\n"
+        f"{index} ||| {' '.join(ranked.text.rstrip(ENDS).split(chr(10)))} ||| {ranked.score:.6f}\n"
         for ranked in translation.n_best
     )
 

@@ -117,15 +117,42 @@ def _read(path: Path, *, of_json: bool = False) -> Iterator[bytes]:
 
 
 def _open_zstandard(file: IO[bytes]) -> IO[bytes]:
+    return io.BufferedReader(_pyarrow(file.name, "decompress it").CompressedInputStream(file, "zstd"))
+
+
+@contextmanager
+def packing_stream(file: IO[bytes]) -> Iterator[Any]:
+    """A stream that compresses by Zstandard what is written to it into a file, which stays open.
+
+    Raises:
+        ConfigError: pyarrow is missing.
+    """
+    with _pyarrow(file.name, "choose another suffix").CompressedOutputStream(_StaysOpen(file), "zstd") as stream:
+        yield stream
+
+
+class _StaysOpen:
+    """A file as pyarrow writes it, which would also close it."""
+
+    closed = False
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.write, self.flush = file.write, file.flush
+
+    def close(self) -> None:
+        """Does nothing."""
+
+
+def _pyarrow(name: str, otherwise: str) -> Any:
     try:
         import pyarrow as pa
     except ImportError as error:
         from softsearch.process import how_to_install
 
         raise ConfigError(
-            f"{file.name} is compressed by Zstandard, which needs pyarrow: {how_to_install('table')}; or decompress it"
+            f"{name} is compressed by Zstandard, which needs pyarrow: {how_to_install('table')}; or {otherwise}"
         ) from error
-    return io.BufferedReader(pa.CompressedInputStream(file, "zstd"))
+    return pa
 
 
 _OPENERS: Mapping[bytes, Callable[[Any], Any]] = {  # by the first bytes

@@ -1,12 +1,15 @@
 """Output files: they keep their mode and links, and are replaced atomically."""
 
 import os
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from softsearch.errors import InputError
 from softsearch.runtime.output import open_output
+from softsearch.runtime.resume import resume_outputs
+from softsearch.text import read_lines
 
 
 def write(path: Path, text: bytes = b"new\n") -> None:
@@ -55,3 +58,17 @@ def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"out cannot be written \(Permission denied\)"):
         write(tmp_path / "out")
     assert (tmp_path / "out").read_text() == "older\n"
+
+
+@pytest.mark.parametrize("name", ["out.gz", "out.xz", "out.bz2", "out.ZST"])
+def test_a_suffix_compresses_what_is_read_again(tmp_path: Path, name: str) -> None:
+    if name == "out.ZST":
+        pytest.importorskip("pyarrow")
+    write(tmp_path / name, b"one\nten\n" * 1000)
+    assert (tmp_path / name).stat().st_size < 1000
+    assert list(read_lines(tmp_path / name)) == ["one", "ten"] * 1000
+    with (
+        pytest.raises(InputError, match=r"would be compressed, and --resume continues plain files"),
+        ExitStack() as stack,
+    ):
+        stack.enter_context(resume_outputs(tmp_path / name, None, {}))
