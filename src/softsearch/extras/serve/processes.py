@@ -86,7 +86,7 @@ class _HttpProcess:
         self._main = main
         host, port = main.address.getsockname()[:2]
         pipe, there = _CONTEXT.Pipe()
-        with joined(host, port) as listener:  # this process has it only until the other one has it
+        with joined(host, port) as listener:  # which the started process holds open
             arguments = there, number, listener, replaces, main.bundles, main.settings[number - 1]
             self.process = _CONTEXT.Process(target=_serve, args=arguments, name=f"http-{number}")
             with signals_blocked():
