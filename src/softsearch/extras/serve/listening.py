@@ -24,7 +24,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def reserve(host: str, port: int) -> socket.socket:
-    """Opens a socket that does not listen, beside which ``joined`` opens listening ones.
+    """Binds a socket to the port without listening, so that nobody else takes it; `joined` opens the others.
 
     Raises:
         ConfigError: this system does not share out connections.
