@@ -209,6 +209,15 @@ def test_a_file_is_translated_with_progress_and_errors(browser: Chrome, served: 
     link = browser.find_element(By.CSS_SELECTOR, ".file a").get_attribute("href")
     with urlopen(link, timeout=60) as answer:
         assert b"#, fuzzy" in answer.read()
+    other = browser.find_elements(By.CSS_SELECTOR, ".file input")[1]
+    assert not other.is_displayed()
+    (tmp_path / "en.json").write_text('{"a": "one", "b": "two"}')
+    (tmp_path / "de.json").write_text('{"b": "zwei"}')
+    field.send_keys(str(tmp_path / "en.json"))
+    assert other.is_displayed()
+    other.send_keys(str(tmp_path / "de.json"))
+    button.click()
+    wait_for(browser, ".file [role=status]", "Ready: en_de.json (translated before 1; from the memory 0; ")
     for width, scheme in product((400, 1280), ("light", "dark")):
         view(browser, width, scheme=scheme)
         assert browser.execute_script("return document.documentElement.scrollWidth") == width

@@ -44,9 +44,11 @@ async function* search({ model, text, beam, nBest, more, alignments, signal }) {
 }
 
 /** The events `progress` and `done` of the translation of a file. */
-async function* translateFile({ file, source, target, signal }) {
+async function* translateFile({ file, existing, source, target, signal }) {
   const form = new FormData();
-  for (const [name, value] of Object.entries({ source, target, file })) form.append(name, value);
+  for (const [name, value] of Object.entries({ source, target, file, existing })) {
+    if (value !== undefined) form.append(name, value);
+  }
   yield* stream('translate_file', form, {}, signal);
 }
 

@@ -4,11 +4,15 @@ import { element } from './element.js';
 export class FileForm {
   /**
    * @param {string[]} kinds endings of the names of files that the server takes
+   * @param {string[]} ofOneLanguage those whose files have one language: the one in the other language may be sent, too
    * @param {Promise<{languages: Function, translateFile: Function}>} backend the server
    */
-  constructor(kinds, backend) {
+  constructor(kinds, ofOneLanguage, backend) {
+    this.ofOneLanguage = ofOneLanguage;
     this.backend = backend;
     this.input = element('input', { type: 'file', accept: kinds.join(',') });
+    this.existing = element('input', { type: 'file', accept: ofOneLanguage.join(',') });
+    this.other = element('p', { hidden: true }, label('The file in the other language, if there is one ', this.existing));
     this.from = element('select');
     this.to = element('select');
     this.button = element('button', { type: 'button' }, 'Translate the file');
@@ -18,10 +22,10 @@ export class FileForm {
     const languages = element('p', { class: 'pair' }, label('From ', this.from), label('to ', this.to));
     const form = element('details', { class: 'file' }, element('summary', {}, 'Translate a file'));
     const hint = `One of ${kinds.join(', ')}. Messages that are translated already stay as they are.`;
-    form.append(element('p', { class: 'note' }, hint), label('File ', this.input), languages, this.button, this.bar, this.status, this.problem);
+    form.append(element('p', { class: 'note' }, hint), label('File ', this.input), this.other, languages, this.button, this.bar, this.status, this.problem);
     form.addEventListener('toggle', () => this.offerLanguages(), { once: true });
     this.from.addEventListener('change', () => this.offerTargets());
-    this.input.addEventListener('change', () => this.tell('', ''));
+    this.input.addEventListener('change', () => this.chosen());
     this.button.addEventListener('click', () => (this.running ? this.running.abort() : this.translate()));
     document.getElementById('request').after(form);
   }
@@ -47,6 +51,14 @@ export class FileForm {
     return element('option', { value: code }, this.names.get(code) ?? code);
   }
 
+  /** Asks for the file in the other language, if files of this kind have one. */
+  chosen() {
+    this.tell('', '');
+    const name = this.input.files[0]?.name.toLowerCase() ?? '';
+    this.other.hidden = !this.ofOneLanguage.some((suffix) => name.endsWith(suffix));
+    if (this.other.hidden) this.existing.value = '';
+  }
+
   /** Sends the file, and shows how far it is. */
   async translate() {
     const [file] = this.input.files;
@@ -60,7 +72,8 @@ export class FileForm {
     this.tell(`${file.name} is sent.`, '');
     this.show(0, 0);
     try {
-      const request = { file, source: this.from.value, target: this.to.value, signal: this.running.signal };
+      const [existing] = this.existing.files;
+      const request = { file, existing, source: this.from.value, target: this.to.value, signal: this.running.signal };
       for await (const { event, answer } of (await this.backend).translateFile(request)) {
         if (event === 'progress') this.show(answer.done, answer.of);
         else this.finish(answer);

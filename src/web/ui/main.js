@@ -57,7 +57,7 @@ async function start() {
   const isServer = site.backend === 'server'; // the search in the page supports neither
   const options = isServer ? new Options(site.options, translate) : null;
   const glossary = isServer ? new Glossary(site.glossaries, translate) : null;
-  if (isServer && site.file_kinds.length) new FileForm(site.file_kinds, backend);
+  if (isServer && site.file_kinds.length) new FileForm(site.file_kinds, site.of_one_language, backend);
   introduce(site, request);
   choose();
 }

@@ -42,12 +42,13 @@ def serve(bundle_dir: Path, log: Log, monkeypatch: pytest.MonkeyPatch) -> Open:
 
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A server of the golden bundle as golden, with one worker, a glossary, a pattern and default limits."""
+    """A server of the golden bundle as golden, with one worker, a glossary, a pattern, a memory and default limits."""
     money = tmp_path_factory.mktemp("glossaries") / "money.tsv"
     money.write_text("euro\tdollar\nCENT\tprozent\tcase\n", encoding="utf-8")
-    with serving(
-        f"golden={BUNDLE}", "--workers", 1, "--glossary", f"money={money}", "--keep", "three=(?i)TH.{2}E"
-    ) as server:
+    memory = tmp_path_factory.mktemp("memory") / "old.po"
+    memory.write_text('msgid ""\nmsgstr "Language: de\\n"\n\nmsgid "From the _memory"\nmsgstr "Aus dem _Speicher"\n')
+    options = "--glossary", f"money={money}", "--keep", "three=(?i)TH.{2}E", "--memory", memory
+    with serving(f"golden={BUNDLE}", "--workers", 1, *options) as server:
         yield server
 
 

@@ -71,6 +71,31 @@ def test_a_catalog_comes_back_as_the_command_fills_it(client: httpx.Client, tmp_
     assert (report["translated before"], sum(report.values())) == (1, 3)
 
 
+def test_files_of_one_language_come_with_that_of_the_other(client: httpx.Client) -> None:
+    source = json.dumps({"a": "ten", "b": "From the memory", "c": "eleven"})
+    found = fetched(send(client, "en.json", source))
+    assert found.json() == {"a": "zehn", "b": "Aus dem Speicher", "c": "elf"}
+    assert found.headers["content-disposition"] == 'attachment; filename="en_de.json"'
+    files = {"file": ("en.json", source), "existing": ("de.json", '{\n    "c": "mein  Elf",\n    "z": "x"\n}\n')}
+    answer = client.post("/translate_file", files=files, data=PAIR)
+    assert fetched(answer).text == (
+        '{\n    "c": "mein  Elf",\n    "z": "x",\n    "a": "zehn",\n    "b": "Aus dem Speicher"\n}\n'
+    )
+    assert answer.json()["report"]["translated before"] == 1
+    assert answer.json()["report"]["from the memory"] == 1
+    for name in ("x.po", "x.txt"):
+        answer = client.post("/translate_file", files=files | {"file": (name, PO)}, data=PAIR)
+        assert answer.status_code == 422
+        assert f"'{name}' is none" in answer.json()["error"]
+
+
+def test_requests_do_not_see_the_messages_of_others(client: httpx.Client) -> None:
+    secret = '\nmsgid "secret words"\nmsgstr "nur meine"\n'
+    send(client, "x.po", PO + secret)
+    found = fetched(send(client, "x.po", PO + '\nmsgid "secret words"\nmsgstr ""\n'))
+    assert "nur meine" not in found.text
+
+
 def test_text_is_translated_in_paragraphs(client: httpx.Client) -> None:
     text = "ten.\n\nfour euro.\r\n" * 100
     wanted = client.post("/translate", json={"q": text, **PAIR}).json()["translatedText"]

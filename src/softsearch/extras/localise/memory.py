@@ -1,6 +1,7 @@
 """A translation memory: the messages of catalogs that are translated already."""
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +25,7 @@ class Memory:
 
     def __init__(self) -> None:
         self._matches: dict[str, dict[Match, None]] = {}
-        self._new: list[tuple[str, str]] = []  # not masked yet, which takes longer than reading them
+        self._new: list[tuple[str, str]] = []  # not masked yet
         self._sources, self._targets = Texts(), list[str]()  # with symbols
         self._masked: set[str] = set()
 
@@ -34,8 +35,15 @@ class Memory:
         markers = markers_of(pairs, declared=catalog.marker)
         for pair in pairs:
             source, target = (take_off(text, markers).text for text in pair)
-            self._matches.setdefault(source, {})[Match(target, origin)] = None
+            self._matches[source] = {**self._matches.get(source, {}), Match(target, origin): None}
             self._new.append((source, target))
+
+    def copy(self) -> "Memory":
+        """Returns a memory to which catalogs can be added, without a change of this one."""
+        new = copy(self)
+        new._matches, new._masked = dict(self._matches), set(self._masked)
+        new._new, new._sources, new._targets = list(self._new), copy(self._sources), list(self._targets)
+        return new
 
     def find(self, source: str) -> Match | None:
         """Returns the translation of a text without its accelerator."""
@@ -43,6 +51,11 @@ class Memory:
 
     def with_similar(self, sources: Sequence[str]) -> list[str]:
         """Returns texts with symbols, each behind the translation of the most similar one, if there is one."""
+        self.mask()
+        return with_matches(sources, self._sources, self._targets)
+
+    def mask(self) -> None:
+        """Puts symbols into what was added, which takes longer than reading it."""
         masked = dict[str, str]()
         for pair in self._new:
             if texts := mask_pair(*pair):
@@ -53,7 +66,6 @@ class Memory:
         self._masked |= new.keys()
         self._sources.add(new)
         self._targets += new.values()
-        return with_matches(sources, self._sources, self._targets)
 
 
 def memories_of(files: Iterable[Path], codes: Sequence[str], src_lang: str = "") -> dict[str, Memory]:

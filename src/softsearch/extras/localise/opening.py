@@ -7,7 +7,7 @@ from softsearch.errors import CorpusError, parsing
 from softsearch.extras.localise.bilingual import Bilingual
 from softsearch.extras.localise.catalog import Catalog
 from softsearch.extras.localise.keyed import open_keyed
-from softsearch.extras.localise.siblings import source_of
+from softsearch.extras.localise.siblings import Sibling, source_of
 from softsearch.extras.localise.tmx import Tmx
 from softsearch.extras.localise.xliff import Xliff
 
@@ -17,7 +17,8 @@ _KINDS = {".po": "pypo:pofile", ".pot": "pypo:pofile", ".ts": "ts2:tsfile"}
 _XLIFF = (".xlf", ".xliff", ".sdlxliff", ".mxliff")
 WRITABLE = (*_KINDS, *_XLIFF)
 _BOTH = (*WRITABLE, ".tmx")  # have both languages in one file
-KEYED = (".xml", ".properties", ".strings", ".json", ".arb")
+_NEW = {".xml": b"<resources>\n</resources>\n", ".properties": b"", ".strings": b"", ".json": b"{}\n", ".arb": b"{}\n"}
+KEYED = (*_NEW,)  # a file for each language; what one without texts is
 
 
 def is_catalog(path: Path) -> bool:
@@ -44,7 +45,24 @@ def open_catalog(path: Path, src_lang: str = "") -> Catalog:
             f"{path} has no file of its source text: expected one with {src_lang or 'en'}, or no language, in its "
             "name, such as values/strings.xml for values-de/strings.xml, or en.json for de.json"
         )
-    data, source = _content(path), _content(sibling.path)
+    return _keyed(_content(path), _content(sibling.path), sibling, path)
+
+
+def read_keyed(data: bytes | None, source: bytes, path: Path, src_lang: str, tgt_lang: str) -> Catalog:
+    """Reads the bytes of a file of texts by keys, and of that of the source text; raises as ``open_catalog``.
+
+    Args:
+        data: the file of the target language; None if there is none yet.
+        source: that of the source language.
+        path: the name of ``source``, which says what they are; no file is opened.
+        src_lang: the source's language.
+        tgt_lang: the target's language.
+    """
+    data = _NEW[path.suffix.lower()] if data is None else data
+    return _keyed(data, source, Sibling(path, src_lang, tgt_lang), path)
+
+
+def _keyed(data: bytes, source: bytes, sibling: Sibling, path: Path) -> Catalog:
     _refuse_entities(path, data + source)
     with parsing(path, CorpusError, f"repair it, or the file of its source text, {sibling.path}; or leave it out"):
         return open_keyed(data, source, sibling, path)

@@ -54,12 +54,12 @@ def plurals_of(code: str, *, ordinal: bool = False) -> Plurals:
 
 
 def is_often(rule: Callable[[int], object], form: object) -> bool:
-    """Tells whether a plural form is for so many numbers that its text must name the number."""
+    """Tells whether a plural form must name its number, because it is for many."""
     return sum(rule(number) == form for number in _NUMBERS) >= _OFTEN
 
 
 def rule_of(code: str) -> tuple[int, str]:
-    """Returns the number of a language's plural forms in gettext, and the rule as PO headers have it."""
+    """Returns the number of a language's plural forms in gettext, and their rule, as in the header of a PO file."""
     known = module("lang.data").languages
     _, forms, rule = known.get(code.replace("-", "_")) or known.get(language_of(code)) or known["en"]
     return forms, rule

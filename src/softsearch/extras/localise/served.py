@@ -1,15 +1,20 @@
-"""Catalogs that the server translates: filled as ``softsearch localise`` does, with their own messages as memory."""
+"""Catalogs that the server translates: filled as ``softsearch localise`` does.
 
-from collections.abc import Callable, Sequence
+Their memory is what ``--memory`` of the server names, and their own messages, which no other request sees.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from softsearch import Translation
-from softsearch.extras.localise.catalog import Catalog
+from softsearch.extras.localise.catalog import Catalog, nearest_code
 from softsearch.extras.localise.fill import Filled, fill
-from softsearch.extras.localise.memory import Memory
-from softsearch.extras.localise.opening import WRITABLE, read_catalog
-from softsearch.extras.localise.translating import options_for, translation
-from softsearch.extras.shared.served_files import FileKind, SentFile, WrittenFile
+from softsearch.extras.localise.memory import Memory, memories_of
+from softsearch.extras.localise.messages import found_files
+from softsearch.extras.localise.opening import KEYED, WRITABLE, read_catalog, read_keyed
+from softsearch.extras.localise.translating import options_for, reads_matches, translation
+from softsearch.extras.shared.served_files import MEMORIES, FileKind, SentFile, WrittenFile
 from softsearch.runtime.parts import LineEncoder
 
 _NOTHING = Translation("", 0.0, 0.0, False, (), (), None)
@@ -37,15 +42,38 @@ def _filled(
     encoder: LineEncoder, sent: SentFile, search: Callable[[list[str]], Sequence[Translation]]
 ) -> tuple[Catalog, Filled]:
     path = Path(sent.name)
-    catalog = read_catalog(sent.content, path)
+    if path.suffix.lower() in KEYED:
+        catalog = read_keyed(sent.existing, sent.content, path, sent.src_lang or "en", sent.tgt_lang or "en")
+    else:
+        catalog = read_catalog(sent.content, path)
     catalog.check_messages(path)
+    memories: Mapping[str, Memory] = MEMORIES.get(read_memories, {})
+    code = nearest_code(sent.tgt_lang, memories) if sent.tgt_lang else ""
     if sent.tgt_lang:
         catalog.language(path, [sent.tgt_lang], "choose its language as the target")
-    memory = Memory()
+    memory = memories[code].copy() if code else Memory()
     memory.add(catalog, path.name)
     return catalog, fill(catalog, memory, translation(search, encoder.tokenizers[0], memory))
 
 
+def read_memories(patterns: Sequence[str], encoders: Sequence[LineEncoder]) -> dict[str, Memory]:
+    """Returns the memories of ``softsearch serve --memory``, by target language; raises as ``memories_of``."""
+    sources, targets = (_codes(encoder.trained_languages[side] for encoder in encoders) for side in (0, 1))
+    memories = memories_of(found_files(patterns), targets, "+".join(sources))
+    if any(reads_matches(encoder.tokenizers[0]) for encoder in encoders):
+        for memory in memories.values():
+            memory.mask()
+    return memories
+
+
+def _codes(languages: Iterable[str]) -> list[str]:
+    return [*dict.fromkeys(code for each in languages for code in each.split("+") if code)]
+
+
+def _options(encoder: LineEncoder) -> Mapping[str, Any]:
+    return options_for(encoder.tokenizers[0])
+
+
 CATALOGS = FileKind(
-    WRITABLE, texts, written, lambda encoder: options_for(encoder.tokenizers[0]), needs=("lxml", "translate")
+    (*WRITABLE, *KEYED), texts, written, _options, read_memories, KEYED, needs=("babel", "lxml", "translate")
 )

@@ -17,6 +17,11 @@ def options_for(tokenizer: SentencePieceTokenizer) -> Mapping[str, Any]:
     return {"confidence": True} if tokenizer.reads_symbols else {"confidence": True, "keep_usual": True}
 
 
+def reads_matches(tokenizer: SentencePieceTokenizer) -> bool:
+    """Tells whether a model was trained with ``data.memory=true``."""
+    return MATCH in tokenizer.vocabulary()
+
+
 def translation(
     search: Callable[[list[str]], Sequence[Translation]], tokenizer: SentencePieceTokenizer, memory: Memory
 ) -> Translate:
@@ -27,7 +32,7 @@ def translation(
         tokenizer: the model's, of the source; a model that knows no symbols reads the spans as text.
         memory: where a model that was trained with ``data.memory=true`` has its matches from.
     """
-    symbols, matches = tokenizer.reads_symbols, MATCH in tokenizer.vocabulary()
+    symbols, matches = tokenizer.reads_symbols, reads_matches(tokenizer)
 
     def translate(lines: Sequence[str]) -> list[Written]:
         masked = [mask(line) if symbols else Masked(line, ()) for line in lines]

@@ -27,6 +27,11 @@ _BODY = {
     "required": ["file", "source", "target"],
     "properties": {
         "file": {"type": "string", "format": "binary", "description": "A file of a kind in GET /frontend/settings."},
+        "existing": {
+            "type": "string",
+            "format": "binary",
+            "description": "The target's file, of formats with a file for each language: its texts stay.",
+        },
         "source": {"type": "string", "description": 'A language of GET /languages, or "auto".', "example": "en"},
         "target": {"type": "string", "description": "The target language.", "example": "de"},
         "api_key": {"type": "string", "description": "A key, if the server asks for one; before the file."},

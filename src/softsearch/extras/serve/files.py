@@ -56,7 +56,13 @@ class Files:
                 400, f"{shown(name)} is not a file that is translated; expected one of {', '.join(file_kinds())}"
             )
         path = PurePath(name)
-        return kind, SentFile(name, content, source, target), f"{path.stem}_{safe_name(target)}{path.suffix}"
+        existing = form.get("existing") or None
+        if existing and not (isinstance(existing, tuple) and path.suffix.lower() in kind.of_one_language):
+            raise RequestError(
+                422, f"existing is a file of the target language, of a kind with a file for each; {shown(name)} is none"
+            )
+        sent = SentFile(name, content, source, target, existing[1] if existing else None)
+        return kind, sent, f"{path.stem}_{safe_name(target)}{path.suffix}"
 
     async def translate(
         self, kind: FileKind, sent: SentFile, count: Callable[[str, Sequence[str]], None]

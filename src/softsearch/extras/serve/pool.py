@@ -10,6 +10,7 @@ from softsearch.errors import SoftsearchError, traceback_of
 from softsearch.extras.serve.models import Model, hashes, open_models
 from softsearch.extras.serve.settings import Settings
 from softsearch.extras.serve.workers import Worker, WorkerDiedError
+from softsearch.extras.shared.served_files import ReadMemory, read_memories
 from softsearch.machine import cores
 from softsearch.runtime.parts import open_glossary
 
@@ -40,6 +41,8 @@ class Pool:
         self._living: set[Worker] = set()  # includes workers replaced by a reload, which end after their batch
         self._bundles, self._on_idle, self._on_death = dict(bundles), on_idle, on_death
         self._glossaries = {name: open_glossary(path) for name, path in (settings.glossary or {}).items()}
+        self._memory_files = settings.memory or ()
+        self._memories: Mapping[ReadMemory, Any] = {}
         self._changing = asyncio.Lock()  # allows one replacement or reload at a time
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = False
@@ -52,7 +55,10 @@ class Pool:
             WorkerDiedError: a new worker died, for example of lack of memory; the old workers stay.
         """
         async with self._changing:
-            await self._replace_all(await asyncio.to_thread(open_models, self._bundles))
+            models = await asyncio.to_thread(open_models, self._bundles)
+            encoders = [model.encoder for model in models.values()]
+            self._memories = await asyncio.to_thread(read_memories, self._memory_files, encoders)
+            await self._replace_all(models)
 
     async def close(self) -> None:
         """Ends all workers; kills those that are not idle."""
@@ -76,7 +82,7 @@ class Pool:
             self._run(worker.close())
 
     async def _open(self, models: Mapping[str, Model]) -> Worker:
-        worker = await Worker.open(self._bundles, hashes(models), self._glossaries)
+        worker = await Worker.open(self._bundles, hashes(models), self._glossaries, self._memories)
         self._living.add(worker)
         worker.ended.add_done_callback(lambda _: self._remove(worker))
         if self._closing:

@@ -154,7 +154,10 @@ async def site(service: Served) -> dict[str, Any]:
     """Returns the facts that the browser page loads first."""
     facts = service.dispatcher.models.values()
     glossaries = [name for name in service.settings.glossary or {} if name]
-    offers = {"options": controls(schema.page_options()), "glossaries": glossaries, "file_kinds": list(file_kinds())}
+    kinds = file_kinds()
+    of_one = [suffix for suffix, kind in kinds.items() if suffix in kind.of_one_language]
+    offers = {"options": controls(schema.page_options()), "glossaries": glossaries}
+    offers |= {"file_kinds": list(kinds), "of_one_language": of_one}
     return site_json(facts, backend="server", version=softsearch.__version__, offers=offers)
 
 

@@ -72,6 +72,10 @@ class Settings:
             str,
         ),
     ] = None
+    memory: Annotated[
+        Sequence[str] | None,
+        _Flag(_TEXT, "catalogs whose translations message catalogs in requests get; repeatable", "PATTERN", str),
+    ] = None
     keep: Annotated[
         Mapping[str, str] | None,
         _Flag(
@@ -107,7 +111,7 @@ def add_serve_options(parser: argparse.ArgumentParser) -> None:
         groups[flag.group].add_argument(
             f"--{name.replace('_', '-')}",
             default=default,
-            action="append" if name in ("cors", "glossary", "keep") else "store",
+            action="append" if name in ("cors", "glossary", "keep", "memory") else "store",
             type=flag.type or number(hints[name]),
             metavar=flag.metavar,
             help=flag.help if default is None else f"{flag.help} (default: {default})",

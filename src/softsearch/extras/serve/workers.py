@@ -14,11 +14,13 @@ from contextlib import contextmanager, suppress
 from itertools import zip_longest
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softsearch.errors import BundleError, SoftsearchError, traceback_of
 from softsearch.extras.serve.models import ENCODERS, GLOSSARIES
 from softsearch.extras.serve.settings import is_shortage
+from softsearch.extras.shared.served_files import MEMORIES, ReadMemory
 from softsearch.runtime import Bundle, Glossary
 from softsearch.runtime.parts import NO_STAGES, Stages, Strategy, with_places
 from softsearch.text.parts import SentenceTags
@@ -61,7 +63,11 @@ class Worker:
     """A worker process, as used by the main process; belongs to the event loop in which it is opened."""
 
     def __init__(
-        self, bundles: Mapping[str, Path], sha256: Mapping[str, str], glossaries: Mapping[str, Glossary]
+        self,
+        bundles: Mapping[str, Path],
+        sha256: Mapping[str, str],
+        glossaries: Mapping[str, Glossary],
+        memories: Mapping[ReadMemory, Any],
     ) -> None:
         self.freed, self.answered = 0.0, 0  # for the dispatcher: when it became idle, after how many lines
         self.exitcode: int | None = None  # set when the process has ended
@@ -69,7 +75,7 @@ class Worker:
         self._answer: asyncio.Future[Any] = self._loop.create_future()
         self.ended: asyncio.Future[None] = self._loop.create_future()
         self._pipe, there = _CONTEXT.Pipe()
-        told = there, dict(bundles), dict(sha256), dict(glossaries)
+        told = there, dict(bundles), dict(sha256), dict(glossaries), dict(memories)
         self._process = _CONTEXT.Process(target=_work, args=told, daemon=True)
         with signals_blocked():
             self._process.start()
@@ -84,7 +90,11 @@ class Worker:
 
     @classmethod
     async def open(
-        cls, bundles: Mapping[str, Path], sha256: Mapping[str, str], glossaries: Mapping[str, Glossary]
+        cls,
+        bundles: Mapping[str, Path],
+        sha256: Mapping[str, str],
+        glossaries: Mapping[str, Glossary],
+        memories: Mapping[ReadMemory, Any] = MappingProxyType({}),
     ) -> "Worker":
         """Starts a process and waits until it is warm.
 
@@ -92,12 +102,13 @@ class Worker:
             bundles: folders by model name.
             sha256: expected hashes of the bundles.
             glossaries: glossaries that requests may name.
+            memories: those of kinds of files.
 
         Raises:
             BundleError: a bundle cannot be opened, or is not the expected one.
             WorkerDiedError: the process died, or hung.
         """
-        worker = cls(bundles, sha256, glossaries)
+        worker = cls(bundles, sha256, glossaries, memories)
         try:
             async with asyncio.timeout(_OPEN_SECONDS):
                 failure: str | None = await worker._answer
@@ -193,10 +204,15 @@ def ignore_signals() -> None:
 
 
 def _work(
-    pipe: Connection, bundles: Mapping[str, Path], sha256: Mapping[str, str], glossaries: Mapping[str, Glossary]
+    pipe: Connection,
+    bundles: Mapping[str, Path],
+    sha256: Mapping[str, str],
+    glossaries: Mapping[str, Glossary],
+    memories: Mapping[ReadMemory, Any],
 ) -> None:
     """Runs in the worker process: answers jobs until the main process sends None, closes the pipe or dies."""
     GLOSSARIES.update(glossaries)
+    MEMORIES.update(memories)
     ignore_signals()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the main process has ended
         try:

@@ -8,10 +8,14 @@ from importlib.util import find_spec
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
+from softsearch.errors import ConfigError
+from softsearch.process import how_to_install
 from softsearch.runtime import Translation
 from softsearch.runtime.parts import LineEncoder
 
 ENTRY_POINTS = "softsearch.files"
+ReadMemory = Callable[[Sequence[str], Sequence[LineEncoder]], Any]
+MEMORIES: dict[ReadMemory, Any] = {}  # in worker processes: what each `FileKind.memory` returned
 
 
 class SentFile(NamedTuple):
@@ -20,6 +24,7 @@ class SentFile(NamedTuple):
     Attributes:
         name: its name without folders, for the kind of file and for messages; no such file exists.
         content: its bytes.
+        existing: the file of the target language that there is already, for kinds with a file for each.
         src_lang: the language to translate from.
         tgt_lang: the language to translate into.
     """
@@ -28,6 +33,7 @@ class SentFile(NamedTuple):
     content: bytes
     src_lang: str
     tgt_lang: str
+    existing: bytes | None = None
 
 
 class WrittenFile(NamedTuple):
@@ -46,6 +52,9 @@ class FileKind:
         texts: returns the texts of a file that a model must translate.
         written: returns the file with their translations; a text that cannot be translated has an empty one.
         options: returns those of ``Translator.translate`` for these texts, for a model.
+        memory: reads the files of translations that ``softsearch serve --memory`` names, for its models; in the main
+            process, once for all kinds that share it. Its result is sent to worker processes.
+        of_one_language: those suffixes whose files have one language: a client may send that of the target, too.
         needs: modules without which files of this kind are not accepted.
     """
 
@@ -53,6 +62,8 @@ class FileKind:
     texts: Callable[[LineEncoder, SentFile], list[str]]
     written: Callable[[LineEncoder, SentFile, Sequence[Translation]], WrittenFile]
     options: Callable[[LineEncoder], Mapping[str, Any]]
+    memory: ReadMemory | None = None
+    of_one_language: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
 
 
@@ -61,6 +72,19 @@ def file_kinds() -> dict[str, FileKind]:
     """Returns the kinds of files that can be translated here, by suffix."""
     kinds: list[FileKind] = [point.load() for point in sorted(entry_points(group=ENTRY_POINTS))]
     return {suffix: kind for kind in kinds if all(map(find_spec, kind.needs)) for suffix in kind.suffixes}
+
+
+def read_memories(patterns: Sequence[str], encoders: Sequence[LineEncoder]) -> dict[ReadMemory, Any]:
+    """Returns what kinds of files read of ``--memory``, for `MEMORIES`.
+
+    Raises:
+        ConfigError: no kind that is accepted here has a memory.
+        SoftsearchError: a file cannot be read.
+    """
+    readers = [*dict.fromkeys(kind.memory for kind in file_kinds().values() if kind.memory)]
+    if patterns and not readers:
+        raise ConfigError(f"--memory {patterns[0]} needs message catalogs: {how_to_install('localise')}")
+    return {read: read(patterns, encoders) for read in readers if patterns}
 
 
 def kind_of(name: str) -> FileKind | None:

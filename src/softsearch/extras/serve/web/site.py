@@ -62,7 +62,8 @@ def site_json(
         about: information about the models, with sentences to try.
         files: all files of the site; none for a server.
         most_tokens: of the translations of 0, 1, 2, ... source tokens, by model, for the search in the browser.
-        offers: of a server: ``options`` for a form, names of ``glossaries``, and the ``file_kinds`` that it takes.
+        offers: of a server: ``options`` for a form, names of ``glossaries``, and the ``file_kinds``
+            that it takes, with those ``of_one_language``.
     """
     about = about or PageAbout()
     more: dict[str, dict[str, Any]] = {name: {"about": asdict(model)} for name, model in about.models.items()}
