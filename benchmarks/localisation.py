@@ -2,53 +2,44 @@
 
     python benchmarks/localisation.py FOLDER --out RESULTS --lang de              # FOLDER/de/**/*.po
     python benchmarks/localisation.py FOLDER --out RESULTS --lang de --by message --memory-only
+    python benchmarks/localisation.py FOLDER --out RESULTS --lang de --raw               # and the text as it is
+    python benchmarks/localisation.py FOLDER --out RESULTS --lang de,fr,fi,ja,cs,ar      # one model of all
 
 FOLDER has the PO files of each language, such as those of LibreOffice (``apt-get source --download-only libreoffice``,
 archive ``orig-translations``). For each language catalogs are held out, or single messages, and emptied; two models are
 trained on the rest, one of them with ``data.memory=true``; ``softsearch localise`` fills the emptied catalogs; and what
 stands in them is compared with the people's translations. Only messages whose text is nowhere in the training catalogs
 are scored. BLEU and chrF are without what is not language (placeholders, tags), exact matches are of the whole text.
-Trainings go on where they were stopped, and what is done is not done again.
+Several languages are one model, which each language's held-out messages are scored with: those of a call for that
+language alone, whose source may be in the training text with a translation into another one. ``--raw`` trains a model
+on the same text as it is (``data=parallel``, symbols and accelerators in place) and translates the messages line by
+line, with and without ``--markup``. Trainings go on where they were stopped, and what is done is not done again.
 """
 
 import argparse
 import json
-import re
 import shutil
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import sacrebleu
-from sacrebleu.significance import PairedTest
+from localisation_scores import Unit, plain, report
+from lxml import etree
 from translate.misc.multistring import multistring
 from translate.storage.pypo import pofile
 
-from softsearch.app import describe_machine
 from softsearch.extras.localise.similar import Texts, most_similar
-from softsearch.text.parts import mask, spans_of
+from softsearch.text.parts import mask
 
 ROOT = Path(__file__).resolve().parents[1]
-BUCKETS = ((0, 50), (50, 70), (70, 85), (85, 101))  # similarity of the nearest message in training, per cent
 MESSAGES = 1000  # new ones in the held-out catalogs, at least, and at most in each
 SHARE = 0.0148  # of single messages that are held out
 CONFIDENT = 90  # per cent; a match is taken from here on in "match, else model"
-SYMBOL = re.compile(r"<\d+>")
-
-
-class Unit(NamedTuple):
-    """A message that is held out."""
-
-    catalog: str
-    context: str
-    source: str
-    target: str
-    is_new: bool  # its text is nowhere in training
 
 
 def units_of(store: Any) -> Iterator[Any]:
@@ -56,11 +47,6 @@ def units_of(store: Any) -> Iterator[Any]:
     for unit in store.units:
         if unit.istranslated() and not (unit.isheader() or unit.isfuzzy() or unit.isobsolete()):
             yield unit
-
-
-def plain(text: str) -> str:
-    """A text without its accelerator."""
-    return text.replace("~", "", 1) if text.count("~") == 1 else text
 
 
 def key_of(text: str) -> str:
@@ -126,18 +112,66 @@ def softsearch(*arguments: str) -> str:
     return done.stdout
 
 
-def train(folder: Path, run: Path, options: argparse.Namespace, *, memory: bool) -> None:
+def train(run: Path, data: Sequence[str], options: argparse.Namespace) -> None:
     """Trains a model, or goes on where an earlier training was stopped, and exports it."""
     if not (run / "metrics.json").exists():
         resume = ["resume=auto"] if (run / "checkpoints").exists() else []
         softsearch(
-            "train", "experiment=speedrun", "data=catalogs", f"data.train={folder / 'train'}", "data.val=600",
-            "data.test=null", f"data.memory={str(memory).lower()}", "tokenizer.vocab_size=8000", f"seed={options.seed}",
-            f"trainer.max_steps={options.steps}",
+            "train", "experiment=speedrun", *data, "data.val=600", "data.test=null", "tokenizer.vocab_size=8000",
+            f"seed={options.seed}", f"trainer.max_steps={options.steps}",
             "logger=csv", f"cache_dir={options.out / 'cache'}", f"hydra.run.dir={run}", *resume, *options.options,
         )  # fmt: skip
     if not (run / "bundle").exists():
         softsearch("export", f"ckpt={run}", f"out={run / 'bundle'}")
+
+
+def catalogs(folders: Sequence[Path], *, memory: bool) -> list[str]:
+    """The data of a model of messages: the catalogs that are not held out, of one language or several."""
+    patterns = ",".join(str(folder / "train") for folder in folders)
+    train = f"{{{patterns}}}" if len(folders) > 1 else patterns
+    return ["data=catalogs", f"data.train='{train}'", f"data.memory={str(memory).lower()}"]
+
+
+def raw_lines(folder: Path, lang: str) -> list[str]:
+    """Writes the training text as it is, a line for each message, and returns it as the data of a model."""
+    files = [folder / f"train.{code}" for code in ("en", lang)]
+    if not all(file.exists() for file in files):
+        stores = (pofile.parsefile(str(path)) for path in sorted((folder / "train").glob("*.po")))
+        pairs = [
+            (one_line(str(unit.source)), one_line(str(unit.target))) for store in stores for unit in units_of(store)
+        ]
+        for file, side in zip(files, zip(*pairs, strict=True), strict=True):
+            file.write_text("".join(f"{line}\n" for line in side), encoding="utf-8")
+    return ["data=parallel", f"data.train=[{files[0]},{files[1]}]", "data.filters.duplicates=true"]
+
+
+def one_line(text: str) -> str:
+    """A text without line breaks."""
+    return " ".join(text.split())
+
+
+def translate(units: Sequence[Unit], run: Path, *, markup: bool) -> list[str]:
+    """What a model of plain text writes for each unit, line by line; with markup "" where the tags are no XML."""
+    lines = [one_line(unit.source) for unit in units]
+    taken = [number for number, line in enumerate(lines) if not markup or is_xml(line)]
+    done, source = run / f"translated{'-markup' if markup else ''}.txt", run / "source.txt"
+    if not done.exists():
+        source.write_text("".join(f"{lines[number]}\n" for number in taken), encoding="utf-8")
+        options = ["--markup"] if markup else []
+        done.write_text(
+            softsearch("translate", str(run / "bundle"), "--input", str(source), *options), encoding="utf-8"
+        )
+    found = dict(zip(taken, done.read_text(encoding="utf-8").split("\n"), strict=False))
+    return [found.get(number, "") for number in range(len(lines))]
+
+
+def is_xml(text: str) -> bool:
+    """Tells whether the tags and entities of a text are well-formed."""
+    try:
+        etree.fromstring(f"<x>{text}</x>")
+    except etree.XMLSyntaxError:
+        return False
+    return True
 
 
 def localise(folder: Path, bundle: Path, out: Path, *, memory: bool) -> float:
@@ -162,43 +196,6 @@ def read(out: Path, units: Sequence[Unit]) -> list[str]:
     return [texts[unit.catalog, unit.context, unit.source] for unit in units]
 
 
-def language_alone(texts: Iterable[str]) -> list[str]:
-    """Texts without what is not language, and without accelerators."""
-    return [" ".join(SYMBOL.sub(" ", mask(plain(text)).text).split()) for text in texts]
-
-
-def is_wrong(source: str, target: str) -> bool:
-    """Tells whether a translation has other placeholders or tags than its message, or no or another accelerator."""
-    spans = [Counter(text[begin:end] for begin, end in spans_of(text)) for text in (source, target)]
-    return spans[0] != spans[1] or (source.count("~") == 1) != (target.count("~") == 1)
-
-
-class Scores(NamedTuple):
-    """How translations compare with references."""
-
-    bleu: float
-    chrf: float
-    exact: float
-    left: int
-    wrong: int
-
-    def row(self) -> str:
-        return f"{self.bleu:.1f} | {self.chrf:.1f} | {self.exact:.1%} | {self.left} | {self.wrong}"
-
-
-def score(units: Sequence[Unit], texts: Sequence[str], lang: str) -> Scores:
-    """Scores of some units; those that were left alone count as empty."""
-    hypotheses, references = language_alone(texts), language_alone(unit.target for unit in units)
-    tokenize = "char" if lang in ("ja", "zh") else "13a"
-    return Scores(
-        sacrebleu.corpus_bleu(hypotheses, [references], tokenize=tokenize).score,
-        sacrebleu.corpus_chrf(hypotheses, [references]).score,
-        sum(text == unit.target for text, unit in zip(texts, units, strict=True)) / len(units),
-        sum(not text for text in texts),
-        sum(bool(text) and is_wrong(unit.source, text) for text, unit in zip(texts, units, strict=True)),
-    )
-
-
 def nearest(folder: Path, units: Sequence[Unit]) -> tuple[list[float], list[str]]:
     """The similarity of the nearest message in training, in per cent, and its translation, however bad."""
     memory: dict[str, str] = {}
@@ -212,45 +209,73 @@ def nearest(folder: Path, units: Sequence[Unit]) -> tuple[list[float], list[str]
 
 
 def main() -> None:
-    """Splits, trains, fills and prints a table."""
+    """Splits, trains, fills and prints tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="has a folder of PO files for each language")
     parser.add_argument("--out", type=Path, required=True, help="folder for splits, runs and results")
-    parser.add_argument("--lang", required=True, help="a folder in FOLDER, such as de")
+    parser.add_argument("--lang", required=True, help="folders in FOLDER, such as de, or de,fr for one model of both")
     parser.add_argument("--by", choices=("catalog", "message"), default="catalog", help="what is held out")
     parser.add_argument("--steps", type=int, default=4000, help="steps of each training (default: 4000)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--memory-only", action="store_true", help="do not train the model without a memory")
+    parser.add_argument("--raw", action="store_true", help="train a model on the text as it is, too (one language)")
     parser.add_argument("--record", action="store_true", help="copy tables, configs and metrics to benchmarks/records")
     parser.add_argument("options", nargs="*", metavar="OPTION", help="more options of the trainings")
-    options = parser.parse_args()
-    folder = (options.out / f"{options.lang}-{options.by}").resolve()
-    if not (folder / "units.json").exists():
-        split(options.folder / options.lang, folder, options.by)
+    options = parser.parse_intermixed_args()
+    options.out = options.out.resolve()
+    langs = options.lang.split(",")
+    if options.raw and len(langs) > 1:
+        parser.error("--raw is for one language")
+    folders = {lang: options.out / f"{lang}-{options.by}" for lang in langs}
+    for lang, folder in folders.items():
+        if not (folder / "units.json").exists():
+            split(options.folder / lang, folder, options.by)
+    home = options.out / f"{'+'.join(langs)}-{options.by}"
+    for name in ("memory",) if options.memory_only else ("plain", "memory"):
+        train(run_of(home, name, options), catalogs([*folders.values()], memory=name == "memory"), options)
+    if options.raw:
+        train(run_of(home, "raw", options), raw_lines(home, langs[0]), options)
+    for lang, folder in folders.items():
+        score_language(lang, folder, home, options)
+    if options.record:
+        record(home, options)
+
+
+def run_of(home: Path, name: str, options: argparse.Namespace) -> Path:
+    """The folder of a training."""
+    return home / f"{name}-{options.steps}-{options.seed}"
+
+
+def score_language(lang: str, folder: Path, home: Path, options: argparse.Namespace) -> None:
+    """Lets the models of ``home`` fill the held-out catalogs in ``folder``, and reports."""
     units = [Unit(*each) for each in json.loads((folder / "units.json").read_text(encoding="utf-8"))]
     new = [index for index, unit in enumerate(units) if unit.is_new]
     chosen = [units[index] for index in new]
     similar, matches = nearest(folder, chosen)
     systems: dict[str, list[str]] = {"nearest translation of the memory": matches}
-    seconds = {}
     for name in ("memory",) if options.memory_only else ("plain", "memory"):
-        run = folder / f"{name}-{options.steps}-{options.seed}"
-        train(folder, run, options, memory=name == "memory")
+        run = run_of(home, name, options)
         ways = {"plain": {"the model": False}, "memory": {"the model with matches": True, "without them": False}}[name]
         for way, memory in ways.items():
-            out = run / f"filled-{'with' if memory else 'without'}"
-            seconds[way] = localise(folder, run / "bundle", out, memory=memory)
+            of = "" if folder == home else f"{lang}-"
+            out = run / f"{of}filled-{'with' if memory else 'without'}"
+            seconds = localise(folder, run / "bundle", out, memory=memory)
             texts = read(out, units)
             systems[way] = [texts[index] for index in new]
-            print(f"{way}: {seconds[way]:.0f} s, left alone {sum(not t for t in texts)} of {len(texts)} units")
+            print(f"{way}: {seconds:.0f} s, left alone {sum(not t for t in texts)} of {len(texts)} units")
         if name == "plain":
             systems[f"match from {CONFIDENT} % on, else the model"] = [
                 match if ratio >= CONFIDENT else text
                 for match, ratio, text in zip(matches, similar, systems["the model"], strict=True)
             ]
-    report(folder, options, chosen, similar, systems)
-    if options.record:
-        record(folder, options)
+    if options.raw:
+        for markup in (False, True):
+            texts = translate(units, run_of(home, "raw", options), markup=markup)
+            systems[f"text as it is{', with --markup' if markup else ''}"] = [texts[index] for index in new]
+    models, of = ("", "") if lang == options.lang else (f" by one model of {options.lang}", f"{lang}-")
+    what = f"split by {options.by}: {len(chosen)} new messages; {options.steps} steps, seed {options.seed}"
+    file = home / f"results-{of}{options.steps}-{options.seed}.md"
+    report(file, f"{lang}{models}, {what}", chosen, lang, similar, systems)
 
 
 def record(folder: Path, options: argparse.Namespace) -> None:
@@ -258,55 +283,14 @@ def record(folder: Path, options: argparse.Namespace) -> None:
     to = ROOT / "benchmarks" / "records" / "localisation" / folder.name
     to.mkdir(parents=True, exist_ok=True)
     run = f"{options.steps}-{options.seed}"
-    shutil.copy(folder / f"results-{run}.md", to)
-    for name in ("plain", "memory"):
+    for path in folder.glob(f"results-*{run}.md"):
+        shutil.copy(path, to)
+    for name in ("plain", "memory", "raw"):
         if (trained := folder / f"{name}-{run}").exists():
             shutil.copy(trained / "metrics.csv", to / f"{trained.name}.csv")
             config = (trained / "config.yaml").read_text(encoding="utf-8")
-            config = config.replace(str(folder), "FOLDER").replace(str(options.out.resolve()), "RESULTS")
+            config = config.replace(str(folder), "FOLDER").replace(str(options.out), "RESULTS")
             (to / f"{trained.name}.yaml").write_text(config, encoding="utf-8")
-
-
-def report(
-    folder: Path, options: argparse.Namespace, units: list[Unit], similar: list[float], systems: dict[str, list[str]]
-) -> None:
-    """Prints and writes the tables."""
-    lines = [
-        f"{options.lang}, split by {options.by}: {len(units)} new messages; {options.steps} steps, seed {options.seed}",
-        describe_machine(),
-        "",
-        "| | BLEU | chrF | exact | left alone | placeholders, tags or accelerator wrong |",
-        "|---|---|---|---|---|---|",
-        *(f"| {name} | {score(units, texts, options.lang).row()} |" for name, texts in systems.items()),
-        "",
-        f"| BLEU by nearest message | {' | '.join(f'{a} to {min(b, 100)}' for a, b in BUCKETS)} |",
-        f"|---|{'---|' * len(BUCKETS)}",
-    ]
-    buckets = [[i for i, ratio in enumerate(similar) if a <= ratio < b] for a, b in BUCKETS]
-    lines.append(f"| messages | {' | '.join(str(len(bucket)) for bucket in buckets)} |")
-    for name, texts in systems.items():
-        cells = [
-            f"{score([units[i] for i in bucket], [texts[i] for i in bucket], options.lang).bleu:.1f}" if bucket else "-"
-            for bucket in buckets
-        ]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    lines += ["", *significance(units, systems, options.lang)]
-    (folder / f"results-{options.steps}-{options.seed}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    print("\n".join(lines))
-
-
-def significance(units: list[Unit], systems: dict[str, list[str]], lang: str) -> list[str]:
-    """The p-value of each system against the model with matches, by paired bootstrap."""
-    metric = sacrebleu.BLEU(tokenize="char" if lang in ("ja", "zh") else "13a", references=None)
-    best, *others = sorted(systems, key="the model with matches".__ne__)
-    named = [(name, language_alone(systems[name])) for name in (best, *others)]
-    references = [language_alone(unit.target for unit in units)]
-    _, scores = PairedTest(named, {"BLEU": metric}, references, test_type="bs", n_samples=1000)()
-    results = scores["BLEU"]
-    return [
-        f"p against {best}: {name} {result.p_value:.3f}"
-        for (name, _), result in zip(named[1:], results[1:], strict=True)
-    ]
 
 
 if __name__ == "__main__":
