@@ -1,5 +1,6 @@
-"""Examples of Ray, on one machine: two actors translate as one translator does, tasks prepare what a process does."""
+"""Examples of Ray, on one machine: tasks translate as one translator does, and prepare what a process does."""
 
+import gzip
 import subprocess
 from importlib.util import find_spec
 from pathlib import Path
@@ -43,28 +44,35 @@ def run_on_ray(folder: Path, *commands: str) -> subprocess.CompletedProcess[str]
         return run_python("-c", LOCAL_CLUSTER, *commands, cwd=folder, **ray)
 
 
-def test_two_actors_translate_text_and_parquet(tmp_path: Path) -> None:
+def test_tasks_translate_text_and_parquet_leave_bad_lines_blank_and_skip_what_is_there(tmp_path: Path) -> None:
     sources = (ROOT / "tests" / "golden" / "sources.txt").read_text(encoding="utf-8").splitlines()
-    texts = [f"{source} {number}" for number in range(12) for source in sources] + ["", "a\u2028b"]
-    (tmp_path / "in.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
-    half = len(texts) // 2
-    for name, part in {"1": slice(half), "2": slice(half, None)}.items():
-        table = pa.table({"id": range(len(texts))[part], "en": texts[part]})
-        parquet.write_table(table, tmp_path / f"{name}.parquet")
-    common = "--actors 2 --batch 16 --beam 2"
-    script = EXAMPLES / "ray_data.py"
-    done = run_on_ray(
-        tmp_path,
-        f"{script} {BUNDLE} in.txt out.txt {common}",
-        f"{script} {BUNDLE} 1.parquet 2.parquet out --column en {common}",
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    texts = [f"{source} {number}" for number in range(3) for source in sources] + ["", "a\u2028b"]
+    (tmp_path / "bad.txt").write_bytes(b"ten\n\xff\n")
+    (tmp_path / "there.txt").write_text("ten\n")
+    with gzip.open(tmp_path / "in.gz", "wt", encoding="utf-8", newline="\n") as file:
+        file.write("\n".join(texts) + "\n")
+    long = "ten " * 20_000  # more than a line may have
+    parquet.write_table(pa.table({"id": range(len(texts) + 1), "en": [*texts, long]}), tmp_path / "1.parquet")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "there.txt").write_text("as it was")
+    command = f"{EXAMPLES / 'ray_data.py'} {BUNDLE} bad.txt there.txt in.gz 1.parquet out --column en --beam 2"
+    first = run_on_ray(tmp_path, command)
+    assert first.returncode == 1
+    assert "2 files could not be translated" in first.stderr
+    assert sorted(path.name for path in (tmp_path / "out").glob("[!.]*")) == ["in.gz", "there.txt"]
+    assert "bad.txt:2:1 is not UTF-8" in first.stdout
+    again = run_on_ray(tmp_path, f"{command} --on-error blank")
+    assert again.returncode == 0, again.stderr[-3000:]
+    assert "2 of 4 files are there" in again.stdout
     expected = [best.text for best in Translator(BUNDLE, threads=1).translate(texts, beam=2)]
     assert len({*expected}) > 10
-    assert (tmp_path / "out.txt").read_text(encoding="utf-8").split("\n") == [*expected, ""]
-    table = parquet.read_table(tmp_path / "out")
+    with gzip.open(tmp_path / "out" / "in.gz", "rt", encoding="utf-8", newline="\n") as file:
+        assert file.read().split("\n") == [*expected, ""]
+    assert (tmp_path / "out" / "bad.txt").read_text() == "zehn\n\n"
+    assert (tmp_path / "out" / "there.txt").read_text() == "as it was"
+    table = parquet.read_table(tmp_path / "out" / "1.parquet")
     assert table.column_names == ["id", "en", "translation"]
-    assert table.column("translation").to_pylist() == expected
+    assert table.column("translation").to_pylist() == [*expected, ""]
 
 
 def test_tasks_prepare_the_same_bytes_and_name_a_broken_line(tmp_path: Path) -> None:
