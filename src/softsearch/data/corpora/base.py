@@ -112,6 +112,11 @@ class Corpora(ABC):
         """Returns the files of every training corpus; raises as ``files``."""
         return [self.files(cache_dir)["train"]]
 
+    @property
+    def has_one_pair(self) -> bool:
+        """Tells whether the training text is a single pair of files, which sources that join others need."""
+        return True
+
     def repeats(self, sizes: Sequence[int]) -> list[float]:
         """Returns how often each training corpus's pairs are seen in an epoch; ``sizes`` are numbers of pairs."""
         return [1.0] * len(sizes)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, digest_of
 from softsearch.data.corpora.held_out import Whole, divide
-from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.corpora.weighted import WeightedSource
 from softsearch.data.preparation.cache_folder import made_folder
 from softsearch.errors import ConfigError
@@ -123,10 +122,10 @@ def check_parts(
 def _check(key: str, source: object, parent: str, tags: tuple[str, ...], *, reads_source: bool) -> None:
     if not isinstance(source, ParallelSource) or source.tags not in ((), tags):
         raise ConfigError(f"{key} is {source!r}, expected a source of one language pair; change {key}")
-    if source.filters != NO_FILTERS or (isinstance(source, Parallel) and len(source.corpora()) > 1):
+    if source.filters != NO_FILTERS or not source.has_one_pair:
         raise ConfigError(
-            f"{key} has several training corpora or filters, expected a single unfiltered corpus; give each corpus "
-            f"its own name in {parent}, and filter it beforehand"
+            f"{key} has several training corpora, wildcards or filters, expected a single unfiltered corpus of two "
+            f"files; give each corpus its own name in {parent}, and filter it beforehand"
         )
     for name, inner in vars(source).items():
         if isinstance(inner, ParallelSource) and (sizes := Whole(inner, []).sizes):

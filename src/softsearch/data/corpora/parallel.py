@@ -4,12 +4,14 @@ import glob
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Annotated
 
-from softsearch.data.corpora.base import FilePair, TextForm, language_of, refuse_unread, require_file
+from softsearch.data.corpora.base import FilePair, TextForm, UnreadPath, language_of, refuse_unread, require_file
 from softsearch.data.corpora.held_out import Division, HeldOut, Whole, divide
 from softsearch.data.corpora.rows import is_table
+from softsearch.data.corpora.shards import is_pattern, shards
 from softsearch.data.corpora.weighted import WeightedSource
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.text.corpus import PACKED
@@ -26,7 +28,7 @@ class Parallel(WeightedSource):
 
     A split is two files, or the common part of their names before ``.`` and the language, as in Moses: with
     ``src_lang`` and ``tgt_lang``, ``corpus/train`` is ``corpus/train.en`` and ``corpus/train.de``, or
-    ``corpus/train.en.gz`` and so on.
+    ``corpus/train.en.gz`` and so on. A training corpus may have many files, named by wildcards (``shards``).
 
     Args:
         train: the source and the target training file, or a list of such pairs for several corpora.
@@ -71,6 +73,17 @@ class Parallel(WeightedSource):
                 _log.warning("data.%s is %s for %s to %s; swapped?", split, found, self.src_lang, self.tgt_lang)
         self._check_weights("data.train", len(self.corpora()))
 
+    @property
+    def has_one_pair(self) -> bool:
+        corpora = self.corpora()
+        return len(corpora) == 1 and not _has_pattern(corpora[0])
+
+    def repeats(self, sizes: Sequence[int]) -> list[float]:
+        counts = [len(self._shards(files)) if _has_pattern(files) else 1 for files in self.corpora()]
+        ends = [*accumulate(counts)]
+        whole = [sum(sizes[end - count : end]) for count, end in zip(counts, ends, strict=True)]
+        return [repeat for repeat, count in zip(super().repeats(whole), counts, strict=True) for _ in range(count)]
+
     def train_files(self, cache_dir: Path) -> list[FilePair]:
         """Returns the given training corpora, or what remains of them after splitting.
 
@@ -89,12 +102,21 @@ class Parallel(WeightedSource):
         return {**self.undivided(cache_dir), "train": divided.train[0], **divided.held_out}
 
     def undivided(self, cache_dir: Path) -> dict[str, FilePair]:
-        first = {**self._given_splits(), "train": self.corpora()[0]}
-        return {split: self._existing(split, files) for split, files in first.items()}
+        given = {split: files for split, files in self._given_splits().items() if split != "train"}
+        train = self._shards(self.corpora()[0])[0]
+        return {"train": train, **{split: self._existing(split, files) for split, files in given.items()}}
 
     def _divided(self, cache_dir: Path) -> Division:
-        corpora = [self._existing("train", files) for files in self.corpora()]
+        corpora = [pair for files in self.corpora() for pair in self._shards(files)]
         return divide([Whole(self, corpora)], cache_dir)[0]
+
+    def _shards(self, files: _Files) -> list[FilePair]:
+        """Returns the files of a training corpus."""
+        if not _has_pattern(files):
+            return [self._existing("train", files)]
+        if not isinstance(files, str | Path):
+            return shards("data.train", files)
+        return shards("data.train", [f"{files}.{language}" for language in (self.src_lang, self.tgt_lang)])
 
     def corpora(self) -> list[_Files]:
         """Returns the training files as given."""
@@ -121,6 +143,12 @@ class Parallel(WeightedSource):
                 f"{', '.join(there[:9]) or 'no such name'}; change data.{split}, data.src_lang or data.tgt_lang"
             )
         return src[0], tgt[0]
+
+
+def _has_pattern(files: _Files) -> bool:
+    """Tells whether a corpus has many files; those that only a checkpoint names are not looked for."""
+    names = [files] if isinstance(files, str | Path) else files
+    return any(is_pattern(name) for name in names if not isinstance(name, UnreadPath))
 
 
 def existing(split: str, pair: Sequence[str | Path]) -> FilePair:

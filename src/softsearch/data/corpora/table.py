@@ -11,10 +11,19 @@ from urllib.parse import urlparse
 
 import pooch
 
-from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, digest_of, refuse_unread, require_file
-from softsearch.data.corpora.held_out import HeldOut, Whole, divide
+from softsearch.data.corpora.base import (
+    FilePair,
+    ParallelSource,
+    TextForm,
+    UnreadPath,
+    digest_of,
+    refuse_unread,
+    require_file,
+)
+from softsearch.data.corpora.held_out import Division, HeldOut, Whole, divide
 from softsearch.data.corpora.rows import Pair, read_rows
 from softsearch.data.corpora.separated import Column
+from softsearch.data.corpora.shards import files_of, is_pattern
 from softsearch.data.preparation.cache_folder import made_folder
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.text.filters import NO_FILTERS, Filters
@@ -33,7 +42,8 @@ class Table(ParallelSource):
     A line break within a cell becomes a space.
 
     Args:
-        train: the table to train on: a file, or an address with its ``sha256``.
+        train: the table to train on: a file, several with wildcards (``'corpus/*.parquet'``), or an address with its
+            ``sha256``.
         val: the table to validate on, or the number or share of rows to split off ``train``.
         test: like ``val``.
         src: the source column: its name (``translation.en`` for a nested one; in TMX the language), or its number from
@@ -83,12 +93,30 @@ class Table(ParallelSource):
             CorpusError: a table does not exist, is damaged, differs from its digest, or cannot be fetched.
             ConfigError: a table has no such column, or is of an unsupported kind.
         """
-        files = self.undivided(cache_dir)
-        [divided] = divide([Whole(self, [files["train"]])], cache_dir)
-        return {**files, "train": divided.train[0], **divided.held_out}
+        divided = self._divided(cache_dir)
+        return {**self.undivided(cache_dir), "train": divided.train[0], **divided.held_out}
+
+    def train_files(self, cache_dir: Path) -> list[FilePair]:
+        """Returns the lines of each training table; raises as ``files``."""
+        return self._divided(cache_dir).train
+
+    @property
+    def has_one_pair(self) -> bool:
+        return len(self._tables()) == 1
 
     def undivided(self, cache_dir: Path) -> dict[str, FilePair]:
-        return {split: self._lines(split, path, cache_dir) for split, path in self._given_splits().items()}
+        first = {**self._given_splits(), "train": self._tables()[0]}
+        return {split: self._lines(split, path, cache_dir) for split, path in first.items()}
+
+    def _divided(self, cache_dir: Path) -> Division:
+        whole = Whole(self, [self._lines("train", path, cache_dir) for path in self._tables()])
+        return divide([whole], cache_dir)[0]
+
+    def _tables(self) -> list[str | Path]:
+        """Returns the training tables; an address has no wildcards."""
+        if isinstance(self.train, UnreadPath) or _is_address(self.train) or not is_pattern(self.train):
+            return [self.train]
+        return [*files_of(self.train).values()] or [self.train]
 
     def _lines(self, split: str, path: str | Path, cache_dir: Path) -> FilePair:
         table, name = self._local(split, path, cache_dir), urlparse(str(path)).path

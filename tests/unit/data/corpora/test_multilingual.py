@@ -167,9 +167,12 @@ BAD_PAIRS = [
     ({"x": Multilingual(src_lang="en", tgt_lang="de", pairs=PAIRS)}, "data.pairs.x is Multilingual"),
     (
         {"x": replace(LC_TOK, train=[LC_TOK.train, LC_TOK.train])},
-        "data.pairs.x has several training corpora or filters",
+        "data.pairs.x has several training corpora, wildcards or filters",
     ),
-    ({"x": replace(LC_TOK, filters=Filters(duplicates=True))}, "data.pairs.x has several training corpora or filters"),
+    (
+        {"x": replace(LC_TOK, filters=Filters(duplicates=True))},
+        "data.pairs.x has several training corpora, wildcards or filters",
+    ),
     ({"x": replace(LC_TOK, reverse_source=True)}, "data.pairs.x has reverse_source or target_direction"),
     ({"x": replace(LC_TOK, tgt_lang="d e")}, "data.pairs.x.tgt_lang is 'd e', expected a language's code"),
     ({"x": replace(LC_TOK, tgt_lang="de,fr")}, "data.pairs.x.tgt_lang is 'de,fr'"),
