@@ -103,6 +103,13 @@ export class Card {
     const lowerCased =
       text_form === 'lc_tok' &&
       element('p', { class: 'note' }, 'Trained on lower-cased text: it ignores capitals, and writes none.');
+    const withoutSymbols =
+      this.model.without_symbols &&
+      element(
+        'p',
+        { class: 'note' },
+        'Trained on message catalogs. This page gives it placeholders and tags as text, which it may change; softsearch serve keeps them.',
+      );
     const attention = this.heatmap
       ? element(
           'details',
@@ -127,6 +134,7 @@ export class Card {
         element('p', { class: 'facts' }, facts.join(' \u00b7 ')),
         this.menus.length ? element('p', { class: 'languages' }, ...this.menus.map((menu) => menu.element)) : '',
         lowerCased || '',
+        withoutSymbols || '',
       ),
       element('div', { class: 'words' }, this.source.element, this.target.element, this.weights, this.problem),
       ...(told ? [about(this.model)] : []),

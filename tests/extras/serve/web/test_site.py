@@ -16,6 +16,7 @@ from softsearch.extras.serve.web import site as site_module
 from softsearch.extras.serve.web.site import assets, model_names, site_json, write_site
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.cli import main
+from softsearch.text import SentencePieceTokenizer
 from tests.support.bundles import edit_manifest
 
 GOLDEN = Path(__file__).parents[3] / "golden"
@@ -63,6 +64,16 @@ def test_a_site_holds_the_page_the_models_and_their_description(tmp_path: Path) 
     page = {"title": "", "text": "", "models": [FACTS | {"about": None, "most_tokens": limits}], "examples": examples}
     assert site == {"backend": "local", "files": [*sizes], **page}
     assert [path.name for path in folder.parent.iterdir()] == ["site"]
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("reads_symbols", [False, True])
+def test_a_page_says_that_it_writes_no_symbols(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads_symbols: bool
+) -> None:
+    monkeypatch.setattr(SentencePieceTokenizer, "reads_symbols", reads_symbols)
+    write_site([SINGLE], tmp_path / "site")
+    assert read(tmp_path / "site")["models"][0].get("without_symbols", False) is reads_symbols
 
 
 def test_a_file_that_describes_models_is_checked_before_there_are_exports(

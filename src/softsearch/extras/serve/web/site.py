@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from softsearch.extras.serve.models import ModelFacts, model_facts
 from softsearch.extras.serve.web.about import Example, PageAbout, read_about
 from softsearch.files import MANIFEST, new_folder
 from softsearch.runtime import Bundle
-from softsearch.runtime.parts import SINGLE, check_replaceable, writing
+from softsearch.runtime.parts import SINGLE, check_replaceable, open_tokenizers, writing
 from softsearch.text import read_lines
 from softsearch.text.parts import read_json
 
@@ -51,6 +51,7 @@ def site_json(
     about: PageAbout | None = None,
     files: Sequence[str] = (),
     most_tokens: Mapping[str, Sequence[int]] | None = None,
+    without_symbols: Collection[str] = (),
     offers: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Returns the content of ``site.json``, which the page reads first.
@@ -62,6 +63,7 @@ def site_json(
         about: information about the models, with sentences to try.
         files: all files of the site; none for a server.
         most_tokens: of the translations of 0, 1, 2, ... source tokens, by model, for the search in the browser.
+        without_symbols: models that read symbols in place of placeholders, which only the server writes.
         offers: of a server: ``options`` for a form, names of ``glossaries``, and the ``file_kinds``
             that it takes, with those ``of_one_language``.
     """
@@ -69,6 +71,8 @@ def site_json(
     more: dict[str, dict[str, Any]] = {name: {"about": asdict(model)} for name, model in about.models.items()}
     for name, limits in (most_tokens or {}).items():
         more[name] = {**more.get(name, {}), "most_tokens": [*limits]}
+    for name in without_symbols:
+        more[name] = {**more.get(name, {}), "without_symbols": True}
     return {
         "version": version,
         "backend": backend,
@@ -130,7 +134,15 @@ def write_site(
         files = sorted(path.relative_to(fresh).as_posix() for path in fresh.rglob("*") if path.is_file())
         facts = [model_facts(name, bundle) for name, bundle in opened.items()]
         limits = {name: _most_tokens(bundle) for name, bundle in opened.items()}
-        site = site_json(facts, backend="local", version="", about=page_about, files=[*files, SITE], most_tokens=limits)
+        site = site_json(
+            facts,
+            backend="local",
+            version="",
+            about=page_about,
+            files=[*files, SITE],
+            most_tokens=limits,
+            without_symbols=[name for name, bundle in opened.items() if open_tokenizers(bundle)[0].reads_symbols],
+        )
         site["version"] = _version(fresh, files, site)
         (fresh / SITE).write_text(_json(site), encoding="utf-8")
         _add_site(fresh / SERVICE_WORKER, site)
