@@ -28,7 +28,7 @@ _ENDINGS = r"(?:['\u2019/-]\p{Ll}{1,20})*+"  # -year-old, 's, /month
 _AFTER = rf"(?!\w|{_JOINT}\w)"
 _WIDTH = r"(?:\d+|\*(?:\d+\$)?)?"
 _FLAGS = r"(?:\d+\$)?(?:\([^()\n]{1,100}\)|<[\w.]+>)?[-#0+,]*(?:'(?=\d*[diufFgG]))?" + _WIDTH + rf"(?:\.{_WIDTH})?"
-_CONVERSION = r"(?:(?:hh?|ll?|[Lqjzt]|I64|I32)?[diouxXeEfFgGaAcCsSpnvTqwUbm@]|[tT][A-Za-z])"
+_CONVERSION = r"(?:(?:hh?|ll?|[Lqjzt]|I64|I32)?[diouxXeEfFgGaAcCsSpnrvTqwUbm@]|[tT][A-Za-z])"
 _QUOTES = r"\u201c\u201d\u201e\u00ab\u00bb\u3000-\u303f\uff01-\uff1f"
 _PART = rf"(?:[[^\s<>\"(){_QUOTES}]--{_UNSPACED}]|(?<=[/=?&#_-]|{_UNSPACED}){_UNSPACED})"  # of an address
 _URL = rf"(?:{_PART}|\((?:{_PART}|\({_PART}*+\))*+\))*(?<![.,;:!?\]'\u2019\u2018\u201a\u3001\u3002])"
@@ -67,7 +67,11 @@ _FORMS = (
     r"(?<!\w|:):(?:[a-z0-9_+-]+:|[A-Za-z_]\w*+)(?!\w|:)",
     r"(?<!\w)\+\d{1,3}(?:[ ()/-]{1,2}\d{2,})+(?!\w)",
     rf"(?:(?<!\w){_DIGITS})?%{_FLAGS}{_CONVERSION}(?!\w)",
-    r"(?<!\d\s?)(?:%(?:L?\d{1,3}(?:[.,]\d+)*|Ln)(?![\w$])|%[A-Za-z_]\w+(?:\.\w+)*%?|%[A-Za-z](?!\w))",
+    r"(?<!\d\s?)(?:%(?:L?\d{1,3}(?:[.,]\d+)*|Ln)(?![\w$])|%[A-Za-z_]\w+(?:\.\w+)*(?:%(?!\w))?|%[A-Za-z](?!\w))",
+    r"(?<!\d\s?)(?:%\d{1,2}%(?!\w)|%\|[^|\s]{1,20}\|%?|%\d{1,2}:-?\d*(?:\.\d+)?[sdnfegmpux](?!\w))",  # Boost's, Pascal's
+    r"%(?:\d+\$|\([^()\n]{1,100}\))[-#0+,]*\d*(?:\.\d+)?[diouxXeEfFgGcrsa@]",  # also before a letter: %1$dh
+    r"%[-#0+]*\d*(?:\.\d+)?<PRI\w+>",
+    r"(?<!\w)([@#])[A-Z]\w*\1(?!\w)",
     r"%%",
     rf"{_BEFORE}{_WORDS}(?<kept>{_NUMBER}){_ENDINGS}{_AFTER}",
 )

@@ -27,7 +27,7 @@ $1,234.56  12.5%  US$5  5€  1 234 567  1'234'567  1.5e-3  0x1F  −5  10-20  1
 10%-20%  %100  2026-11-28T10:30:00+02:00  2026-11-28T10:30:00.123Z
 <%= name %>  <?= $name ?>  <0>  </12>  <1/>  <#name>  </#list>  <@form />
 +49 30 123456  \(name)  \(user.name(at: 5))  \(x + y\)  @:menu.open  @.lower:key  %[name]s
-%[price].2f
+%[price].2f  %(value)r  %<PRIu64>  %-5<PRIx32>  %1%  %|1$+5|  %0:s  #NAME#  @NAME@
 """
 WHOLE = re.split("  +|\n", FORMS.strip())
 
@@ -51,6 +51,8 @@ def test_words_of_scripts_without_spaces_stand_beside_it(form: str) -> None:
     ("text", "copied"),
     [
         ("5 % of", ["5"]),
+        ("%1$dh %2$dm, %1$sx%2$s, %(n)dpx, %dx%d", ["%1$d", "%2$d", "%1$s", "%2$s", "%(n)d", "%dx%d"]),
+        ("100%1% 3%2:s", []),
         ("I am 100% sure, 100 % sure", ["100%", "100"]),
         ("20%discount", []),
         ("21st H2O A4 3D 5kg mp3 R2D2", []),
