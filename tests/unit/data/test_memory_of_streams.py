@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from softsearch.app.systems.texts import evenly, read_training_text
+from softsearch.data import dataset
 from softsearch.data.corpora import groups
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.corpora.joined import Joined
@@ -21,6 +22,11 @@ from softsearch.data.corpora.multilingual import Multilingual
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.corpora.table import Table
 from softsearch.data.dataset import MixedRows
+from softsearch.data.existing_tokenizers import ExistingTokenizers
+from softsearch.data.preparation import row_index, selection, text_parts
+from softsearch.data.preparation.prepare import prepare
+from softsearch.text.filters import Filters
+from softsearch.text.tokenizer import train_tokenizer
 
 FEW, MANY = 20_000, 60_000
 ALLOWED = 40  # bytes for each further pair
@@ -79,9 +85,16 @@ def read_again(folder: Path, pairs: int) -> Callable[[], None]:
     return read
 
 
+def preparation(folder: Path, pairs: int) -> Callable[[], object]:
+    source = plain(folder, pairs, filters=Filters(duplicates=True, max_length_z=3.0))
+    model = train_tokenizer(["en de 0123456789"], kind="char", vocab_size=60).model  # training needs threads
+    return lambda: prepare(source, ExistingTokenizers(models=(model, model), origin="this test"), folder / "cache")
+
+
 # What to do is made before memory is limited, with its corpora.
 WORK: dict[str, Callable[[Path, int], Callable[[], object]]] = {
     **{name: files(name) for name in SOURCES},
+    "prepare": preparation,
     "read again": read_again,
     "weights": lambda _, pairs: lambda: MixedRows([100 * pairs, 10], [2.5, 0.5])[np.arange(9)],
 }
@@ -102,7 +115,8 @@ def run_in_limited_memory(name: str, folder: Path) -> None:
     """Works on few pairs, and then on many in the memory that the first took."""
     import resource  # not on Windows
 
-    groups.CHUNK = 4096
+    groups.CHUNK = selection.HASH_CHUNK = row_index._CHUNK = dataset._CHUNK = 4096
+    text_parts.PART_LINES = 15_000
     work = []
     for number, pairs in enumerate((FEW, FEW, MANY)):
         own = folder / str(number)

@@ -13,7 +13,7 @@ _MEANING = {"**/": "((?:[^/]+/)*)", "*": "([^/]*)", "?": "([^/])"}
 
 
 def is_pattern(path: str | Path) -> bool:
-    """Tells whether a path has a wildcard (``*``, ``?``, ``**``); a file of that name is no pattern."""
+    """Tells whether a path has a wildcard (``*``, ``?``, ``**``); a file with that name is not a pattern."""
     return bool(_WILDCARD.search(str(path))) and not Path(path).is_file()
 
 
