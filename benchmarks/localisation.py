@@ -13,7 +13,8 @@ are scored. BLEU and chrF are without what is not language (placeholders, tags),
 Several languages are one model, which each language's held-out messages are scored with: those of a call for that
 language alone, whose source may be in the training text with a translation into another one. ``--raw`` trains a model
 on the same text as it is (``data=parallel``, symbols and accelerators in place) and translates the messages line by
-line, with and without ``--markup``. Trainings go on where they were stopped, and what is done is not done again.
+line, with and without ``--markup``. Trainings go on where they were stopped, and what is done is not done again: with
+``--record`` the texts of a model are kept in benchmarks/records, so that another machine goes on with the next model.
 """
 
 import argparse
@@ -23,7 +24,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -36,7 +38,12 @@ from translate.storage.pypo import pofile
 from softsearch.extras.localise.similar import Texts, most_similar
 from softsearch.text.parts import mask
 
-ROOT = Path(__file__).resolve().parents[1]
+RECORDS = Path(__file__).resolve().parent / "records" / "localisation"
+WAYS = {  # of each model: what they are called in the tables
+    "plain": {"without": "the model"},
+    "memory": {"with": "the model with matches", "without": "without them"},
+    "raw": {"plain": "text as it is", "markup": "text as it is, with --markup"},
+}
 MESSAGES = 1000  # new ones in the held-out catalogs, at least, and at most in each
 SHARE = 0.0148  # of single messages that are held out
 CONFIDENT = 90  # per cent; a match is taken from here on in "match, else model"
@@ -154,14 +161,11 @@ def translate(units: Sequence[Unit], run: Path, *, markup: bool) -> list[str]:
     """What a model of plain text writes for each unit, line by line; with markup "" where the tags are no XML."""
     lines = [one_line(unit.source) for unit in units]
     taken = [number for number, line in enumerate(lines) if not markup or is_xml(line)]
-    done, source = run / f"translated{'-markup' if markup else ''}.txt", run / "source.txt"
-    if not done.exists():
-        source.write_text("".join(f"{lines[number]}\n" for number in taken), encoding="utf-8")
-        options = ["--markup"] if markup else []
-        done.write_text(
-            softsearch("translate", str(run / "bundle"), "--input", str(source), *options), encoding="utf-8"
-        )
-    found = dict(zip(taken, done.read_text(encoding="utf-8").split("\n"), strict=False))
+    source = run / "source.txt"
+    source.write_text("".join(f"{lines[number]}\n" for number in taken), encoding="utf-8")
+    options = ["--markup"] if markup else []
+    written = softsearch("translate", str(run / "bundle"), "--input", str(source), *options)
+    found = dict(zip(taken, written.split("\n"), strict=False))
     return [found.get(number, "") for number in range(len(lines))]
 
 
@@ -174,16 +178,11 @@ def is_xml(text: str) -> bool:
     return True
 
 
-def localise(folder: Path, bundle: Path, out: Path, *, memory: bool) -> float:
-    """Fills the emptied catalogs; returns the seconds from command to files."""
-    begin = time.perf_counter()
-    done = out.with_suffix(".log")
-    if not done.exists():
-        more = ["--memory", str(folder / "train")] if memory else []
-        log = softsearch("localise", str(bundle), str(folder / "new"), "--out", str(out), *more)
-        seconds = time.perf_counter() - begin
-        done.write_text(f"{log}seconds {seconds:.1f}\n", encoding="utf-8")
-    return float(done.read_text(encoding="utf-8").split()[-1])
+def localise(folder: Path, bundle: Path, out: Path, *, memory: bool) -> None:
+    """Fills the emptied catalogs."""
+    more = ["--memory", str(folder / "train")] if memory else []
+    log = softsearch("localise", str(bundle), str(folder / "new"), "--out", str(out), *more)
+    out.with_suffix(".log").write_text(log, encoding="utf-8")
 
 
 def read(out: Path, units: Sequence[Unit]) -> list[str]:
@@ -219,7 +218,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--memory-only", action="store_true", help="do not train the model without a memory")
     parser.add_argument("--raw", action="store_true", help="train a model on the text as it is, too (one language)")
-    parser.add_argument("--record", action="store_true", help="copy tables, configs and metrics to benchmarks/records")
+    parser.add_argument("--record", action="store_true", help="keep tables, texts, configs and metrics in the records")
     parser.add_argument("options", nargs="*", metavar="OPTION", help="more options of the trainings")
     options = parser.parse_intermixed_args()
     options.out = options.out.resolve()
@@ -231,14 +230,13 @@ def main() -> None:
         if not (folder / "units.json").exists():
             split(options.folder / lang, folder, options.by)
     home = options.out / f"{'+'.join(langs)}-{options.by}"
-    for name in ("memory",) if options.memory_only else ("plain", "memory"):
-        train(run_of(home, name, options), catalogs([*folders.values()], memory=name == "memory"), options)
+    data = {name: partial(catalogs, [*folders.values()], memory=name == "memory") for name in ("plain", "memory")}
+    if options.memory_only:
+        del data["plain"]
     if options.raw:
-        train(run_of(home, "raw", options), raw_lines(home, langs[0]), options)
+        data["raw"] = partial(raw_lines, home, langs[0])
     for lang, folder in folders.items():
-        score_language(lang, folder, home, options)
-    if options.record:
-        record(home, options)
+        score_language(lang, folder, home, data, options)
 
 
 def run_of(home: Path, name: str, options: argparse.Namespace) -> Path:
@@ -246,51 +244,63 @@ def run_of(home: Path, name: str, options: argparse.Namespace) -> Path:
     return home / f"{name}-{options.steps}-{options.seed}"
 
 
-def score_language(lang: str, folder: Path, home: Path, options: argparse.Namespace) -> None:
+def score_language(
+    lang: str, folder: Path, home: Path, data: Mapping[str, Callable[[], list[str]]], options: argparse.Namespace
+) -> None:
     """Lets the models of ``home`` fill the held-out catalogs in ``folder``, and reports."""
     units = [Unit(*each) for each in json.loads((folder / "units.json").read_text(encoding="utf-8"))]
     new = [index for index, unit in enumerate(units) if unit.is_new]
     chosen = [units[index] for index in new]
     similar, matches = nearest(folder, chosen)
     systems: dict[str, list[str]] = {"nearest translation of the memory": matches}
-    for name in ("memory",) if options.memory_only else ("plain", "memory"):
-        run = run_of(home, name, options)
-        ways = {"plain": {"the model": False}, "memory": {"the model with matches": True, "without them": False}}[name]
-        for way, memory in ways.items():
-            of = "" if folder == home else f"{lang}-"
-            out = run / f"{of}filled-{'with' if memory else 'without'}"
-            seconds = localise(folder, run / "bundle", out, memory=memory)
-            texts = read(out, units)
-            systems[way] = [texts[index] for index in new]
-            print(f"{way}: {seconds:.0f} s, left alone {sum(not t for t in texts)} of {len(texts)} units")
+    of = "" if folder == home else f"{lang}-"
+    for name, words in data.items():
+        for way, title in WAYS[name].items():
+            seconds, texts = texts_of(run_of(home, name, options), f"{of}{way}", words, folder, units, options)
+            systems[title] = [texts[index] for index in new]
+            print(f"{title}: {seconds:.0f} s, left alone {sum(not t for t in texts)} of {len(texts)} units")
         if name == "plain":
             systems[f"match from {CONFIDENT} % on, else the model"] = [
                 match if ratio >= CONFIDENT else text
                 for match, ratio, text in zip(matches, similar, systems["the model"], strict=True)
             ]
-    if options.raw:
-        for markup in (False, True):
-            texts = translate(units, run_of(home, "raw", options), markup=markup)
-            systems[f"text as it is{', with --markup' if markup else ''}"] = [texts[index] for index in new]
-    models, of = ("", "") if lang == options.lang else (f" by one model of {options.lang}", f"{lang}-")
+    models = "" if folder == home else f" by one model of {options.lang}"
     what = f"split by {options.by}: {len(chosen)} new messages; {options.steps} steps, seed {options.seed}"
     file = home / f"results-{of}{options.steps}-{options.seed}.md"
     report(file, f"{lang}{models}, {what}", chosen, lang, similar, systems)
+    if options.record:
+        shutil.copy(file, RECORDS / home.name)
 
 
-def record(folder: Path, options: argparse.Namespace) -> None:
-    """Copies what shows the results to benchmarks/records, without names of this machine's folders."""
-    to = ROOT / "benchmarks" / "records" / "localisation" / folder.name
-    to.mkdir(parents=True, exist_ok=True)
-    run = f"{options.steps}-{options.seed}"
-    for path in folder.glob(f"results-*{run}.md"):
-        shutil.copy(path, to)
-    for name in ("plain", "memory", "raw"):
-        if (trained := folder / f"{name}-{run}").exists():
-            shutil.copy(trained / "metrics.csv", to / f"{trained.name}.csv")
-            config = (trained / "config.yaml").read_text(encoding="utf-8")
-            config = config.replace(str(folder), "FOLDER").replace(str(options.out), "RESULTS")
-            (to / f"{trained.name}.yaml").write_text(config, encoding="utf-8")
+def texts_of(
+    run: Path, way: str, data: Callable[[], list[str]], folder: Path, units: Sequence[Unit], options: argparse.Namespace
+) -> tuple[float, list[str]]:
+    """The seconds that a model took and what it wrote, as it is kept; else it is trained, if need be, and fills."""
+    kept = (RECORDS / run.parent.name if options.record else run) / f"{run.name}-{way}.json"
+    if not kept.exists():
+        train(run, data(), options)
+        begin = time.perf_counter()
+        if way in WAYS["raw"]:
+            texts = translate(units, run, markup=way == "markup")
+        else:
+            localise(folder, run / "bundle", out := run / f"filled-{way}", memory=way.endswith("with"))
+            texts = read(out, units)
+        found = {"seconds": time.perf_counter() - begin, "texts": texts}
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(found, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
+        if options.record:
+            record(run, options)
+    found = json.loads(kept.read_text(encoding="utf-8"))
+    return found["seconds"], found["texts"]
+
+
+def record(run: Path, options: argparse.Namespace) -> None:
+    """Copies config and metrics of a training to the records, without names of this machine's folders."""
+    to = RECORDS / run.parent.name
+    shutil.copy(run / "metrics.csv", to / f"{run.name}.csv")
+    config = (run / "config.yaml").read_text(encoding="utf-8")
+    config = config.replace(str(run.parent), "FOLDER").replace(str(options.out), "RESULTS")
+    (to / f"{run.name}.yaml").write_text(config, encoding="utf-8")
 
 
 if __name__ == "__main__":
