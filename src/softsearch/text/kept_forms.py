@@ -75,6 +75,8 @@ _FORMS = (
     r"%%",
     rf"{_BEFORE}{_WORDS}(?<kept>{_NUMBER}){_ENDINGS}{_AFTER}",
 )
+# Forms have one of these: any other sign than those of plain sentences, or a full stop before a letter.
+_SIGN = r"[^\p{L}\p{M}\s,;!?'\"()\u2019\u201c\u201d\u201e\u2026.]|\.[\p{L}\p{M}]"
 # What follows the opening brace of a placeholder: another one, a name or nothing, and then its format, or the end.
 _PLACEHOLDER = r"\{(?:[{%]|#[^{}]*#\}|\s*[@&^>!~*?+/]?[\w.$\[\]'\"@/-]*\s*[,:!|?(=<}])"
 
@@ -94,6 +96,8 @@ def usual_spans(text: str, seconds_left: Callable[[], float]) -> Iterator[Span]:
     Raises:
         TimeoutError: it takes longer.
     """
+    if not _compiled(_SIGN).search(text):
+        return
     for form in _FORMS:
         pattern = _compiled(form)
         group = "kept" if "kept" in pattern.groupindex else 0

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from softsearch.text import kept_forms
 from softsearch.text.keep import Keep
 from softsearch.text.kept_forms import usual_spans
 
@@ -37,6 +38,14 @@ WHOLE = re.split("  +|\n", FORMS.strip())
 def test_a_form_is_copied_whole(form: str, around: str) -> None:
     text = around.replace("{}", form)
     assert [each.text for each in USUAL.find(text)] == [form] * around.count("{}")
+
+
+@given(st.text(alphabet="aZ\u00e4\u00df\u05d0\u6253\u0301 \n,;!?'\"()\u2019\u201e\u2026.", max_size=30))
+def test_sentences_without_other_signs_have_no_form(text: str) -> None:
+    """So they are not searched."""
+    searched = [form for form in kept_forms._FORMS if kept_forms._compiled(form).search(text)]
+    if kept_forms._compiled(kept_forms._SIGN).search(text) is None:
+        assert searched == []
 
 
 @pytest.mark.parametrize(
