@@ -18,7 +18,7 @@ _AHEAD = 4  # blocks for each process that may wait for one before them
 def in_processes(
     translator: Translator, blocks: Iterator[Block], translate: Translate, count: int
 ) -> Generator[tuple[Block, TranslatedBlock]]:
-    """Yields blocks with their translations, in order; see ``in_order``."""
+    """Yields blocks with their translations, in order; errors come after the blocks before them."""
     processes = [_Process(translator, translate) for _ in range(count)]
     work = _Work(processes)
     try:

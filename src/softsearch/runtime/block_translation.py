@@ -1,7 +1,6 @@
 """Translation of the blocks of a stream, in order; lines that cannot be translated may be left blank."""
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from softsearch.errors import InputError
@@ -31,29 +30,6 @@ class TranslatedBlock(NamedTuple):
 
     translations: list[Translation]
     blank: list[tuple[int, InputError]]
-
-
-def in_order(
-    translator: Translator, blocks: Iterable[Block], keywords: Mapping[str, Any], processes: int, *, may_be_blank: bool
-) -> Generator[tuple[Block, TranslatedBlock]]:
-    """Yields blocks, in order, with their translations.
-
-    Args:
-        translator: what to translate with.
-        blocks: an empty one says that reading the next one has to wait.
-        keywords: of ``Translator.translate``.
-        processes: how many work at once; 1: this one.
-        may_be_blank: whether a line that cannot be translated is left blank.
-
-    Raises:
-        SoftsearchError: a block cannot be read or translated; those before have been yielded.
-    """
-    translate = partial(translate_block, keywords=keywords, may_be_blank=may_be_blank)
-    if processes == 1:
-        return ((block, translate(translator, block)) for block in blocks if not block.is_empty)
-    from softsearch.runtime.block_processes import in_processes  # few translations need them
-
-    return in_processes(translator, iter(blocks), translate, processes)
 
 
 Translate = Callable[[Translator, Block], TranslatedBlock]

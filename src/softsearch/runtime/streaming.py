@@ -3,9 +3,10 @@
 import io
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -13,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 
 from softsearch.errors import InputError
-from softsearch.runtime.block_translation import ENDS, Block, in_order
+from softsearch.runtime.block_translation import ENDS, Block, TranslatedBlock, translate_block
 from softsearch.runtime.input_blocks import BlankLines, open_input, read_blocks, read_input
 from softsearch.runtime.output import Output, open_output
 from softsearch.runtime.progress import show_progress
@@ -163,7 +164,7 @@ def translate_stream(
             others.append(stack.enter_context(_drawing(files.attention, translator, warnings)))
         progress = stack.enter_context(show_progress(None if files.text else source, files.output))
         blocks = _read(stack, source, files, warnings.blank, resumed, progress, keep_ends=keep_ends, markup=markup)
-        each = in_order(translator, blocks, keywords, processes, may_be_blank=blank_errors)
+        each = _in_order(translator, blocks, keywords, processes, may_be_blank=blank_errors)
         for block, translated in stack.enter_context(closing(each)):
             number = block.first_line - 1
             for translation in translated.translations:
@@ -281,3 +282,26 @@ def _confidence_records(translation: Translation, line: int) -> list[dict[str, A
 
 def _json_lines(records: Sequence[dict[str, Any]]) -> str:
     return "".join(f"{json.dumps(record, ensure_ascii=False)}\n" for record in records)
+
+
+def _in_order(
+    translator: Translator, blocks: Iterable[Block], keywords: Mapping[str, Any], processes: int, *, may_be_blank: bool
+) -> Generator[tuple[Block, TranslatedBlock]]:
+    """Yields blocks, in order, with their translations.
+
+    Args:
+        translator: what to translate with.
+        blocks: an empty one says that reading the next one has to wait.
+        keywords: of ``Translator.translate``.
+        processes: how many work at once; 1: this one.
+        may_be_blank: whether a line that cannot be translated is left blank.
+
+    Raises:
+        SoftsearchError: a block cannot be read or translated; those before have been yielded.
+    """
+    translate = partial(translate_block, keywords=keywords, may_be_blank=may_be_blank)
+    if processes == 1:
+        return ((block, translate(translator, block)) for block in blocks if not block.is_empty)
+    from softsearch.runtime.block_processes import in_processes  # few translations need them
+
+    return in_processes(translator, iter(blocks), translate, processes)
