@@ -83,6 +83,9 @@ def test_files_of_one_language_come_with_that_of_the_other(client: httpx.Client)
     )
     assert answer.json()["report"]["translated before"] == 1
     assert answer.json()["report"]["from the memory"] == 1
+    damaged = client.post("/translate_file", files=files | {"existing": ("de.json", "{")}, data=PAIR)
+    assert "en.json cannot be read" in damaged.json()["error"]
+    assert "or the one in the target language that was sent with it" in damaged.json()["error"]
     for name in ("x.po", "x.txt"):
         answer = client.post("/translate_file", files=files | {"file": (name, PO)}, data=PAIR)
         assert answer.status_code == 422

@@ -45,7 +45,8 @@ def open_catalog(path: Path, src_lang: str = "") -> Catalog:
             f"{path} has no file of its source text: expected one with {src_lang or 'en'}, or no language, in its "
             "name, such as values/strings.xml for values-de/strings.xml, or en.json for de.json"
         )
-    return _keyed(_content(path), _content(sibling.path), sibling, path)
+    advice = f"repair it, or the file of its source text, {sibling.path}; or leave it out"
+    return _keyed(_content(path), _content(sibling.path), sibling, path, advice)
 
 
 def read_keyed(data: bytes | None, source: bytes, path: Path, src_lang: str, tgt_lang: str) -> Catalog:
@@ -59,12 +60,13 @@ def read_keyed(data: bytes | None, source: bytes, path: Path, src_lang: str, tgt
         tgt_lang: the target's language.
     """
     data = _NEW[path.suffix.lower()] if data is None else data
-    return _keyed(data, source, Sibling(path, src_lang, tgt_lang), path)
+    advice = "repair it, or the one in the target language that was sent with it"
+    return _keyed(data, source, Sibling(path, src_lang, tgt_lang), path, advice)
 
 
-def _keyed(data: bytes, source: bytes, sibling: Sibling, path: Path) -> Catalog:
+def _keyed(data: bytes, source: bytes, sibling: Sibling, path: Path, advice: str) -> Catalog:
     _refuse_entities(path, data + source)
-    with parsing(path, CorpusError, f"repair it, or the file of its source text, {sibling.path}; or leave it out"):
+    with parsing(path, CorpusError, advice):
         return open_keyed(data, source, sibling, path)
 
 
