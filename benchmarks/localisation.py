@@ -283,7 +283,10 @@ def texts_of(
         if way in WAYS["raw"]:
             texts = translate(units, run, markup=way == "markup")
         else:
-            localise(folder, run / "bundle", out := run / f"filled-{way}", memory=way.endswith("with"))
+            out = run / f"filled-{way}"
+            shutil.rmtree(out, ignore_errors=True)  # of a call that was stopped
+            out.unlink(missing_ok=True)
+            localise(folder, run / "bundle", out, memory=way.endswith("with"))
             texts = read(out, units)
         found = {"seconds": time.perf_counter() - begin, "texts": texts}
         kept.parent.mkdir(parents=True, exist_ok=True)
