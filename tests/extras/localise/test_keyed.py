@@ -151,7 +151,7 @@ def test_empty_texts_of_lines_are_filled_in_their_place(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_properties(tmp_path: Path, end: str) -> None:
-    put(tmp_path / "app.properties", 'open=Open\nsay = Say "{0}"\n')
+    put(tmp_path / "app.properties", 'open=Open\n# of the source\nsay = Say "{0}"\n')
     old = f"# mine{end}open : \\{end}   auf{end}e="
     text, _ = filled(put(tmp_path / "app_de.properties", old))
     note = "# softsearch: translated, confidence 0.50"

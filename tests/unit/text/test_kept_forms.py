@@ -28,7 +28,7 @@ $1,234.56  12.5%  US$5  5€  1 234 567  1'234'567  1.5e-3  0x1F  −5  10-20  1
 10%-20%  %100  2026-11-28T10:30:00+02:00  2026-11-28T10:30:00.123Z
 <%= name %>  <?= $name ?>  <0>  </12>  <1/>  <#name>  </#list>  <@form />
 +49 30 123456  \(name)  \(user.name(at: 5))  \(x + y\)  @:menu.open  @.lower:key  %[name]s
-%[price].2f  %(value)r  %<PRIu64>  %-5<PRIx32>  %1%  %|1$+5|  %0:s  #NAME#  @NAME@
+%[price].2f  %(value)r  %-10r  %<PRIu64>  %-5<PRIx32>  %1%  %|1$+5|  %0:s  #NAME#  @NAME@
 """
 WHOLE = re.split("  +|\n", FORMS.strip())
 
