@@ -51,6 +51,19 @@ def test_blocks_come_back_in_order_and_errors_after_those_before(monkeypatch: py
         assert found == [0, 1, 2, 3, 4]
 
 
+def test_what_was_read_before_an_error_is_translated() -> None:
+    def blocks() -> Iterator[Block]:
+        for number in range(3):
+            yield Block([str(number)], None, None, number + 1)
+        raise InputError("line 4 cannot be read")
+
+    found: list[int] = []
+    answers = in_processes(None, blocks(), translated, 2)  # type: ignore[arg-type]  # no translator is needed
+    with pytest.raises(InputError, match="line 4 cannot be read"):
+        found.extend(answer.blank[0][0] for _, answer in answers)
+    assert found == [0, 1, 2]
+
+
 def start(popen: Start) -> subprocess.Popen[bytes]:
     return popen(
         [sys.executable, "-m", "softsearch", "translate", str(BUNDLE), "--processes", "2"],

@@ -17,7 +17,7 @@ from softsearch.extras.serve.files import Files
 from softsearch.extras.serve.gone import unless_gone
 from softsearch.extras.serve.line_queue import RequestError
 from softsearch.extras.serve.routes import EVENT_HEADERS, FAILURES
-from softsearch.extras.serve.shared_state import State
+from softsearch.extras.serve.shared_state import FILE_SECONDS, State
 from softsearch.extras.shared.served_files import WrittenFile
 
 _EVENTS = "text/event-stream"
@@ -113,6 +113,7 @@ async def download_file(request: Request, service: Served) -> Response:
     name = request.path_params["name"]
     content = await service.shared(State.file, name)
     if content is None:
-        raise RequestError(404, "there is no file of this name, or no more: it is kept for 30 minutes; send it again")
+        minutes = f"{FILE_SECONDS / 60:.0f} minutes"
+        raise RequestError(404, f"there is no file of this name, or no more: it is kept for {minutes}; send it again")
     sent = {"Content-Disposition": f'attachment; filename="{name.partition(".")[2]}"', "Cache-Control": "no-store"}
     return Response(content, media_type="application/octet-stream", headers=sent)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from prometheus_client import CollectorRegistry, Metric, generate_latest
 from prometheus_client.registry import Collector
 
-_SECONDS = 1800.0  # after which a file is gone, as in LibreTranslate
+FILE_SECONDS = 1800.0  # after which a file is gone, as in LibreTranslate
 _BYTES = 64 << 20  # of all files; the oldest go first
 
 Shared = Callable[..., Awaitable[Any]]  # calls a method of `State` with arguments, in whichever process the state is
@@ -33,7 +33,7 @@ class State:
         key = f"{token_urlsafe(24)}.{name}"
         with self._lock:
             self._drop_old()
-            self._files[key] = _File(content, time.monotonic() + _SECONDS)
+            self._files[key] = _File(content, time.monotonic() + FILE_SECONDS)
             while sum(len(file.content) for file in self._files.values()) > _BYTES and len(self._files) > 1:
                 self._files.pop(next(iter(self._files)))
         return key
