@@ -50,7 +50,7 @@ def test_the_config_of_a_run_names_nothing_that_a_checkpoint_may_not(
     monkeypatch.setattr(train_files, lambda *_: [("a.en", "a.de")])
     monkeypatch.setattr(measures, "read_parallel", lambda *_: SimpleNamespace(src=["a"]))
     system: Any = SimpleNamespace(origin=str(origin))
-    _, (text,) = measures._training_text(system)
+    (text,) = measures._training_text(system)
     assert text.src == ["a"]
     assert not made.exists()
 

@@ -42,6 +42,7 @@ TABLES: dict[str, list[dict[str, Any]]] = {
         *({"run": "older", "seed": seed, "sentences": 80, "bleu": 40.0 + seed} for seed in range(1, 5)),
         *({"run": "old", "seed": seed, "sentences": 80, "bleu": 20.0 + seed} for seed in range(1, 5)),
     ],
+    "one": bin_of("all", 30, seeds=1),
     "times": [{"model": model, "seed": seed, "us": us} for model, us in (("a", 1), ("b", 2)) for seed in (1, 2, 3)],
     "groups": [{"run": "three", "seed": f"{n}+{n + 1}", "bleu": 50.0 + n} for n in (1, 3, 5)],
     "members": [{"run": "all", "r": 0.4, "members_p": 0.03, "p": 0.5}],
@@ -100,6 +101,8 @@ def test_where_there_are_few_sentences_their_chance_counts_too() -> None:
     assert (wide.outcome, wide.p) == ("inconclusive", pytest.approx(0.27, abs=0.05))  # 10 with a deviation of 9
     assert verdict("bins.bleu[run=wide]", 5).outcome == "holds"
     assert verdict("bins.bleu[run=wide]", 20).outcome == "inconclusive"
+    assert verdict("one.bleu", 20, chance="sentences").outcome == "holds"
+    assert verdict("one.bleu", 29.9, chance="sentences").outcome == "inconclusive"
 
 
 def test_an_older_program_may_not_have_measured_a_cell() -> None:

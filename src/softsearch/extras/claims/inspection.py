@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Literal
 
@@ -79,6 +80,33 @@ class SeedMeasure:
             inspected = [_inspected(run, each) for each in opened]
             models, text = [each for each, _ in inspected], inspected[0][1]
             found += [{"run": run} | row for row in self.rows(models, text, opened[0].cache_dir)]
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairMeasure:
+    """Rows by seed and ``partner``, computed by a function of two models: a run's, and that of a partner.
+
+    Args:
+        rows: a function of the two models, their test set and the cache folder.
+        run: name of the run.
+        partners: names of runs; a partner that is the run itself is its model of the next seed.
+    """
+
+    rows: Callable[[Sequence[Inspected], HeldOutText, Path], Iterable[Row]]
+    run: str
+    partners: Sequence[str]
+
+    def __call__(self, runs: Runs) -> list[Row]:
+        """Opens the models of each pair."""
+        found: list[Row] = []
+        seeds = list(runs[self.run])
+        for partner, (seed, following) in product(self.partners, zip(seeds, seeds[1:] + seeds[:1], strict=True)):
+            first, second = runs[self.run][seed], runs[partner][following if partner == self.run else seed]
+            opened = [lab.Run(folder) for folder in (first, second)]
+            (one, text), (other, _) = (_inspected(self.run, each) for each in opened)
+            labels: Row = {"run": self.run, "partner": partner}
+            found += [labels | row | {"seed": seed} for row in self.rows([one, other], text, opened[0].cache_dir)]
         return found
 
 

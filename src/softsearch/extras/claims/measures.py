@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -18,10 +19,9 @@ from omegaconf import OmegaConf
 import softsearch
 from softsearch import lab
 from softsearch.app import build, code_state, quoted, run_here
-from softsearch.data import ParallelSource
 from softsearch.errors import ConfigError
 from softsearch.evaluation import Report, SystemReport, read_report
-from softsearch.evaluation.parts import bleu_for
+from softsearch.extras.claims.parts_of_test import ENDS, by_length, by_unknown, score_part
 from softsearch.extras.claims.verdict import Row
 from softsearch.files import METRICS, REPORT, new_file
 from softsearch.ranges import AtLeastOne
@@ -110,6 +110,7 @@ class Evaluate:
 
     Args:
         table: ``scores`` (a row per system, with every metric and its interval), ``lengths`` (by source length),
+            ``unknown`` (sentences without unknown words, and as many of the same lengths with some),
             ``searches`` (by search, of ``curve``), ``differences`` (from the first system, by metric, with ``p``),
             ``frequencies`` (recall and F1 of words, by their number in the training text), ``rarity`` (BLEU of five
             parts of the sentences, by the mean rank of the source's words among those of the training text, frequent
@@ -119,17 +120,24 @@ class Evaluate:
         runs: names of the runs; null for all.
         seeds: seeds of these runs; null for all.
         together: the systems in one report: ``each`` run alone, the ``runs`` with one seed, or the ``seeds`` of a run.
-        size: number of seeds in a group; null for all.
+        size: number of seeds in a group, without what remains; null for all.
+        ends: upper bounds of ``lengths``, in words.
+        dictionary: whether unknown words are replaced by a dictionary, made from the first model's attention to its
+            training text by ``softsearch dictionary``.
         rerank: the first model of a group searches, and all of them score its n-best list; ``all``: they score the
             lists of all of them.
     """
 
-    table: Literal["scores", "lengths", "searches", "differences", "frequencies", "rarity", "attention", "heatmaps"]
+    table: Literal[
+        "scores", "lengths", "unknown", "searches", "differences", "frequencies", "rarity", "attention", "heatmaps"
+    ]
     options: Sequence[str] = ()
     runs: Sequence[str] | None = None
     seeds: Sequence[int] | None = None
     together: Literal["each", "runs", "seeds"] = "each"
     size: AtLeastOne | None = None
+    ends: Sequence[AtLeastOne] | None = None
+    dictionary: bool = False
     rerank: Literal["first", "all"] | None = None
 
     def __call__(self, runs: Runs) -> list[Row]:
@@ -145,7 +153,7 @@ class Evaluate:
                 part = (name, index // (self.size or len(seeds)))
                 group = {"each": (name, seed), "runs": seed, "seeds": part}[self.together]
                 groups.setdefault(group, {})[name, seed] = folder
-        return list(groups.values())
+        return [group for group in groups.values() if self.size in (None, len(group)) or self.together != "seeds"]
 
     def _rows(self, systems: Mapping[tuple[str, int], Path]) -> Iterator[Row]:
         report, keys = self._report(list(systems.values())), list(systems)
@@ -163,17 +171,30 @@ class Evaluate:
                 difference = {"metric": c.metric, "difference": c.difference, "p": c.p_value}
                 yield {**labels[c.system], "baseline": baseline, **difference}
             return
+        table = partial(by_length, ends=self.ends) if self.ends is not None else _TABLES[self.table]
         for system in report.systems:
-            for row in _TABLES[self.table](system, report):
+            for row in table(system, report):
                 yield labels[system.name] | row
 
     def _report(self, folders: Sequence[Path]) -> Report:
         """Returns the report of a group."""
+        if self.dictionary:
+            return evaluated(folders, [*self.options, f"replace_unknown={quoted(str(_dictionary(folders[0])))}"])
         if self.rerank is None:
             return evaluated(folders, self.options)
         others = f"[{','.join(quoted(str(folder)) for folder in folders[1:])}]"
         options = ["search=rerank", *self.options, f"search.models={others}"]
         return evaluated(folders[:1], options + [f"search.proposers={others}"] * (self.rerank == "all"))
+
+
+def _dictionary(run: Path) -> Path:
+    """Returns the dictionary of a run, and makes it if missing."""
+    path = run / "dictionary.tsv"
+    if not path.is_file():
+        with redirect_stdout(io.StringIO()):
+            cache = f"cache_dir={quoted(str(lab.Run(run).cache_dir))}"
+            run_here("dictionary", [f"ckpt={quoted(str(run))}", f"out={quoted(str(path))}", cache])
+    return path
 
 
 def _scores(system: SystemReport, report: Report) -> Iterator[Row]:
@@ -185,13 +206,6 @@ def _scores(system: SystemReport, report: Report) -> Iterator[Row]:
     yield row | {name: getattr(system, name) for name in facts} | {"empty": empty}
 
 
-def _lengths(system: SystemReport, report: Report) -> Iterator[Row]:
-    metric = next(iter(report.metrics))
-    for part in system.by_length:
-        interval = {metric: part.score.value, "low": part.score.low, "high": part.score.high}
-        yield {"length": part.name, "sentences": part.sentences, **interval, "length_ratio": part.length_ratio}
-
-
 def _searches(system: SystemReport, report: Report) -> Iterator[Row]:
     metric = next(iter(report.metrics))
     for point in system.search_curve:
@@ -200,28 +214,25 @@ def _searches(system: SystemReport, report: Report) -> Iterator[Row]:
         yield row | {name: getattr(point, name) for name in facts}
 
 
-def _training_text(system: SystemReport) -> tuple[ParallelSource, list[ParallelCorpus]]:
-    """Returns the data that a system was trained on, and its text."""
+def _training_text(system: SystemReport) -> list[ParallelCorpus]:
+    """Returns the text that a system was trained on."""
     run = lab.Run(Path(system.origin))
-    return run.source, [read_parallel(*pair) for pair in run.source.train_files(run.cache_dir)]
+    return [read_parallel(*pair) for pair in run.source.train_files(run.cache_dir)]
 
 
 def _frequencies(system: SystemReport, report: Report) -> Iterator[Row]:
-    counts = count_words(line for corpus in _training_text(system)[1] for line in corpus.tgt)
+    counts = count_words(line for corpus in _training_text(system) for line in corpus.tgt)
     for part in words_by_frequency(counts, system.hypotheses, report.references):
         yield {"frequency": part.name, "words": part.words, "recall": part.recall, "f1": part.f1}
 
 
 def _rarity(system: SystemReport, report: Report) -> Iterator[Row]:
-    source, text = _training_text(system)
-    counts = count_words(line for corpus in text for line in corpus.src)
+    counts = count_words(line for corpus in _training_text(system) for line in corpus.src)
     ranks = {word: rank for rank, (word, _) in enumerate(counts.most_common(), 1)}
     means = [np.mean([ranks.get(word, len(ranks) + 1) for word in line.split()]) for line in report.sources]
-    bleu = bleu_for(source.text_form, report.tgt_lang)
     for number, part in enumerate(np.array_split(np.argsort(means, kind="stable"), _PARTS), 1):
-        texts = ([side[index] for index in part] for side in (system.hypotheses, report.references))
         rank = float(np.mean([means[index] for index in part]))
-        yield {"rarity": number, "sentences": len(part), "rank": rank, "bleu": bleu.corpus_score(*texts)}
+        yield {"rarity": number, "rank": rank, **score_part(system, report, part.tolist())}
 
 
 def _attention(system: SystemReport, report: Report) -> Iterator[Row]:
@@ -244,7 +255,8 @@ def _heatmaps(system: SystemReport, report: Report) -> Iterator[Row]:
 
 _TABLES: Mapping[str, Callable[[SystemReport, Report], Iterator[Row]]] = {
     "scores": _scores,
-    "lengths": _lengths,
+    "lengths": partial(by_length, ends=ENDS),
+    "unknown": by_unknown,
     "searches": _searches,
     "frequencies": _frequencies,
     "rarity": _rarity,

@@ -171,8 +171,8 @@ def _missing(seeds: Collection[Any], name: str) -> str:
 def _of_sentences(left: Side, right: Side, difference: float) -> Chance:
     """Takes the largest p of a paired bootstrap of each seed, all in one direction; or resamples the sentences."""
     rows = [row for side in (left, right) for row in side.rows]
-    if left.resampled is not None and right.resampled is not None:
-        return bootstrap_p(left.resampled, right.resampled, difference, rows[0]["sentences"]), "sentences", ""
+    if all(side.is_number or side.resampled is not None for side in (left, right)):
+        return bootstrap_p(left.scores, right.scores, difference, rows[0]["sentences"]), "sentences", ""
     ps = [row["p"] for row in rows if row.get("p") is not None]  # systems without a difference have none
     if not ps:
         return None, "", "its sentences were not resampled"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from softsearch.evaluation.inference import mean_nll
-from softsearch.extras.claims.analyses.subsets import by_size, mantel, square, subset_rows
+from softsearch.extras.claims.analyses.subsets import by_size, mantel, pair_row, square, subset_rows
 from softsearch.extras.claims.inspected import Inspected
 from softsearch.search.ensemble import Ensemble
 from softsearch.search.forced_decoding import score_pairs
@@ -42,6 +42,12 @@ def test_each_subset_has_the_loss_of_the_ensemble_of_its_members() -> None:
     assert sizes[3]["lowest"] == min(row["nll"] for row in rows.values() if row["size"] == 3)
     assert [row["whole"] for row in sizes.values()] == [False, False, False, True]
     assert 0 < sizes[2]["members_p"] <= 1
+    for size in (1, 3, 4):
+        resampled = np.array(sizes[size]["nll_resampled"].split(), dtype=float)
+        assert resampled.mean() == pytest.approx(sizes[size]["nll"], abs=0.1)  # of three sentences
+    assert sizes[4]["below_best_resampled"].split()[0] in ("0", "1")
+    (pair,) = pair_row([systems[0], systems[2]], text, Path(), sentences=3)  # type: ignore[arg-type]
+    assert pair["gain_over_best"] == pytest.approx(min(alone) - rows["1+3"]["nll"])
 
 
 def test_members_are_permuted_not_pairs() -> None:

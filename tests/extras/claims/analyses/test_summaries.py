@@ -92,7 +92,11 @@ def test_paraphrases_that_differ_from_the_source_are_compared_with_it() -> None:
 
 def test_a_translation_is_found_where_its_vector_is_the_nearest(tmp_path: Path) -> None:
     corpus = Spellout(src_lang="en", tgt_lang="de", train_size=10, val_size=10, test_size=10, seed=6)
-    (row,) = languages_together(inspected("nematus"), TEXT, tmp_path, corpora=[corpus], tags={"en": "de", "de": "en"})
+    tags = {"en": "de", "de": "en"}
+    row, control = languages_together(inspected("nematus"), TEXT, tmp_path, corpora=[corpus], tags=tags)
+    assert (control["vectors"], control["pair"]) == ("words", "en-de")
+    resampled = np.array([row.pop(f"{name}_resampled").split() for name in ("found", "nearest")], dtype=float)
+    np.testing.assert_allclose(resampled.mean(axis=1), [row["found"], row["nearest"]], atol=0.1)
     sides = [path.read_text(encoding="utf-8").splitlines() for path in corpus.files(tmp_path)["test"]]
     one, other = (summarise(inspected("nematus"), lines).numpy() for lines in sides)
     found, nearest = 0, 0
@@ -103,6 +107,7 @@ def test_a_translation_is_found_where_its_vector_is_the_nearest(tmp_path: Path) 
             found += apart.argmin() == index
             nearest += apart.argmin() == index and apart.min() < within.min()
     assert row == {
+        "vectors": "summary",
         "pair": "en-de",
         "sentences": 10,
         "found": pytest.approx(found / 20),

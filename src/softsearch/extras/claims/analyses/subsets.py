@@ -13,6 +13,7 @@ from torch import Tensor
 from softsearch.data import pad
 from softsearch.evaluation import HeldOutText
 from softsearch.extras.claims.inspected import Inspected
+from softsearch.extras.claims.parts_of_test import resample_counts, resampled_text
 from softsearch.models import Seq2Seq
 from softsearch.text import PAD
 from softsearch.text.parts import with_eos
@@ -32,44 +33,70 @@ def subset_rows(
     probable token, averaged over pairs (Skalak 1996; Kuncheva & Whitaker 2003). The ``seed`` of a row names its
     members, numbered in order, such as ``1+3``.
     """
+    yield from (each[0] for each in _subsets(systems, text, sentences))
+
+
+def _subsets(
+    systems: Sequence[Inspected], text: HeldOutText, sentences: int
+) -> Iterator[tuple[dict[str, Any], NDArray[np.float64]]]:
+    """Yields the rows of ``subset_rows``, each with the loss and the tokens of each sentence, ``[2, sentences]``."""
     src, tgt = ([np.asarray(ids) for ids in side[:sentences]] for side in text.encode(systems[0].tokenizers))
     models = [inspected.model for inspected in systems]
     probs = torch.stack([next_token_probs(model, src, tgt) for model in models])  # [members, tokens, vocab]
     targets = torch.tensor([token for ids in tgt for token in with_eos(ids.tolist())])
-    entropies, best, losses = _entropy(probs), probs.argmax(-1), _loss(probs, targets)
+    ends = np.cumsum([0, *(len(ids) + 1 for ids in tgt)])
+    entropies, best = _entropy(probs), probs.argmax(-1)
+    means = _losses(probs, targets).mean(-1)
     for size in range(1, len(systems) + 1):
         for members in map(list, combinations(range(len(systems)), size)):
             mean = probs[members].mean(0)
-            nll = float(_loss(mean, targets))
+            losses = _losses(mean, targets)
+            nll = float(losses.mean())
             pairs = [float((best[one] != best[other]).float().mean()) for one, other in combinations(members, 2)]
-            yield {
+            row = {
                 "seed": "+".join(str(member + 1) for member in members),
                 "size": size,
                 "nll": nll,
                 "error": float((mean.argmax(-1) != targets).float().mean()),
-                "gain": float(losses[members].mean()) - nll,
+                "gain": float(means[members].mean()) - nll,
                 "diversity": float((_entropy(mean) - entropies[members].mean(0)).mean()),
                 "disagreement": float(np.mean(pairs)) if pairs else 0.0,
-                "best_member": float(losses[members].min()),
+                "best_member": float(means[members].min()),
             }
+            yield row, np.array([np.add.reduceat(losses.double().numpy(), ends[:-1]), np.diff(ends)])
 
 
-def by_size(
-    systems: Sequence[Inspected], text: HeldOutText, cache_dir: Path, *, sentences: int
-) -> Iterator[dict[str, Any]]:
+def pair_row(systems: Sequence[Inspected], text: HeldOutText, _: Path, *, sentences: int) -> Iterator[dict[str, Any]]:
+    """Yields the row of the pair of two systems, with its ``gain_over_best``: how much lower its loss is than both."""
+    row = list(_subsets(systems, text, sentences))[-1][0]
+    yield row | {"gain_over_best": row["best_member"] - row["nll"]}
+
+
+def by_size(systems: Sequence[Inspected], text: HeldOutText, _: Path, *, sentences: int) -> Iterator[dict[str, Any]]:
     """Yields a row for each size of subset, up to the ``whole``: means, ``lowest`` and ``highest`` loss, comparisons.
 
     ``below_best`` is the share of subsets with a lower loss than each of their members. For pairs, ``correlation`` is
     between gain and diversity, and ``members_p`` is the share of permutations of the members with a correlation as
-    large, in either direction (Mantel 1967).
+    large, in either direction (Mantel 1967). Losses and shares are also those of resampled sentences.
     """
-    rows = list(subset_rows(systems, text, cache_dir, sentences=sentences))
+    found = list(_subsets(systems, text, sentences))
+    counts = resample_counts(range(found[0][1].shape[1]))
+    resampled = np.array(
+        [(counts @ losses) / (counts @ tokens) for _, (losses, tokens) in found]
+    )  # [subsets, resamples]
+    alone = resampled[: len(systems)]
     for size in range(1, len(systems) + 1):
-        own = [row for row in rows if row["size"] == size]
+        chosen = [index for index, (row, _) in enumerate(found) if row["size"] == size]
+        own, drawn = [found[index][0] for index in chosen], resampled[chosen]
         means = {key: float(np.mean([row[key] for row in own])) for key in ("nll", "error", "gain", "diversity")}
         losses = [row["nll"] for row in own]
-        below = None if size == 1 else float(np.mean([row["nll"] < row["best_member"] for row in own]))
-        row = {"size": size, **means, "lowest": min(losses), "highest": max(losses), "below_best": below}
+        row = {"size": size, "sentences": counts.shape[1], **means, "lowest": min(losses), "highest": max(losses)}
+        row |= {"nll_resampled": resampled_text(drawn.mean(0)), "lowest_resampled": resampled_text(drawn.min(0))}
+        if size > 1:
+            members = [[int(member) - 1 for member in each["seed"].split("+")] for each in own]
+            below = [nll < alone[each].min(0) for nll, each in zip(drawn, members, strict=True)]
+            row["below_best"] = float(np.mean([each["nll"] < each["best_member"] for each in own]))
+            row["below_best_resampled"] = resampled_text(np.mean(below, axis=0))
         row["whole"] = size == len(systems)
         if size == 2 and len(systems) > 2:
             tables = ([each[key] for each in own] for key in ("gain", "diversity"))
@@ -107,9 +134,9 @@ def next_token_probs(model: Seq2Seq, src: Sequence[NDArray[np.int64]], tgt: Sequ
     return torch.cat(parts)
 
 
-def _loss(probs: Tensor, targets: Tensor) -> Tensor:
-    """Returns means of -log p of the ``targets`` ``[tokens]`` under ``probs`` ``[..., tokens, vocab]``."""
-    return -probs[..., torch.arange(len(targets)), targets].log().mean(-1)
+def _losses(probs: Tensor, targets: Tensor) -> Tensor:
+    """Returns -log p of the ``targets`` ``[tokens]`` under ``probs`` ``[..., tokens, vocab]``."""
+    return -probs[..., torch.arange(len(targets)), targets].log()
 
 
 def _entropy(probs: Tensor) -> Tensor:

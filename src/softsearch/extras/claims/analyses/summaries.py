@@ -4,7 +4,7 @@ Sutskever, Vinyals & Le 2014 (arXiv:1409.3215), section 3.8 and figure 2; Johnso
 section 5.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations, permutations, product
 from pathlib import Path
 from typing import Any, cast
@@ -16,6 +16,8 @@ from torch import Tensor, nn
 from softsearch.data import ParallelSource, pad
 from softsearch.evaluation import HeldOutText
 from softsearch.extras.claims.inspected import Inspected
+from softsearch.extras.claims.parts_of_test import resample_counts, resampled_text
+from softsearch.extras.claims.verdict import RESAMPLED
 from softsearch.text import language_tag, read_lines
 
 _WHO = ("man", "woman", "boy", "girl")
@@ -81,13 +83,14 @@ def paraphrases_together(
 ) -> Iterator[Row]:
     """Yields rows by ``vectors``: how often the vector nearest to a sentence's is that of its paraphrase.
 
-    The paraphrases are ``translations`` of the test set's references into the language of its sources: natural ones,
-    since a person wrote the reference. Of those that differ from the source, the first ``most`` count. ``distance`` is
-    relative to the mean distance of two sources; for ``found`` and ``nearest`` see ``languages_together``.
+    The paraphrases are round trips: ``translations`` of the test set's references, which people wrote, into the
+    language of its sources by a model. Of those that differ from the source, the first ``most`` count. ``distance`` is
+    relative to the mean distance of two sources; for ``found`` and ``nearest`` see ``languages_together``. The mean of
+    word vectors, which knows no order, is the control.
     """
     differ = [pair for pair in zip(text.sources, translations, strict=True) if pair[0] != pair[1]]
     sides = [*zip(*differ[:most], strict=True)]
-    for kind, vectors_of in (("summary", summarise), ("words", mean_embeddings)):
+    for kind, vectors_of in _VECTORS.items():
         one, other = (vectors_of(inspected, lines) for lines in sides)
         distance = float((one - other).norm(dim=1).mean() / torch.pdist(one).mean())
         yield {"vectors": kind, "sentences": len(one), "distance": distance, **_found(one, other)}
@@ -101,14 +104,16 @@ def languages_together(
     corpora: Sequence[ParallelSource],
     tags: Mapping[str, str],
 ) -> Iterator[Row]:
-    """Yields rows by ``pair`` of languages: how often a sentence's nearest vector is that of its translation.
+    """Yields rows by ``vectors`` and ``pair`` of languages: how often a sentence's nearest vector is its translation's.
 
     ``found``: among vectors of the other language; ``nearest``: among all others in both languages. Each direction
-    counts one half.
+    counts one half. The mean of word vectors is the control.
     """
-    vectors = _by_language(inspected, cache_dir, corpora, tags)
-    for one, other in combinations(vectors, 2):
-        yield {"pair": f"{one}-{other}", "sentences": len(vectors[one]), **_found(vectors[one], vectors[other])}
+    for kind, vectors_of in _VECTORS.items():
+        vectors = _by_language(inspected, cache_dir, corpora, tags, vectors_of)
+        for one, other in combinations(vectors, 2):
+            found = _found(vectors[one], vectors[other])
+            yield {"vectors": kind, "pair": f"{one}-{other}", "sentences": len(vectors[one]), **found}
 
 
 def languages_in_plane(
@@ -123,12 +128,16 @@ def languages_in_plane(
 
     ``group`` is the language.
     """
-    vectors = _by_language(inspected, cache_dir, corpora, tags)
+    vectors = _by_language(inspected, cache_dir, corpora, tags, summarise)
     yield from _plane(torch.cat([*vectors.values()]), [lang for lang, each in vectors.items() for _ in each])
 
 
 def _by_language(
-    inspected: Inspected, cache_dir: Path, corpora: Sequence[ParallelSource], tags: Mapping[str, str]
+    inspected: Inspected,
+    cache_dir: Path,
+    corpora: Sequence[ParallelSource],
+    tags: Mapping[str, str],
+    vectors_of: Callable[[Inspected, Sequence[str]], Tensor],
 ) -> dict[str, Tensor]:
     """Returns the vectors of the same sentences in several languages, each read with its tag in ``tags``."""
     vectors = {}
@@ -137,7 +146,7 @@ def _by_language(
         for lang, path in zip(langs, corpus.files(cache_dir)["test"], strict=True):
             if lang not in vectors:
                 lines = [f"{language_tag(tags[lang])} {line}" for line in read_lines(path)]
-                vectors[lang] = summarise(inspected, lines)
+                vectors[lang] = vectors_of(inspected, lines)
     return vectors
 
 
@@ -162,6 +171,9 @@ def mean_embeddings(inspected: Inspected, lines: Sequence[str]) -> Tensor:
     return torch.stack([embedding(_ids(inspected, [line]))[0].mean(0) for line in lines])
 
 
+_VECTORS = {"summary": summarise, "words": mean_embeddings}
+
+
 def _ids(inspected: Inspected, lines: Sequence[str]) -> Tensor:
     return pad([np.asarray(inspected.tokenizers[0].encode(line)) for line in lines])
 
@@ -170,12 +182,17 @@ def _found(one: Tensor, other: Tensor) -> Row:
     """Returns how often the vector nearest to one of ``one`` is that with the same index in ``other``, and back."""
     across = torch.cdist(one, other)
     own = across.diagonal()
-    found, nearest = [], []
+    hits: dict[str, list[Tensor]] = {"found": [], "nearest": []}
     for distances, vectors in ((across, one), (across.T, other)):
         within = torch.cdist(vectors, vectors).fill_diagonal_(torch.inf).min(1).values
-        found.append((distances.min(1).values == own).float().mean())
-        nearest.append(((distances.min(1).values == own) & (own < within)).float().mean())
-    return {"found": float(torch.stack(found).mean()), "nearest": float(torch.stack(nearest).mean())}
+        hits["found"].append(distances.min(1).values == own)
+        hits["nearest"].append((distances.min(1).values == own) & (own < within))
+    counts = resample_counts(range(len(one)))
+    row: Row = {}
+    for name, directions in hits.items():
+        share = torch.stack(directions).double().mean(0).numpy()  # of each sentence
+        row |= {name: float(share.mean()), name + RESAMPLED: resampled_text(counts @ share / len(one))}
+    return row
 
 
 def _plane(vectors: Tensor, groups: Sequence[str]) -> Iterator[Row]:
