@@ -1,5 +1,7 @@
 """Parameter initialisation as papers describe it: functions for ``model.init``."""
 
+from collections.abc import Callable, Mapping
+
 from torch import Tensor, nn
 
 from softsearch.models.attention import AdditiveAttention
@@ -60,3 +62,8 @@ def nematus(model: nn.Module, *, std: NotNegative) -> None:
 def _parameters(model: nn.Module) -> list[tuple[str, Tensor]]:
     norms = {p for module in model.modules() if isinstance(module, nn.LayerNorm) for p in module.parameters()}
     return [(name, parameter) for name, parameter in model.named_parameters() if parameter not in norms]
+
+
+INITS: Mapping[str, Callable[..., None]] = {
+    f"softsearch.models.{each.__name__}": each for each in (uniform, gaussian, nematus)
+}

@@ -72,6 +72,15 @@ def test_a_run_has_its_data_and_a_new_model(run: lab.Run) -> None:
     assert not new.training
     different = [not old.equal(own.cpu()) for old, own in zip(new.parameters(), run.model.parameters(), strict=True)]
     assert any(different)
+    drawn = {"_target_": "softsearch.models.uniform", "_partial_": True, "scale": 0.01}
+    run._contents.config["model"]["init"] = drawn  # options of a run are those of its new models
+    try:
+        assert max(float(each.detach().abs().max()) for each in run.new_model().parameters()) <= 0.01
+        drawn["_target_"] = "os.system"
+        with pytest.raises(CheckpointError, match=r"model.init is os.system, expected one of"):
+            run.new_model()
+    finally:
+        del run._contents.config["model"]["init"]
 
 
 def test_weights_from_elsewhere_become_a_run(run: lab.Run, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from softsearch.app.config.validation import build, check, target_of
 from softsearch.data.corpora.base import DIVISION, ParallelSource
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.errors import CheckpointError, ConfigError
+from softsearch.models.init import INITS
 from softsearch.models.interface import CountedDecoder
 from softsearch.models.seq2seq import Seq2Seq
 from softsearch.search.interface import SearchStrategy
@@ -181,26 +182,35 @@ def rebuild_model(contents: CheckpointContents) -> Seq2Seq:
         CheckpointError: its config names something forbidden, or the weights do not fit it.
     """
     described_model(contents)  # so that no config can claim more memory than the weights in the file
-    return with_weights(untrained_model(contents), contents)
+    return with_weights(_model_of(contents), contents)
 
 
 def described_model(contents: CheckpointContents) -> Seq2Seq:
     """Returns the model of a checkpoint without memory for its weights; raises as ``rebuild_model``."""
     with torch.device("meta"):
-        _fit_weights(model := untrained_model(contents), contents)
+        _fit_weights(model := _model_of(contents), contents)
     _check_one_vocabulary(model, contents.tokenizers)
     return model
 
 
 def untrained_model(contents: CheckpointContents) -> Seq2Seq:
-    """Returns a new model of a checkpoint's config, with random weights.
+    """Returns a new model of a checkpoint's config, with random weights as its ``init`` draws them.
 
     Raises:
         CheckpointError: its config names something forbidden.
     """
-    node = {
-        key: value for key, value in contents.config["model"].items() if key != "init"
-    }  # the weights come from the file
+    model, options = _model_of(contents), dict(contents.config["model"].get("init") or {})
+    if options:
+        name = options.pop("_target_", None)
+        if name not in INITS:  # a checkpoint calls no other function
+            raise CheckpointError(f"{contents.path}: model.init is {name}, expected one of {', '.join(INITS)}")
+        INITS[name](model, **{key: float(value) for key, value in options.items() if key != "_partial_"})
+    return model
+
+
+def _model_of(contents: CheckpointContents) -> Seq2Seq:
+    """Returns the model of a checkpoint's config without its ``init``, which weights from a file do not need."""
+    node = {key: value for key, value in contents.config["model"].items() if key != "init"}
     src, tgt = (tokenizer.vocab_size for tokenizer in contents.tokenizers)
     model: Seq2Seq = build_from_file(contents.path, "model", node, Seq2Seq, src_vocab_size=src, tgt_vocab_size=tgt)
     return model
