@@ -13,6 +13,7 @@ import torch
 
 from softsearch.data.dataset import Batch, pad
 from softsearch.evaluation.inference import TorchStepFunction
+from softsearch.models.importance_sampling import ImportanceSampling
 from softsearch.models.loss import CrossEntropy, NoiseContrastive, SampledSoftmax
 from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
@@ -61,8 +62,13 @@ def test_every_model_searches(case: tuple[str, ...], device: torch.device) -> No
 )
 @pytest.mark.parametrize(
     "make_loss",
-    [CrossEntropy, partial(SampledSoftmax, tau=10), partial(NoiseContrastive, vocab_size=TGT_VOCAB)],
-    ids=["softmax", "sampled", "nce"],
+    [
+        CrossEntropy,
+        partial(SampledSoftmax, tau=10),
+        partial(NoiseContrastive, vocab_size=TGT_VOCAB),
+        partial(ImportanceSampling, vocab_size=TGT_VOCAB, samples=5),
+    ],
+    ids=["softmax", "sampled", "nce", "importance"],
 )
 def test_methods_and_losses(
     method: TrainingMethod, make_loss: Callable[[], CrossEntropy], device: torch.device

@@ -20,6 +20,7 @@ from .decoder_only import DecoderOnlyTransformer as DecoderOnlyTransformer
 from .decoder_only import SourceEmbeddings as SourceEmbeddings
 from .embeddings import Embeddings as Embeddings
 from .feature_encoder import FeatureEncoder as FeatureEncoder
+from .importance_sampling import ImportanceSampling as ImportanceSampling
 from .init import gaussian as gaussian
 from .init import nematus as nematus
 from .init import uniform as uniform
