@@ -9,6 +9,7 @@ from .corpora.multi30k import Multi30k as Multi30k
 from .corpora.multi_source import MultiSource as MultiSource
 from .corpora.multilingual import Multilingual as Multilingual
 from .corpora.parallel import Parallel as Parallel
+from .corpora.prepared_folder import PreparedFolder as PreparedFolder
 from .corpora.shapes import Shapes as Shapes
 from .corpora.spellout import Spellout as Spellout
 from .corpora.table import Table as Table

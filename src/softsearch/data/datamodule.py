@@ -234,8 +234,9 @@ class ParallelDataModule(LightningDataModule):
         worst = longest.argmax()
         if longest[worst] > self.batching.tokens:
             corpus, line = self.prepared.locate("train", int(chosen[worst]))
+            path = self.prepared.report()["corpora"]["train"][corpus]["src"]
             raise CorpusError(
-                f"{self.source.train_files(self.cache_dir)[corpus][0]}:{line} has {longest[worst]} tokens, more than "
+                f"{path}:{line} has {longest[worst]} tokens, more than "
                 f"batching.tokens={self.batching.tokens}; raise batching.tokens, or leave such pairs out with "
                 "batching.max_length=N"
             )

@@ -110,7 +110,7 @@ def prepare_data(data: ParallelDataModule, node: dict[str, Any], world_size: int
     data.prepare_data()
     data.check(world_size)
     source = data.source
-    node |= {key: getattr(source, key) for key in ("src_lang", "tgt_lang") if key in node}
+    node |= {key: getattr(source, key) for key in ("src_lang", "tgt_lang", "text_form") if key in node}
     for warning in text_problems(source, data.prepared.tgt_tokenizer, data.cache_dir):
         log.warning(warning)
     if problem := unsegmented(data.lines("val")[1], text_form=source.text_form, tgt_lang=source.tgt_lang):

@@ -113,6 +113,11 @@ class Corpora(ABC):
         return [self.files(cache_dir)["train"]]
 
     @property
+    def prepared(self) -> Path | None:
+        """A folder of prepared data, if the source is one; else it is made from the text."""
+        return None
+
+    @property
     def has_one_pair(self) -> bool:
         """Tells whether the training text is a single pair of files, which sources that join others need."""
         return True

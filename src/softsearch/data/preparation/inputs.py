@@ -39,7 +39,7 @@ class Inputs:
         return {**files, "train": self.source.train_files(self.cache_dir)}
 
     @cached_property
-    def features(self) -> Mapping[str, Path]:
+    def features(self) -> dict[str, Path]:
         """The file of each split's feature vectors, if the data has them."""
         return self.source.features(self.cache_dir)
 

@@ -4,9 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from softsearch.data.corpora.base import ParallelSource
-from softsearch.data.existing_tokenizers import TokenizerMaker
+from softsearch.data.existing_tokenizers import TokenizerMaker, reads_text
 from softsearch.data.preparation.inputs import Inputs, Progress
 from softsearch.data.preparation.prepared import PreparedData, is_intact, read_tokenizers
+from softsearch.data.sentencepiece_file import digest_of_pieces
+from softsearch.errors import ConfigError, CorpusError
 from softsearch.text.form_check import form_problems, head, reference_problems
 from softsearch.text.noise import NO_NOISE, Noise
 from softsearch.text.tokenizer import SentencePieceTokenizer
@@ -33,21 +35,43 @@ def prepare(
     Raises:
         CorpusError: a file is missing, damaged or not parallel, or the disk is full.
     """
-    inputs = Inputs(source, trainer, cache_dir, noise)
-    if not is_intact(inputs.folder):
-        from softsearch.data.preparation.steps import make_all  # few trainings make their data themselves
+    if source.prepared is not None:
+        folder, features = _given(source.prepared, source, trainer), source.features(cache_dir)
+    else:
+        inputs = Inputs(source, trainer, cache_dir, noise)
+        folder, features = inputs.folder, inputs.features
+        if not is_intact(folder):
+            from softsearch.data.preparation.steps import make_all  # few trainings make their data themselves
 
-        make_all(inputs, processes, progress)
-    tokenizers = read_tokenizers(inputs.folder, source.reversed_sides)
-    prepared = PreparedData(inputs.folder, *tokenizers, features=inputs.features)
+            make_all(inputs, processes, progress)
+    prepared = PreparedData(folder, *read_tokenizers(folder, source.reversed_sides), features=features)
     return replace(prepared, repeats=tuple(source.repeats(prepared.kept_pairs("train"))))
+
+
+def _given(folder: Path, source: ParallelSource, trainer: TokenizerMaker) -> Path:
+    """Returns a folder that was prepared elsewhere, once it is checked."""
+    if not is_intact(folder):
+        raise CorpusError(
+            f"data.root={folder} is damaged, or its parts are missing; copy it again, with the folder parts next to "
+            "the folder that it is in"
+        )
+    if not reads_text(trainer):
+        pairs = zip(read_tokenizers(folder, source.reversed_sides), trainer.train([], [], source.tags), strict=True)
+        if any(digest_of_pieces(here.model) != digest_of_pieces(given.model) for here, given in pairs):
+            raise ConfigError(
+                f"data.root={folder} was prepared with another tokenizer than that of tokenizer.model or init; prepare "
+                "it with the same options"
+            )
+    return folder
 
 
 def text_problems(source: ParallelSource, tokenizer: SentencePieceTokenizer, cache_dir: Path) -> list[str]:
     """Warnings about text in a form other than the options declare, from the start of each file.
 
-    ``tokenizer`` is the target's.
+    ``tokenizer`` is the target's. Text that was prepared elsewhere is not read again.
     """
+    if source.prepared is not None:
+        return []
     files = {split: [pair] for split, pair in source.files(cache_dir).items()}
     files["train"] = source.train_files(cache_dir)
     samples: dict[str, list[str]] = {}

@@ -11,7 +11,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from softsearch.data.corpora.base import given_links
+from softsearch.data.corpora.base import FilePair, given_links
+from softsearch.data.corpora.prepared_folder import DESCRIPTION, describe, text_files
 from softsearch.data.existing_tokenizers import identity, reads_text
 from softsearch.data.preparation.cache_folder import PARTS, made_folder, make_folder
 from softsearch.data.preparation.cleaned_text import CleanedText, warn_of_swapped_sides
@@ -152,6 +153,10 @@ class Preparation:
             shutil.copyfile(tokenizer_folder / f"{side}.model", folder / f"{side}.model")
         warn_of_unknown_words("source", tokenizers[0], training.sample(0, SAMPLE))
         warn_of_unknown_words("target", tokenizers[1], training.sample(1, SAMPLE))
+        (folder / DESCRIPTION).write_text(json.dumps(describe(self.inputs.source)), encoding="utf-8")
+        for split, text in texts.items():
+            if split != "train":
+                _write_text(text, text_files(folder, split))
         report["tokens"] = write_index(folder, texts, tokenizers)
         if self.inputs.links is not None:
             report["links"] = self._link(folder, training, tokenizers)
@@ -169,6 +174,14 @@ class Preparation:
             else links_by_model(training, self.processes)
         )
         return write_links(folder, links, training, tokenizers)
+
+
+def _write_text(text: CleanedText, files: FilePair) -> None:
+    """Writes the text of validation or test, for training without the original files."""
+    with files[0].open("wb") as src, files[1].open("wb") as tgt:
+        for *sides, _ in text.chunks():
+            for file, lines in zip((src, tgt), sides, strict=True):
+                file.writelines(line + b"\n" for line in lines)
 
 
 class ShareMade(NamedTuple):

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shutil
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -13,7 +14,9 @@ import pytest
 
 from softsearch.data.corpora.multi30k import Multi30k
 from softsearch.data.corpora.parallel import Parallel
+from softsearch.data.corpora.prepared_folder import PreparedFolder, describe
 from softsearch.data.dataset import ParallelDataset
+from softsearch.data.existing_tokenizers import ExistingTokenizers
 from softsearch.data.preparation import cache_folder, id_parts, steps, text_parts
 from softsearch.data.preparation.inputs import Inputs
 from softsearch.data.preparation.prepare import prepare, text_problems
@@ -23,8 +26,9 @@ from softsearch.data.preparation.text_parts import Share
 from softsearch.data.sampler import Batching, count_tokens
 from softsearch.data.sentencepiece_file import with_folding
 from softsearch.data.tokenizer_files import from_files
-from softsearch.errors import CorpusError
+from softsearch.errors import ConfigError, CorpusError
 from softsearch.text import corpus as corpus_module
+from softsearch.text.corpus import read_lines
 from softsearch.text.filters import Filters
 from softsearch.text.tokenizer import TokenizerTrainer
 from tests.support.pairs import write_corpus, write_pair
@@ -402,6 +406,37 @@ def test_hosts_make_their_shares_and_one_joins_them(
     assert existing or joined.fingerprint == alone.fingerprint
     one, other = alone.dataset("train"), joined.dataset("train")
     assert [ids(one, i) for i in range(len(one))] == [ids(other, i) for i in range(len(other))]
+
+
+def test_a_copy_of_prepared_data_needs_no_text(source: Parallel, cache: Path, tmp_path: Path) -> None:
+    source = replace(source, reverse_source=True, text_form="lc_tok")
+    made = prepare(source, TRAINER, cache)
+    lines = [[*read_lines(path)] for path in source.files(cache)["val"]]
+    for folder in ("prepared", "parts"):
+        shutil.copytree(cache / folder, tmp_path / "other" / folder, ignore=shutil.ignore_patterns("text-*"))
+    shutil.rmtree(cache)
+    for pair in source.files(cache).values():
+        for path in pair:
+            path.unlink()
+    root = tmp_path / "other" / "prepared" / made.folder.name
+    copy = PreparedFolder(root=root)
+    assert describe(copy) == describe(source)
+    found = prepare(copy, TRAINER, cache)
+    assert found.fingerprint == made.fingerprint
+    assert len(found.dataset("train")) == 60
+    assert [[*read_lines(path)] for path in copy.files(cache)["val"]] == lines
+    assert text_problems(copy, found.tgt_tokenizer, cache) == []
+    prepare(copy, from_files(replace(TRAINER, model=root / "src.model")), cache)
+    other = TokenizerTrainer(kind="bpe", vocab_size=60).train(["a b"], ["c"])[0].model
+    with pytest.raises(ConfigError, match="was prepared with another tokenizer"):
+        prepare(copy, ExistingTokenizers(models=(other, other), origin="init=x"), cache)
+    with pytest.raises(CorpusError, match="has token ids, not the training text"):
+        copy.train_files(cache)
+    shutil.rmtree(min((tmp_path / "other" / "parts").glob("ids-*")))
+    with pytest.raises(CorpusError, match=r"is damaged, or its parts are missing; copy it again"):
+        prepare(copy, TRAINER, cache)
+    with pytest.raises(ConfigError, match=r"is no folder of prepared data: source\.json cannot be read"):
+        PreparedFolder(root=tmp_path)
 
 
 FILTERED = [
