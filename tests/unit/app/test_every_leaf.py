@@ -1,5 +1,6 @@
 """Whatever a person writes for a key of the config is an error that says so, or a run: never another exception."""
 
+import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
@@ -18,6 +19,8 @@ from softsearch.app.results import build_metrics
 from softsearch.app.train.model import describe_model
 from softsearch.app.train.parts import RUNTIME_ARGUMENTS, build_callbacks, build_training
 from softsearch.commands import every_command
+from softsearch.data.corpora.prepared_folder import describe
+from softsearch.data.corpora.spellout import Spellout
 from softsearch.errors import SoftsearchError
 
 pytestmark = pytest.mark.day
@@ -28,6 +31,7 @@ NEEDED = {  # what a choice leaves to the user
     "data=catalogs": ("data.train=a.po", "data.src_lang=en", "data.tgt_lang=de"),
     "data=table": ("data.train=a.tsv", "data.val=b.tsv", "data.src=en", "data.tgt=de"),
     "data=huggingface": ("data.root=a", "data.src=en", "data.tgt=de"),
+    "data=prepared": ("data.root=MADE",),
     "data=features": ("data.train=[a.npy,a.en]", "data.val=[b.npy,b.en]"),
     "data=features_beside_text": (
         *(f"data.sources.features.{split}=[{split}.npy,{split}.de]" for split in ("train", "val")),
@@ -120,6 +124,9 @@ def check_and_build(config: DictConfig, options: Train, group: str, *, can_build
 def quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """Lightning's remarks about unusual trainers are no errors here, and nothing is written elsewhere."""
     monkeypatch.chdir(tmp_path)
+    Path("MADE").mkdir()
+    Path("MADE", "source.json").write_text(json.dumps(describe(Spellout())), encoding="utf-8")
+    Path("MADE", "report.json").write_text(json.dumps({"corpora": {"train": [{}]}}), encoding="utf-8")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
