@@ -74,3 +74,12 @@ def test_message_catalogs_are_those_of_the_record(record: Path) -> None:
     measured = rows(record.read_text(encoding="utf-8"))
     assert len(measured) >= 7
     assert set(measured) <= set(rows(section))
+
+
+def test_the_readme_counts_the_comparisons_of_claims() -> None:
+    index = (ROOT / "docs" / "reproduce" / "index.md").read_text(encoding="utf-8")
+    counted = re.search(r"\*\*(\d+) comparisons on \d+ pages: holds (\d+), does not hold (\d+)", index)
+    shown = re.search(r"of (\d+) comparisons (\d+) hold, (\d+) does not", (ROOT / "README.md").read_text())
+    assert counted is not None
+    assert shown is not None
+    assert shown.groups() == counted.groups()
