@@ -36,7 +36,7 @@ class PreparedFolder(WeightedSource):
         tags: those of the folder.
 
     Raises:
-        ConfigError: it is no such folder, or the weights do not fit its corpora.
+        ConfigError: it is not such a folder, or the weights do not fit its corpora.
     """
 
     root: str | Path
@@ -74,7 +74,7 @@ class PreparedFolder(WeightedSource):
             found: dict[str, Any] = json.loads((self.prepared / name).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise ConfigError(
-                f"data.root={self.root} is no folder of prepared data: {name} cannot be read; set it to the "
+                f"data.root={self.root} is not a folder of prepared data: {name} cannot be read; set it to the "
                 "folder that softsearch prepare has named"
             ) from error
         return found

@@ -435,7 +435,7 @@ def test_a_copy_of_prepared_data_needs_no_text(source: Parallel, cache: Path, tm
     shutil.rmtree(min((tmp_path / "other" / "parts").glob("ids-*")))
     with pytest.raises(CorpusError, match=r"is damaged, or its parts are missing; copy it again"):
         prepare(copy, TRAINER, cache)
-    with pytest.raises(ConfigError, match=r"is no folder of prepared data: source\.json cannot be read"):
+    with pytest.raises(ConfigError, match=r"is not a folder of prepared data: source\.json cannot be read"):
         PreparedFolder(root=tmp_path)
 
 
