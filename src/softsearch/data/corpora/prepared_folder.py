@@ -9,6 +9,7 @@ from typing import Any
 from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, UnreadPath, refuse_unread
 from softsearch.data.corpora.weighted import WeightedSource
 from softsearch.errors import ConfigError, CorpusError
+from softsearch.text.vocabulary import FEATURE_TAG
 
 DESCRIPTION = "source.json"  # in a folder of prepared data
 
@@ -36,7 +37,7 @@ class PreparedFolder(WeightedSource):
         tags: those of the folder.
 
     Raises:
-        ConfigError: it is not such a folder, or the weights do not fit its corpora.
+        ConfigError: it is not such a folder, it was made from feature vectors, or the weights do not fit its corpora.
     """
 
     root: str | Path
@@ -49,6 +50,11 @@ class PreparedFolder(WeightedSource):
             return
         for key, value in self._read(DESCRIPTION).items():
             object.__setattr__(self, key, tuple(value) if key == "tags" else value)
+        if FEATURE_TAG in self.tags:
+            raise ConfigError(
+                f"data.root={self.root} was prepared from feature vectors, which it does not have; name the files that "
+                "it was prepared from"
+            )
         self._check_weights("data.root", len(self._read("report.json")["corpora"]["train"]))
 
     @property

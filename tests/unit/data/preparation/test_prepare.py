@@ -1,5 +1,6 @@
 """From files to token ids: once for each content, whole or not at all."""
 
+import json
 import logging
 import os
 import shutil
@@ -31,6 +32,7 @@ from softsearch.text import corpus as corpus_module
 from softsearch.text.corpus import read_lines
 from softsearch.text.filters import Filters
 from softsearch.text.tokenizer import TokenizerTrainer
+from softsearch.text.vocabulary import FEATURE_TAG
 from tests.support.pairs import write_corpus, write_pair
 
 TRAINER = TokenizerTrainer(kind="char", vocab_size=60)
@@ -437,6 +439,9 @@ def test_a_copy_of_prepared_data_needs_no_text(source: Parallel, cache: Path, tm
         prepare(copy, TRAINER, cache)
     with pytest.raises(ConfigError, match=r"is not a folder of prepared data: source\.json cannot be read"):
         PreparedFolder(root=tmp_path)
+    (root / "source.json").write_text(json.dumps({**describe(source), "tags": [FEATURE_TAG]}))
+    with pytest.raises(ConfigError, match=r"was prepared from feature vectors, which it does not have"):
+        PreparedFolder(root=root)
 
 
 FILTERED = [
