@@ -17,7 +17,7 @@ from softsearch.runtime.translator import Translator
         (["in.txt"], "in.txt is a file, expected a bundle; write --input in.txt"),
         (["in.txt", "out.txt"], "write --input in.txt --output out.txt"),
         (["two", "days"], "echo 'two days' | softsearch translate BUNDLE"),
-        (["two days", "--input", "in.txt"], "'two days' is text, but --input, --features or --resume is given"),
+        (["two days", "--input", "in.txt"], "'two days' is text, but --input, --features, --resume or --processes is"),
     ],
 )
 def test_words_behind_the_bundle_that_are_none(
