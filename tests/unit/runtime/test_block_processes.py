@@ -119,7 +119,7 @@ def is_group(pid: int) -> bool:
 
 
 @pytest.mark.day
-def test_ctrl_c_of_a_terminal_ends_all_processes(popen: Start) -> None:
+def test_ctrl_c_of_a_terminal_ends_all_processes(sigint: None, popen: Start) -> None:
     process = start(popen)
     assert process.stdin is not None
     assert process.stdout is not None
