@@ -6,9 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from softsearch.errors import ConfigError
 from softsearch.models.loss import CrossEntropy, Loss, Per
-from softsearch.models.output_layers import OutputLayer, accumulation_dtype, linear_layer
+from softsearch.models.output_layers import OutputLayer, accumulation_dtype, linear_layer_of
 from softsearch.ranges import Rate, Size
 
 _UNIFORM = 0.05  # share of the proposal that is the same for all words, so that none becomes impossible
@@ -84,10 +83,4 @@ class ImportanceSampling(CrossEntropy):
         Raises:
             ConfigError: it is not linear, or has more words than ``vocab_size``.
         """
-        linear = linear_layer(output, "loss=importance_sampling", "set loss=cross_entropy")
-        if linear.out_features > len(self.proposal):
-            raise ConfigError(
-                f"loss.vocab_size is {len(self.proposal)}, expected at least the {linear.out_features} pieces of the "
-                "target vocabulary; change it"
-            )
-        return linear
+        return linear_layer_of(output, "importance_sampling", len(self.proposal))

@@ -8,8 +8,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from softsearch.errors import ConfigError
-from softsearch.models.output_layers import LOGITS, OutputLayer, accumulation_dtype, linear_layer, rows_at_a_time
+from softsearch.models.output_layers import (
+    LOGITS,
+    OutputLayer,
+    accumulation_dtype,
+    linear_layer,
+    linear_layer_of,
+    rows_at_a_time,
+)
 from softsearch.ranges import Rate, Size
 
 Per = Literal["token", "sentence"]
@@ -217,13 +223,7 @@ class NoiseContrastive(CrossEntropy):
         Raises:
             ConfigError: it is not linear, or has more words than ``vocab_size``.
         """
-        linear = linear_layer(output, "loss=nce", "set loss=cross_entropy")
-        if linear.out_features > len(self.counts):
-            raise ConfigError(
-                f"loss.vocab_size is {len(self.counts)}, expected at least the {linear.out_features} pieces of the "
-                "target vocabulary; change it"
-            )
-        return linear
+        return linear_layer_of(output, "nce", len(self.counts))
 
 
 class _ChunkedCrossEntropy(torch.autograd.Function):

@@ -161,6 +161,21 @@ def linear_layer(output: nn.Linear | OutputLayer, user: str, advice: str) -> nn.
     return output
 
 
+def linear_layer_of(output: nn.Linear | OutputLayer, loss: str, vocab_size: int) -> nn.Linear:
+    """Returns the output layer for a ``loss`` that keeps a number for each of ``vocab_size`` words.
+
+    Raises:
+        ConfigError: the layer is not linear, or has more words.
+    """
+    linear = linear_layer(output, f"loss={loss}", "set loss=cross_entropy")
+    if linear.out_features > vocab_size:
+        raise ConfigError(
+            f"loss.vocab_size is {vocab_size}, expected at least the {linear.out_features} pieces of the target "
+            "vocabulary; change it"
+        )
+    return linear
+
+
 def check_shortlist(decoder: Any) -> None:
     """Refuses a shortlist for a decoder whose steps cannot compute only some of the words.
 

@@ -32,8 +32,8 @@ def make_id_parts(
     *,
     processes: int,
     progress: Callable[[int, int], object],
-) -> int:
-    """Makes the token ids that are missing, of all pairs of the parts, and returns the number of parts made.
+) -> None:
+    """Makes the token ids that are missing, of all pairs of the parts.
 
     ``progress`` is called with the number of pairs done, and that of all.
 
@@ -46,7 +46,6 @@ def make_id_parts(
     shown = _watched(encoded, progress, sum(part.pairs for part in missing))
     for number, group in groupby(shown, lambda found: found[0]):
         make_folder(id_folder(missing[number], tokenizers, cache_dir), partial(_write, missing[number], group))
-    return len(missing)
 
 
 def _encode(tokenizers: Tokenizers, item: tuple[int, TextChunk]) -> _Encoded:

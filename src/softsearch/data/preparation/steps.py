@@ -63,9 +63,9 @@ class Preparation:
             for src, tgt in pairs
         ]
 
-    def make_texts(self, share: Share) -> int:
-        """Cleans the parts of a share that are missing, and returns their number."""
-        return make_text_parts(
+    def make_texts(self, share: Share) -> None:
+        """Cleans the parts of a share that are missing."""
+        make_text_parts(
             self.corpora,
             self.inputs.cache_dir,
             processes=self.processes,
@@ -125,9 +125,9 @@ class Preparation:
         """Returns the tokenizers in a folder."""
         return read_tokenizers(folder, self.inputs.source.reversed_sides)
 
-    def make_ids(self, parts: Sequence[TextPart], tokenizers: Tokenizers) -> int:
-        """Encodes the parts whose ids are missing, and returns their number."""
-        return make_id_parts(
+    def make_ids(self, parts: Sequence[TextPart], tokenizers: Tokenizers) -> None:
+        """Encodes the parts whose ids are missing."""
+        make_id_parts(
             parts,
             tokenizers,
             self.inputs.cache_dir,
