@@ -108,9 +108,13 @@ def complaints(browser: Chrome, own: str) -> list[str]:
 
 
 def violations(browser: Chrome) -> list[str]:
-    """What axe-core finds against the rules of accessibility, best practices included."""
+    """What axe-core finds against the rules of accessibility, best practices included, once transitions have ended."""
     if not AXE.is_file():
         pytest.skip("axe-core is not installed; run `npm ci --prefix src/web`")
     browser.execute_script(AXE.read_text(encoding="utf-8"))
-    script = "axe.run(document, {resultTypes: ['violations']}).then((found) => arguments[0](found.violations))"
+    script = """
+        Promise.allSettled(document.getAnimations().map((each) => each.finished))
+            .then(() => axe.run(document, {resultTypes: ['violations']}))
+            .then((found) => arguments[0](found.violations))
+    """
     return [f"{each['id']}: {each['nodes'][0]['html']}" for each in browser.execute_async_script(script)]

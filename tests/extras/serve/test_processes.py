@@ -131,6 +131,7 @@ def test_signals_reach_all_processes_and_open_requests_are_answered(served: Serv
     with socket.create_connection(served.address, timeout=60) as client:
         with stopped([*map(int, workers)]):
             client.sendall(REQUEST)
+            eventually(lambda: b"softsearch_characters_total{" in answer(served, "/metrics").content)  # it was read
             served.process.terminate()
             served.wait("stopping")
             eventually(lambda: refused(served))  # until both have closed their sockets
