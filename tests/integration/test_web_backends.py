@@ -218,6 +218,10 @@ def test_a_file_is_translated_with_progress_and_errors(browser: Chrome, served: 
     other.send_keys(str(tmp_path / "de.json"))
     button.click()
     wait_for(browser, ".file [role=status]", "Ready: en_de.json (translated before 1; from the memory 0; ")
+    review = browser.find_elements(By.CSS_SELECTOR, ".file [role=status] a")[1]
+    assert review.get_attribute("download") == "en_de.json.review.tsv"
+    with urlopen(review.get_attribute("href"), timeout=60) as answer:
+        assert answer.read().decode().startswith("a\tone\tein\t")
     for width, scheme in product((400, 1280), ("light", "dark")):
         view(browser, width, scheme=scheme)
         assert browser.execute_script("return document.documentElement.scrollWidth") == width

@@ -95,14 +95,18 @@ export class FileForm {
     if (of) this.bar.setAttribute('aria-valuetext', `${done} of ${of}`);
   }
 
-  /** Links to the translation. Its address is relative, because a proxy may hide the server's own. */
-  finish({ translatedFileUrl, report }) {
+  /** Links to the translation, and to what is to be reviewed. The address is relative: a proxy may hide the server's. */
+  finish({ translatedFileUrl, report, review }) {
     const key = translatedFileUrl.slice(translatedFileUrl.lastIndexOf('/') + 1);
     const name = key.slice(key.indexOf('.') + 1);
     const counts = Object.entries(report).map(([what, count]) => `${what} ${count}`);
     this.tell('', '');
     const link = element('a', { href: `download_file/${key}`, download: name }, name);
     this.status.append('Ready: ', link, counts.length ? ` (${counts.join('; ')})` : '');
+    if (review) {
+      const list = `data:text/tab-separated-values;charset=utf-8,${encodeURIComponent(review)}`;
+      this.status.append('; to be reviewed: ', element('a', { href: list, download: `${name}.review.tsv` }, 'the list'));
+    }
   }
 
   tell(status, problem) {

@@ -205,7 +205,7 @@ def test_json_keeps_its_form(tmp_path: Path, indent: int | str | None) -> None:
     assert done.left == []
     assert bytes(catalog).decode() == json.dumps(NEW, indent=indent, ensure_ascii=False) + "\n" * (indent == 2)
     note = "softsearch: translated, confidence 0.50"
-    assert (".f", "file | files", "Datei | Dateien", note) in catalog.to_review
+    assert ("f", "file | files", "Datei | Dateien", note) in catalog.to_review
     assert len(catalog.to_review) == 4
 
 

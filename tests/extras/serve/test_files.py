@@ -69,6 +69,7 @@ def test_a_catalog_comes_back_as_the_command_fills_it(client: httpx.Client, tmp_
     assert found.headers["content-disposition"] == 'attachment; filename="my_caf__de.po"'
     report = answer.json()["report"]
     assert (report["translated before"], sum(report.values())) == (1, 3)
+    assert answer.json()["review"] == ""  # the file has the marks
 
 
 def test_files_of_one_language_come_with_that_of_the_other(client: httpx.Client) -> None:
@@ -83,6 +84,8 @@ def test_files_of_one_language_come_with_that_of_the_other(client: httpx.Client)
     )
     assert answer.json()["report"]["translated before"] == 1
     assert answer.json()["report"]["from the memory"] == 1
+    review = [line.split("\t") for line in answer.json()["review"].splitlines()]
+    assert [row[:3] for row in review] == [["a", "ten", "zehn"], ["b", "From the memory", "Aus dem Speicher"]]
     damaged = client.post("/translate_file", files=files | {"existing": ("de.json", "{")}, data=PAIR)
     assert "en.json cannot be read" in damaged.json()["error"]
     assert "or the one in the target language that was sent with it" in damaged.json()["error"]
@@ -240,7 +243,7 @@ def test_a_client_that_leaves_makes_room_for_the_next(client: httpx.Client) -> N
 def test_files_and_other_requests_share_a_small_queue(tmp_path: Path) -> None:
     """Fault: three files at a time on a server whose queue holds 16 lines. Effect: all of them, and text meanwhile."""
     lines = "".join(f'\nmsgid "ten {n}"\nmsgstr ""\n' for n in range(100))
-    with serving(BUNDLE, "--workers", 1, "--queue", 16, "--max-sentences", 16) as served:
+    with serving(BUNDLE, "--workers", 1, "--queue", 16, "--max-sentences", 16, "--deadline", 120) as served:
 
         async def run() -> list[httpx.Response]:
             async with httpx.AsyncClient(base_url=served.url, timeout=120, trust_env=False) as client:

@@ -120,6 +120,11 @@ class Catalog(ABC):
         """Returns the whole file; all lines are as before, except those that were filled."""
         return self._data if self._before is None else merged(self._data, self._before, self._whole())
 
+    def review(self) -> str:
+        """Returns the lines (TSV) that list what was filled in, for a format without a mark; else nothing."""
+        rows = ("\t".join(" ".join(cell.split()) for cell in row) for row in self.to_review)
+        return "".join(f"{row}\n" for row in rows)
+
     def check_source(self, path: Path, codes: Sequence[str]) -> None:
         """Refuses a catalog whose text is in none of a model's source languages.
 

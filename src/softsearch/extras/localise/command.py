@@ -79,8 +79,7 @@ def localise(arguments: argparse.Namespace) -> None:
             continue
         filled = filling.fill(catalog, code)
         if outputs is not None and out is not None:
-            rows = ("\t".join(" ".join(cell.split()) for cell in row) for row in catalog.to_review)
-            outputs.write(out, bytes(catalog), "".join(f"{row}\n" for row in rows).encode())
+            outputs.write(out, bytes(catalog), catalog.review().encode())
         _print(path, out, filled, time.perf_counter() - begin)
         if out is not None and catalog.to_review:
             print(f"  to be reviewed: {out}{REVIEW}")

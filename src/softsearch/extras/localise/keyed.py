@@ -203,7 +203,7 @@ class Json(Keyed):
 
     def _put(self, entry: Entry, targets: Sequence[str], note: str) -> None:
         super()._put(entry, targets, note)
-        self.to_review.append((entry.unit.getid(), " | ".join(entry.sources), " | ".join(targets), note))
+        self.to_review.append((entry.unit.getid().removeprefix("."), " | ".join(entry.sources), " | ".join(targets), note))
 
     def _whole(self) -> bytes:
         written = bytes(self._store)

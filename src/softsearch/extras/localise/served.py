@@ -35,7 +35,7 @@ def texts(encoder: LineEncoder, sent: SentFile) -> list[str]:
 def written(encoder: LineEncoder, sent: SentFile, translations: Sequence[Translation]) -> WrittenFile:
     """Returns the catalog, filled; ``translations`` are those of ``texts``."""
     catalog, filled = _filled(encoder, sent, lambda _: translations)
-    return WrittenFile(bytes(catalog), filled.counts())
+    return WrittenFile(bytes(catalog), filled.counts(), catalog.review())
 
 
 def _filled(

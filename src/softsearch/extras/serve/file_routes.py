@@ -73,7 +73,8 @@ async def translate_file(request: Request, service: Served) -> Response:
 
     async def answer(written: WrittenFile) -> dict[str, Any]:
         key = await service.shared(State.keep_file, name, written.content)
-        return {"translatedFileUrl": f"{_address(request)}/download_file/{quote(key)}", "report": dict(written.report)}
+        address = f"{_address(request)}/download_file/{quote(key)}"
+        return {"translatedFileUrl": address, "report": dict(written.report), "review": written.review}
 
     async def events() -> AsyncIterator[str]:
         yield _event("progress", dict(zip(("done", "of"), begun, strict=True)))

@@ -259,6 +259,7 @@ class FileResponse(BaseModel):
 
     translatedFileUrl: str  # noqa: N815 - its name
     report: dict[str, int]
+    review: str
 
 
 class PairScore(BaseModel):

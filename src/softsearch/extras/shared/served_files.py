@@ -37,10 +37,11 @@ class SentFile(NamedTuple):
 
 
 class WrittenFile(NamedTuple):
-    """A translated file, and what was done with how many of its texts."""
+    """A translated file, what was done with how many of its texts, and what to review if the file does not say it."""
 
     content: bytes
     report: Mapping[str, int]
+    review: str = ""
 
 
 @dataclass(frozen=True)
