@@ -114,7 +114,7 @@ def test_messages_are_read_once_and_others_are_counted(tmp_path: Path) -> None:
         ("Close", "Schließen", 1),
     ]
     assert messages.left_out == {
-        "repeated": 2, "fuzzy": 1, "same text on both sides": 1, "untranslated": 1, "left out": 1,
+        "repeated": 2, "fuzzy": 1, "same text on both sides": 1, "untranslated": 1, "obsolete, empty or not to be translated": 1,
         "other placeholders or tags than the source": 1,
     }  # fmt: skip
     assert found_files([str(tmp_path / "**" / "*.po"), str(one)]) == [one, two]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _MIN_LETTERS, _MIN_SHARE = 100, 0.25  # share of letters of its script in the translations of any language
 _SHOWN = 5
+_NOT_ASKED = "obsolete, empty or not to be translated"
 
 
 @dataclass
@@ -72,7 +73,8 @@ class Messages:
 
     def _translated(self, catalog: Catalog) -> Iterator[tuple[str, str]]:
         """Yields translated texts without accelerators, and counts the other messages."""
-        self.left_out.update(entry.state for entry in catalog.entries if entry.state != "translated")
+        states = (entry.state for entry in catalog.entries if entry.state != "translated")
+        self.left_out.update(_NOT_ASKED if state == "left out" else state for state in states)
         pairs = catalog.pairs()
         markers = markers_of(pairs, declared=catalog.marker)
         for source, target in pairs:
