@@ -1,9 +1,9 @@
 from .corpora.base import UnreadPath as UnreadPath
-from .corpora.base import digest_of as digest_of
 from .corpora.base import is_size as is_size
 from .corpora.held_out import HeldOut as HeldOut
 from .corpora.weighted import WeightedSource as WeightedSource
 from .preparation.cache_folder import made_folder as made_folder
+from .preparation.digests import digests_of as digests_of
 from .scripts import letters_of as letters_of
 from .sentencepiece_file import kind_of as kind_of
 from .sentencepiece_file import processor_of as processor_of

@@ -1,20 +1,17 @@
 """The interface of all sources of parallel text."""
 
-import hashlib
 import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.errors import CorpusError
-from softsearch.files import open_file
 from softsearch.text.corpus import PACKED
 from softsearch.text.features import Features, read_features
 from softsearch.text.filters import NO_FILTERS, Filters, Letters
@@ -267,36 +264,3 @@ def language_of(path: str | Path) -> str:
     suffixes = [suffix[1:] for suffix in Path(path).suffixes if suffix not in (*PACKED, ".txt")]
     suffixes = [suffix for suffix in suffixes if not _NO_LANGUAGE.fullmatch(suffix)]
     return suffixes[-1] if suffixes and _LANGUAGE.fullmatch(suffixes[-1]) else ""
-
-
-def text_sha256(path: Path) -> str:
-    """Returns the SHA-256 of a text file.
-
-    Raises:
-        CorpusError: the file cannot be read.
-    """
-    try:
-        with open_file(path) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise CorpusError(f"{path} cannot be read ({error.strerror}); check the file and its permissions") from error
-
-
-def digest_of(path: Path) -> str:
-    """Returns the SHA-256 of a file, in hexadecimal digits."""
-    stat = path.stat()
-    return _digest_once(_FileState(path, stat.st_size, stat.st_mtime_ns))
-
-
-class _FileState(NamedTuple):
-    """A file, and what changes with its text."""
-
-    path: Path
-    size: int
-    mtime_ns: int
-
-
-@cache
-def _digest_once(file: _FileState) -> str:
-    """Returns a file's SHA-256, read again only after a change, because every validation needs it."""
-    return text_sha256(file.path)

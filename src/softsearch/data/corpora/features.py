@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, digest_of, language_of
+from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, language_of
 from softsearch.data.corpora.parallel import existing, is_pair
 from softsearch.data.preparation.cache_folder import made_folder
+from softsearch.data.preparation.digests import digest_of
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.text.corpus import read_lines, write_lines
 from softsearch.text.features import feature_lines, read_features
@@ -80,7 +81,7 @@ class FeatureFiles(FeatureSources):
         files = {}
         for split, pair in self._given_splits().items():
             path, text = existing(split, pair)
-            identity = repr((_FORMAT, read_features(path).shape, digest_of(text)))
+            identity = repr((_FORMAT, read_features(path).shape, digest_of(text, cache_dir)))
             folder = made_folder(cache_dir, "features", identity, partial(_write, path, text))
             files[split] = (folder / "source", text)
         return files

@@ -12,9 +12,10 @@ from typing import IO, Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softsearch.data.corpora.base import DIVISION, LEFT_OUT, FilePair, ParallelSource, digest_of, given_links, is_size
+from softsearch.data.corpora.base import DIVISION, LEFT_OUT, FilePair, ParallelSource, given_links, is_size
 from softsearch.data.corpora.groups import Hashes, PairGroups, chunks
 from softsearch.data.preparation.cache_folder import made_folder
+from softsearch.data.preparation.digests import digests_of
 from softsearch.errors import CorpusError
 from softsearch.ranges import AtLeastOne, Range
 from softsearch.text.corpus import read_raw, write_lines
@@ -62,14 +63,14 @@ class Whole:
         """The given files of links."""
         return given_links(self.source.links) or []
 
-    def identity(self) -> object:
+    def identity(self, cache_dir: Path) -> object:
         """Plain values that determine the division."""
         filters = asdict(self.source.filters), [letter.pattern for letter in self.source.letters()]
         return (
-            [tuple(map(digest_of, pair)) for pair in self.corpora],
+            [tuple(digests_of(pair, cache_dir)) for pair in self.corpora],
             self.sizes,
             filters,
-            [*map(digest_of, self.links)],
+            digests_of(self.links, cache_dir),
         )
 
     def write_hashes(self, file: IO[bytes]) -> list[int]:
@@ -105,7 +106,9 @@ def divide(wholes: Sequence[Whole], cache_dir: Path) -> list[Division]:
         _write_parts(folder, wholes, scratch)
         shutil.rmtree(scratch)
 
-    folder = made_folder(cache_dir, "held-out", repr((DIVISION, [whole.identity() for whole in wholes])), write)
+    folder = made_folder(
+        cache_dir, "held-out", repr((DIVISION, [whole.identity(cache_dir) for whole in wholes])), write
+    )
     return [
         Division(
             [_files(folder, f"train-{number}-{corpus}") for corpus in range(len(whole.corpora))],

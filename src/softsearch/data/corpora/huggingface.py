@@ -8,10 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, digest_of, refuse_unread
+from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, refuse_unread
 from softsearch.data.corpora.held_out import HeldOut, Whole, divide
 from softsearch.data.corpora.rows import Pair, read_mappings
 from softsearch.data.corpora.table import files_of_rows
+from softsearch.data.preparation.digests import digest_of
 from softsearch.errors import ConfigError, CorpusError, parsing
 from softsearch.process import how_to_install
 from softsearch.text.corpus import open_text
@@ -88,7 +89,7 @@ class HuggingFace(ParallelSource):
         return {**files, "train": divided.train[0], **divided.held_out}
 
     def undivided(self, cache_dir: Path) -> dict[str, FilePair]:
-        content = self._content()
+        content = self._content(cache_dir)
         found = {}
         for split, name in self._given_splits().items():
             identity = (_FORMAT, content, self.config, name, self.src, self.tgt)
@@ -96,7 +97,7 @@ class HuggingFace(ParallelSource):
             found[split] = files_of_rows(partial(self._rows, name, where), where, identity, cache_dir)
         return found
 
-    def _content(self) -> object:
+    def _content(self, cache_dir: Path) -> object:
         """Plain values that identify the data set's content."""
         if self.root is None:
             return self.hub, self.revision
@@ -111,7 +112,7 @@ class HuggingFace(ParallelSource):
             name = path.relative_to(root).as_posix()
             if "::" in name or not name.isprintable():  # addresses within addresses, of fsspec
                 raise CorpusError(f"data.root={root} has a file named {name!r:.100}; rename it")
-        return [(path.relative_to(root).as_posix(), digest_of(path)) for path in files]
+        return [(path.relative_to(root).as_posix(), digest_of(path, cache_dir)) for path in files]
 
     def _rows(self, split: str, where: str, _left_out: Counter[str]) -> Iterator[Pair]:
         if self.hub is not None:

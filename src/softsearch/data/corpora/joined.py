@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
 
-from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, digest_of
+from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm
 from softsearch.data.corpora.multilingual import check_parts
 from softsearch.data.preparation.cache_folder import made_folder
+from softsearch.data.preparation.digests import digests_of
 from softsearch.errors import ConfigError
 from softsearch.ranges import AtLeastOne
 from softsearch.text.filters import CorpusStream
@@ -53,7 +54,7 @@ class Joined(ParallelSource):
             CorpusError: a file of the source cannot be read, or ``cache_dir`` cannot be written.
         """
         parts = self.source.files(cache_dir)
-        contents = [(split, *map(digest_of, pair)) for split, pair in sorted(parts.items())]
+        contents = [(split, *digests_of(pair, cache_dir)) for split, pair in sorted(parts.items())]
         identity = repr((_FORMAT, contents, list(self.train), list(self.held_out)))
 
         def write(folder: Path) -> None:

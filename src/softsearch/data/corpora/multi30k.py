@@ -8,8 +8,9 @@ from typing import Literal
 
 import pooch
 
-from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, digest_of, refuse_unread
+from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, refuse_unread
 from softsearch.data.preparation.cache_folder import made_folder
+from softsearch.data.preparation.digests import digests_of
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.ranges import AtLeastOne
 from softsearch.text.corpus import read_lines, write_lines
@@ -74,7 +75,7 @@ class Multi30k(ParallelSource):
             for name, path in zip(names, train, strict=True):
                 write_lines(folder / name, islice(read_lines(path), self.train_size))
 
-        folder = made_folder(cache_dir, "multi30k", repr((self.train_size, *map(digest_of, train))), write)
+        folder = made_folder(cache_dir, "multi30k", repr((self.train_size, *digests_of(train, cache_dir))), write)
         return folder / names[0], folder / names[1]
 
     def _find(self, root: str | Path, name: str, lang: str) -> Path:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, digest_of, is_size
+from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, is_size
 from softsearch.data.corpora.multilingual import check_parts
 from softsearch.data.preparation.cache_folder import made_folder
+from softsearch.data.preparation.digests import digests_of
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.text.filters import CorpusStream
 from softsearch.text.joint_sources import join_sources
@@ -84,7 +85,7 @@ class MultiSource(ParallelSource):
         """
         parts = [source.files(cache_dir) for source in self.sources.values()]
         splits = [split for split in parts[0] if all(split in files for files in parts)]
-        contents = [(split, *map(digest_of, files[split])) for files in parts for split in splits]
+        contents = [(split, *digests_of(files[split], cache_dir)) for files in parts for split in splits]
 
         def write(folder: Path) -> None:
             for split in splits:

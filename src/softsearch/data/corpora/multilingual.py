@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, digest_of
+from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm
 from softsearch.data.corpora.held_out import Whole, divide
 from softsearch.data.corpora.weighted import WeightedSource
 from softsearch.data.preparation.cache_folder import made_folder
+from softsearch.data.preparation.digests import digests_of
 from softsearch.errors import ConfigError
 from softsearch.text.filters import NO_FILTERS, CorpusStream
 from softsearch.text.vocabulary import LANGUAGE_TAG, language_tag, source_tag
@@ -88,7 +89,7 @@ class Multilingual(WeightedSource):
         }
         identity = str(_FORMAT)
         for tag, files in parts:
-            contents = [(split, *map(digest_of, pair)) for split, pair in sorted(files.items())]
+            contents = [(split, *digests_of(pair, cache_dir)) for split, pair in sorted(files.items())]
             identity += repr((tag, contents))
 
         def write(folder: Path) -> None:

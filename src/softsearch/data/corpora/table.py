@@ -11,20 +11,13 @@ from urllib.parse import urlparse
 
 import pooch
 
-from softsearch.data.corpora.base import (
-    FilePair,
-    ParallelSource,
-    TextForm,
-    UnreadPath,
-    digest_of,
-    refuse_unread,
-    require_file,
-)
+from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, UnreadPath, refuse_unread, require_file
 from softsearch.data.corpora.held_out import Division, HeldOut, Whole, divide
 from softsearch.data.corpora.rows import Pair, read_rows
 from softsearch.data.corpora.separated import Column
 from softsearch.data.corpora.shards import files_of, is_pattern
 from softsearch.data.preparation.cache_folder import made_folder
+from softsearch.data.preparation.digests import digest_of
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.text.filters import NO_FILTERS, Filters
 
@@ -120,7 +113,7 @@ class Table(ParallelSource):
 
     def _lines(self, split: str, path: str | Path, cache_dir: Path) -> FilePair:
         table, name = self._local(split, path, cache_dir), urlparse(str(path)).path
-        identity = (_FORMAT, digest_of(table), self.src, self.tgt, self.separator, Path(path).suffixes)
+        identity = (_FORMAT, digest_of(table, cache_dir), self.src, self.tgt, self.separator, Path(path).suffixes)
         rows = partial(read_rows, table, name, (self.src, self.tgt), separator=self._separator)
         return files_of_rows(rows, str(table), identity, cache_dir)
 
@@ -144,7 +137,7 @@ class Table(ParallelSource):
                     ) from error
         else:
             require_file(split, path)
-        if digest not in (None, found := digest_of(table)):
+        if digest not in (None, found := digest_of(table, cache_dir)):
             raise CorpusError(f"data.{split}={path} has the SHA-256 {found}, expected {digest}; get the file again")
         return table
 

@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 
-from softsearch.data.corpora.base import FilePair, ParallelSource, text_sha256
+from softsearch.data.corpora.base import FilePair, ParallelSource
 from softsearch.data.existing_tokenizers import TokenizerMaker, identity
+from softsearch.data.preparation.digests import digest_of
 from softsearch.text.noise import NO_NOISE, Noise
 
 FORMAT = 3  # of the pairs and their ids; a run resumes only with the same
@@ -69,4 +70,4 @@ class Inputs:
     @cached_property
     def digests(self) -> Mapping[Path, str]:
         """The SHA-256 of each file that is read."""
-        return {path: text_sha256(path) for path in dict.fromkeys(self._paths)}
+        return {path: digest_of(path, self.cache_dir) for path in dict.fromkeys(self._paths)}

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from softsearch.data.corpora.base import FilePair, ParallelSource, digest_of
+from softsearch.data.corpora.base import FilePair, ParallelSource
 from softsearch.data.preparation.clean import SentenceHashes
+from softsearch.data.preparation.digests import digest_of
 from softsearch.data.preparation.text_parts import EVERYTHING, RawCorpus, make_text_parts
 from softsearch.machine import cores
 from softsearch.text.filters import Cleaner
@@ -27,7 +28,7 @@ def sentence_hashes(
         RawCorpus(
             "train",
             Cleaner(src=src, tgt=tgt, filters=source.filters, letters=letters),
-            (digest_of(src), digest_of(tgt)),
+            (digest_of(src, cache_dir), digest_of(tgt, cache_dir)),
         )
         for src, tgt in files
     ]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from softsearch.data import FilePair, Multilingual, Parallel, refuse_unread
-from softsearch.data.parts import HeldOut, UnreadPath, WeightedSource, digest_of, is_size, letters_of, made_folder
+from softsearch.data.parts import HeldOut, UnreadPath, WeightedSource, digests_of, is_size, letters_of, made_folder
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.extras.localise.catalog import nearest_code, with_region
 from softsearch.extras.localise.messages import Messages, check_script, expanded, found_files, listed, read_messages
@@ -115,7 +115,7 @@ class Catalogs(WeightedSource):
                     write_lines(file, texts)
             _log.info("messages with a match in training: %s", ", ".join(counts))
 
-        identity = repr((_FORMAT, [(name, *map(digest_of, pair)) for name, pair in named.items()]))
+        identity = repr((_FORMAT, [(name, *digests_of(pair, cache_dir)) for name, pair in named.items()]))
         folder = made_folder(cache_dir, "matches", identity, write)
         found = {name: _files(folder, name) for name in named}
         train = [found[f"train-{number}"] for number in range(len(train))]
@@ -190,7 +190,7 @@ class Catalogs(WeightedSource):
             _log.info("%s: messages by language\n%s", split, _table(counts))
 
         contents = {
-            code: [digest_of(each) for path in paths for each in files_of(path, self.src_lang)]
+            code: digests_of((each for path in paths for each in files_of(path, self.src_lang)), cache_dir)
             for code, paths in catalogs.items()
         }
         identity = repr((_FORMAT, self.src_lang, sizes, contents, _names(catalogs) if sizes else ()))

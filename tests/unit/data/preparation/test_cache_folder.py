@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -142,6 +143,20 @@ def test_a_whole_folder_is_left_alone_and_hidden_files_do_not_count(folder: Path
     folder.parent.chmod(0o500)  # nothing needs to be written
     make_folder(folder, lambda _: pytest.fail("made again"))
     folder.parent.chmod(0o700)
+
+
+def test_of_a_folder_as_it_was_made_only_the_index_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy without times is read once; archives may cut times to whole seconds."""
+    make_folder(folder, write)
+    copy, archived = folder.with_name("copy"), folder.with_name("archived")
+    shutil.copytree(folder, copy, copy_function=shutil.copyfile)
+    shutil.copytree(folder, archived)
+    for path in archived.iterdir():
+        second = int(path.stat().st_mtime)
+        os.utime(path, (second, second))
+    assert damage(copy) is None
+    monkeypatch.setattr(cache_folder, "_describe", lambda path: pytest.fail(f"{path} is read"))
+    assert [damage(each) for each in (folder, copy, archived)] == [None] * 3
 
 
 def test_of_large_files_blocks_are_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
