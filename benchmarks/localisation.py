@@ -285,7 +285,6 @@ def texts_of(
         else:
             out = run / f"filled-{way}"
             shutil.rmtree(out, ignore_errors=True)  # of a call that was stopped
-            out.unlink(missing_ok=True)
             localise(folder, run / "bundle", out, memory=way.endswith("with"))
             texts = read(out, units)
         found = {"seconds": time.perf_counter() - begin, "texts": texts}

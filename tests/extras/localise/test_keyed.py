@@ -1,10 +1,14 @@
 """Formats with a file for each language: the source's file is found, new texts are added, and all bytes stay."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from softsearch.errors import CorpusError
 from softsearch.extras.localise import Catalogs
@@ -207,6 +211,47 @@ def test_json_keeps_its_form(tmp_path: Path, indent: int | str | None) -> None:
     note = "softsearch: translated, confidence 0.50"
     assert ("f", "file | files", "Datei | Dateien", note) in catalog.to_review
     assert len(catalog.to_review) == 4
+
+
+TREES = st.recursive(
+    st.sampled_from(["Open", "x", "", 3, None, True]),
+    lambda each: st.dictionaries(st.sampled_from("abc"), each, max_size=3) | st.lists(each, max_size=2),
+    max_leaves=12,
+)
+FORMS = [{"indent": 4}, {"indent": 1, "separators": (" ,", ":")}, {"separators": (",", ":")}]
+
+
+def leaves(tree: Any, key: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """What is in a tree by its keys, empty objects and lists included."""
+    below = [*tree.items()] if isinstance(tree, dict) else [*enumerate(tree)] if isinstance(tree, list) else []
+    yield from (leaf for part, each in below for leaf in leaves(each, (*key, part)))
+    if not below:
+        yield key, tree
+
+
+@given(st.dictionaries(st.sampled_from("abc"), TREES, max_size=3), st.data(), st.sampled_from(FORMS))
+def test_all_else_in_json_stays(source: dict[str, Any], draw: st.DataObject, form: dict[str, Any]) -> None:
+    def with_less(tree: Any) -> Any:
+        if isinstance(tree, dict):
+            return {key: with_less(each) for key, each in tree.items() if draw.draw(st.booleans())}
+        return [with_less(each) for each in tree] if isinstance(tree, list) else tree and f"alt {tree}"
+
+    target = {**with_less(source), "own": {"n": 1, "empty": {}, "no": []}}
+    with TemporaryDirectory() as folder:
+        put(Path(folder) / "en.json", json.dumps(source))
+        catalog = open_catalog(put(Path(folder) / "de.json", json.dumps(target, **form)))
+        assert fill(catalog, Memory(), words).left == []
+    new, before = dict(leaves(json.loads(bytes(catalog)))), dict(leaves(target))
+    assert {key: new.get(key, "absent") for key, each in before.items() if each not in ("", {}, [])} == {
+        key: each for key, each in before.items() if each not in ("", {}, [])
+    }
+    assert {key: each for key, each in new.items() if key not in before and isinstance(each, str)} == {
+        key: {"Open": "\u00d6ffnen", "x": "\u00fc"}[each]
+        for key, each in leaves(source)
+        if key not in before and each in ("Open", "x")
+    }
+    assert new["own", "empty"] == {}
+    assert new["own", "no"] == []
 
 
 def test_json_of_other_forms(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ def test_names_are_those_in_the_common_folder(tmp_path: Path) -> None:
     files = [tmp_path / name for name in FILES]
     out = tmp_path / "out"
     assert output_files(files, out) == [out / "x.po", out / "b" / "x.po", out / "b" / "y.po"]
-    assert output_files(files[:1], out) == [out]
+    assert output_files(files[:1], out) == [out / "x.po"]
+    assert output_files(files[:1], tmp_path / "new.po") == [tmp_path / "new.po"]
     out.mkdir()
     assert output_files(files[:1], out) == [out / "x.po"]
 
@@ -77,7 +78,7 @@ def test_the_command_goes_on(repo_root: Path, tmp_path: Path, capsys: pytest.Cap
     written = [path.relative_to(out).as_posix() for path in sorted(out.rglob("*")) if path.is_file()]
     assert written == [JOURNAL, "a/de/x.json", f"a/de/x.json{REVIEW}"]
     assert (out / written[1]).read_text() == '{"l": "drei", "k": "zwei"}'
-    assert (out / written[2]).read_text().startswith(".k\ttwo\tzwei\tsoftsearch: translated, confidence 0.")
+    assert (out / written[2]).read_text().startswith("k\ttwo\tzwei\tsoftsearch: translated, confidence 0.")
     assert main([*command, "--beam", "2"]) == 2
     assert "another model, memory or options" in capsys.readouterr().err
     broken.write_text('{"l": "drei"}')

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from copy import deepcopy
 from gettext import c2py
-from itertools import product
+from itertools import product, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -180,14 +180,15 @@ class Json(Keyed):
 
     def __init__(self, data: bytes, source: bytes, sibling: Sibling, path: Path, kind: str) -> None:
         super().__init__(data, source, sibling, path, kind)
+        self._content = json.loads(data.decode("utf-8-sig")) if data.strip() else {}
         for indent, is_ascii in product(_INDENTS, (False, True)):
             separators = (", ", ": ") if indent is None else (",", ": ")
-            self._store.dump_args.update(indent=indent, ensure_ascii=is_ascii, separators=separators)
+            self._form = {"indent": indent, "ensure_ascii": is_ascii, "separators": separators}
             if self._whole() == data:
                 return
         found = re.search(rb"\n([ \t]+)", data)
         indent = found[1].decode() if found else 2
-        self._store.dump_args.update(indent=indent, ensure_ascii=False, separators=(",", ": "))
+        self._form = {"indent": indent, "ensure_ascii": False, "separators": (",", ": ")}
 
     def _plural(self) -> tuple[int, int, Collection[int]]:
         if self._class.__name__ != "I18NextFile":
@@ -206,8 +207,18 @@ class Json(Keyed):
         self.to_review.append((entry.unit.getid().removeprefix("."), " | ".join(entry.sources), " | ".join(targets), note))
 
     def _whole(self) -> bytes:
-        written = bytes(self._store)
-        return written if self._data.endswith(b"\n") else written.rstrip()
+        content = _with_texts(self._content, json.loads(bytes(self._store)))
+        return json.dumps(content, **self._form).encode() + b"\n" * self._data.endswith(b"\n")
+
+
+def _with_texts(content: Any, texts: Any) -> Any:
+    """What was read, with the texts of what is written, which lacks empty objects and lists."""
+    match content, texts:
+        case dict(), dict():
+            return content | {key: _with_texts(content.get(key), each) for key, each in texts.items()}
+        case list(), list():
+            return [_with_texts(*both) for both in zip_longest(content, texts)]
+    return texts if isinstance(texts, str) or (texts and not content) else content
 
 
 def json_kind(data: bytes, path: Path) -> str:

@@ -15,8 +15,11 @@ REVIEW = ".review.tsv"  # with new texts of formats that have no mark for them
 
 
 def output_files(files: Sequence[Path], out: Path) -> list[Path]:
-    """Returns the file to write for each catalog: ``out``, or in that folder, with the names in the common folder."""
-    if len(files) == 1 and not out.is_dir():
+    """Returns the file to write for each catalog: ``out``, or in that folder, with the names in the common folder.
+
+    A name without an ending is that of a folder.
+    """
+    if len(files) == 1 and out.suffix and not out.is_dir():
         return [out]
     common = os.path.commonpath([path.resolve().parent for path in files])
     return [out / path.resolve().relative_to(common) for path in files]
