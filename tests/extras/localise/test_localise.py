@@ -334,3 +334,16 @@ def test_the_command_fills_a_catalog(repo_root: Path, tmp_path: Path, capsys: py
     (tmp_path / "fr.po").write_text(PO.replace("Language: de", "Language: fr"))
     assert main(["localise", bundle, str(tmp_path / "fr.po"), "--dry-run"]) == 2
     assert "fr.po is a catalog of 'fr', expected 'de'; choose a bundle" in capsys.readouterr().err
+
+
+def test_what_lacks_a_term_stays_untranslated(
+    repo_root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x.po").write_text(PO.replace("_Two", "two").replace("Three", "three"))
+    (tmp_path / "terms.tsv").write_text("two\t\u65e5\nlost\tneun\n")  # a character that the model cannot write
+    command = ["localise", str(repo_root / BUNDLE), str(tmp_path / "x.po"), "--glossary", str(tmp_path / "terms.tsv")]
+    assert main([*command, "--out", str(tmp_path / "new.po")]) == 0
+    assert "'two': it lacks the glossary's word for two" in capsys.readouterr().out
+    filled = {entry.sources[0]: entry.targets[0] for entry in open_catalog(tmp_path / "new.po").entries}
+    assert filled["two"] == ""
+    assert "neun" in filled["lost %d"]

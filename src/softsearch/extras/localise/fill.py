@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -18,11 +18,12 @@ _LINE = re.compile(r"(\s*)(.*?)(\s*)\Z", re.DOTALL)
 
 
 class Written(NamedTuple):
-    """A translation of a text by a model."""
+    """A translation of a text by a model; ``missing`` are terms of the glossary that it lacks."""
 
     text: str
     confidence: float | None
     unknown: Sequence[str]
+    missing: Sequence[str] = ()
 
 
 class _Text(NamedTuple):
@@ -32,6 +33,7 @@ class _Text(NamedTuple):
     origin: str
     is_match: bool = False
     unknown: Sequence[str] = ()
+    missing: Sequence[str] = ()
 
 
 Translate = Callable[[Sequence[str]], Sequence[Written]]  # lines of messages -> translations with the same spans
@@ -93,6 +95,8 @@ def fill(catalog: Catalog, memory: Memory, translate: Translate) -> Filled:
                 continue
             _, marker, letter = plain[source]
             targets.append(put_on(text.text, marker, letter, used[entry.place]) if marker else text.text)
+            if text.missing:
+                reasons[f"it lacks the glossary's word for {', '.join(dict.fromkeys(text.missing))}"] = None
             reasons |= dict.fromkeys(problems(source if text.is_match else adapted(source), targets[-1], markers))
             if entry.limit and (too_long := entry.limit.problem(catalog.plain(targets[-1]))):
                 reasons[too_long] = None
@@ -115,14 +119,17 @@ def _text_of(source: str, adapted: Callable[[str], str], memory: Memory, transla
     if message.arguments:
         inner = {text: _text_of(text, adapted, memory, translations) for text in icu.texts(message)}
         origin = "; ".join(dict.fromkeys(text.origin for text in inner.values()))
-        unknown = [piece for text in inner.values() for piece in text.unknown]
-        return _Text(icu.written(message, lambda text: inner[text].text), origin, unknown=unknown)
+        whole = icu.written(message, lambda text: inner[text].text)
+        return _Text(whole, origin, False, *_unknown_and_missing(inner.values()))
     parts = [translations[line] for line in source.split("\n") if line.strip()]
     sure = [part.confidence for part in parts if part.confidence is not None]
     origin = f"translated{f', confidence {min(sure):.2f}' if sure else ''}"
-    return _Text(
-        _like_source(source, translations), origin, unknown=[piece for part in parts for piece in part.unknown]
-    )
+    return _Text(_like_source(source, translations), origin, False, *_unknown_and_missing(parts))
+
+
+def _unknown_and_missing(parts: Iterable[Written | _Text]) -> tuple[list[str], list[str]]:
+    each = [*parts]
+    return [piece for part in each for piece in part.unknown], [term for part in each for term in part.missing]
 
 
 def _like_source(source: str, translations: dict[str, Written]) -> str:

@@ -49,4 +49,4 @@ def _written(found: Translation, masked: Masked) -> Written:
     if text and masked.spans:
         text = unmask(text, masked.spans) or ""
     sure = None if found.confidence is None else exp(found.confidence.mean_log_prob)
-    return Written(text, sure, found.unknown)
+    return Written(text, sure, found.unknown, found.missing_terms if text else ())
