@@ -103,6 +103,14 @@ def test_a_memory_of_catalogs_gives_matches_with_symbols(tmp_path: Path) -> None
     )
     memory = memories_of([tmp_path / "a.po"], ["de"])["de"]
     assert memory.with_similar(["Delete files <1>", "Quit"]) == ["Datei <1> löschen <0> Delete files <1>", "Quit"]
+    assert most_similar(["Undone", "Undo it", "Undo it x"], Texts(["Undo"]), least=0.0) == [
+        Similar(0, pytest.approx(ratio)) for ratio in (80, 100 * 8 / 11, 100 * 8 / 13)
+    ]
+    assert memory.with_similar(["Undone", "Undo it", "Undo it x"]) == [
+        "Zurück <0> Undone",
+        "Zurück <0> Undo it",
+        "Undo it x",
+    ]
 
 
 def test_links_are_refused_beside_matches(repo_root: Path) -> None:

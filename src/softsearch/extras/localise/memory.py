@@ -9,7 +9,7 @@ from softsearch.extras.localise.accelerators import markers_of, take_off
 from softsearch.extras.localise.catalog import Catalog
 from softsearch.extras.localise.checks import problems
 from softsearch.extras.localise.opening import open_catalog
-from softsearch.extras.localise.similar import Texts, with_matches
+from softsearch.extras.localise.similar import LEAST_TO_TRANSLATE, Texts, with_matches
 from softsearch.text.parts import mask_pair
 
 
@@ -52,7 +52,7 @@ class Memory:
     def with_similar(self, sources: Sequence[str]) -> list[str]:
         """Returns texts with symbols, each behind the translation of the most similar one, if there is one."""
         self.mask()
-        return with_matches(sources, self._sources, self._targets)
+        return with_matches(sources, self._sources, self._targets, least=LEAST_TO_TRANSLATE)
 
     def mask(self) -> None:
         """Puts symbols into what was added, which takes longer than reading it."""

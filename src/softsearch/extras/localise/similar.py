@@ -15,7 +15,8 @@ from softsearch.errors import ConfigError
 from softsearch.process import how_to_install
 from softsearch.text.parts import MATCH
 
-LEAST = 50.0  # per cent
+LEAST = 50.0  # per cent, in training
+LEAST_TO_TRANSLATE = 70.0  # less similar ones do no good there: docs/results.md
 _STEPS = (75.0, LEAST)  # most texts have a match of the first, for which fewer lengths are compared
 _QUERIES = 256  # at a time; their similarities to 200,000 texts are 50 MB
 
@@ -50,6 +51,7 @@ def with_matches(
     texts: Texts,
     targets: Sequence[str],
     *,
+    least: float = LEAST,
     other: bool = False,
     progress: Callable[[int], object] = lambda _done: None,
 ) -> list[str]:
@@ -59,10 +61,11 @@ def with_matches(
         sources: messages with symbols.
         texts: those of a memory, with symbols too.
         targets: their translations.
+        least: how similar it must be, in per cent.
         other: leave equal sources out, so that a message of the memory never matches itself.
         progress: called with the number of sources done.
     """
-    found = most_similar(sources, texts, other=other, progress=progress)
+    found = most_similar(sources, texts, least=least, other=other, progress=progress)
     return [
         source if best is None else f"{targets[best.place]} {MATCH} {source}"
         for source, best in zip(sources, found, strict=True)
