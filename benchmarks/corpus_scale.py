@@ -150,7 +150,7 @@ def order(folder: Path, pairs: int) -> dict[str, float]:
     from softsearch.data.dataset import TokenStore
     from softsearch.data.sampler import BucketBatchSampler, Indices, Shard, pairs_of_shard, shards_of
 
-    stores, count = [TokenStore([folder / side], np.uint16) for side in SIDES], shards_of(pairs)
+    stores, count = [TokenStore.of_files([folder / side], np.uint16) for side in SIDES], shards_of(pairs)
 
     def shard(number: int) -> tuple[Shard, Indices]:
         chosen = pairs_of_shard(pairs, number, count)

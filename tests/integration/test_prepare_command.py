@@ -47,3 +47,24 @@ def test_the_report_counts_what_was_dropped_and_mistakes_are_answered(tmp_path: 
     wrong = run("prepare", *options, "proceses=1")
     assert wrong.returncode == 2
     assert "there is no config key 'proceses'; did you mean 'processes'?" in wrong.stderr
+
+
+@pytest.mark.day
+def test_a_store_is_written_and_trained_from_without_the_text(tmp_path: Path) -> None:
+    train, val = write_pair(tmp_path, "train", 60), write_pair(tmp_path, "val", 8)
+    files = [f"data.{name}=[{pair[0]},{pair[1]}]" for name, pair in (("train", train), ("val", val))]
+    store = f"file://{tmp_path}/store"
+    done = run("prepare", "data=parallel", *files, "tokenizer=char", f"cache_dir={tmp_path}/1", f"store={store}")
+    assert done.returncode == 0, done.stderr
+    assert f"written: data=prepared data.root={store}" in done.stdout
+    for path in (*train, *val):
+        path.unlink()
+    options = ["data=prepared", f"data.root={store}", "model=rnnsearch", "trainer=cpu", "trainer.max_steps=2"]
+    options += ["trainer.val_check_interval=2", f"cache_dir={tmp_path}/2", f"hydra.run.dir={tmp_path}/run"]
+    trained = run("train", *options, "tokenizer=char")
+    assert trained.returncode == 0, trained.stderr
+    assert (tmp_path / "run" / "metrics.json").is_file()
+    assert len([*(tmp_path / "2" / "parts").glob("shard-*")]) == 2  # of training and of validation
+    both = run("prepare", "data=parallel", *files, "part=1/2", f"store={store}")
+    assert both.returncode == 2
+    assert "part and store are both set; make the parts first" in both.stderr

@@ -23,6 +23,7 @@ _PARTS = {  # by the start of a name
     "dropped": "which pairs of cleaned text are dropped",
     "tokenizers": "tokenizers",
     "ids": "token ids",
+    "shard": "a shard of a store",
 }
 
 

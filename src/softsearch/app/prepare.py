@@ -17,7 +17,8 @@ from softsearch.data.preparation.inputs import Progress as ShowProgress
 from softsearch.data.preparation.prepare import prepare as prepare_data
 from softsearch.data.preparation.prepare import text_problems
 from softsearch.data.preparation.prepared import PreparedData
-from softsearch.data.preparation.steps import ShareMade, make_share
+from softsearch.data.preparation.steps import LogProgress, ShareMade, make_share
+from softsearch.data.preparation.store_writing import write_store
 from softsearch.data.preparation.text_parts import Share
 from softsearch.errors import ConfigError
 
@@ -31,6 +32,8 @@ def prepare(options: Prepare) -> None:
         SoftsearchError: an option is wrong, or the data cannot be read or written.
     """
     share = None if options.part is None else _share(options.part)
+    if share is not None and options.store is not None:
+        raise ConfigError("part and store are both set; make the parts first, then write the store without part=")
     source, tokenizer, noise = build(options.data), tokenizer_maker(options), build(options.noise)
     processes, cache_dir = options.processes or os.cpu_count() or 1, options.cache_dir
     if share is not None:
@@ -40,7 +43,11 @@ def prepare(options: Prepare) -> None:
         return
     with _progress() as progress:
         prepared = prepare_data(source, tokenizer, cache_dir, processes=processes, progress=progress, noise=noise)
+        if options.store is not None:
+            write_store(prepared, options.store, progress or LogProgress())
     _show(prepared)
+    if options.store is not None:
+        echo(f"written: data=prepared data.root={options.store}")
     for problem in text_problems(source, prepared.tgt_tokenizer, cache_dir):
         echo(f"warning: {problem}")
 

@@ -1,7 +1,7 @@
 """LightningDataModule for any parallel source: prepares it, serves token-budget batches and resumes anywhere."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ import lightning
 import numpy as np
 import torch
 from lightning import LightningDataModule
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader
 
@@ -92,7 +93,7 @@ class ParallelDataModule(LightningDataModule):
         """
         train, val = self.prepared.dataset("train"), self.prepared.dataset("val")
         shards = shards_of(len(train))
-        chosen = sum(len(self._chosen(train, number, shards)) for number in range(shards))
+        chosen = sum(len(self._known_lengths(train, number, shards)[0]) for number in range(shards))
         for name, pairs in (("training", chosen), ("validation", len(val))):
             if pairs < world_size:
                 raise CorpusError(
@@ -106,10 +107,13 @@ class ParallelDataModule(LightningDataModule):
         shards = shards_of(len(train))
         for number in range(shards):
             chosen = self._chosen(train, number, shards)
+            if train.shards is not None:
+                train.shards.turn(number, min(number + 1, shards - 1))
             for begin in range(0, len(chosen), _SENTENCES):
                 some = chosen[begin : begin + _SENTENCES]
-                ids = np.concatenate([train.tgt[index] for index in some.tolist()]).astype(np.int64)
-                yield torch.from_numpy(ids), torch.from_numpy(train.tgt.lengths(some).astype(np.int64) - 1)
+                arrays = train.tgt.gather(some), train.tgt.lengths(some) - 1
+                ids, lengths = (torch.from_numpy(array.astype(np.int64)) for array in arrays)
+                yield ids, lengths
 
     def batches(self, epoch: int) -> Iterator[Batch]:
         """Yields the training batches of an epoch, numbered from 0, in the order of one process without Lightning."""
@@ -135,6 +139,8 @@ class ParallelDataModule(LightningDataModule):
             position=lambda: self.batches_trained,
             seed=self.seed,
             rank=trainer.global_rank,
+            outline=None if dataset.shards is None else lambda number: self._outline(dataset, number, shards),
+            turn=None if dataset.shards is None else dataset.shards.turn,
             window=1 if _counts_epochs(trainer) else trainer.accumulate_grad_batches,
             share=self.batching.share(trainer.world_size),
         )
@@ -211,12 +217,27 @@ class ParallelDataModule(LightningDataModule):
     def _shard(self, dataset: ParallelDataset, number: int, shards: int) -> tuple[Shard, Indices]:
         """Returns batches of the shard's pairs within ``batching.max_length``, based on stored segmentations."""
         pairs = self._chosen(dataset, number, shards)
-        lengths = dataset.src.lengths(pairs), dataset.tgt.lengths(pairs)
+        return self._plan(number, shards, dataset.src.lengths(pairs), dataset.tgt.lengths(pairs)), pairs
+
+    def _outline(self, dataset: ParallelDataset, number: int, shards: int) -> Shard:
+        """Returns batches of the same sizes as those of ``_shard``."""
+        return self._plan(number, shards, *self._known_lengths(dataset, number, shards))
+
+    def _plan(self, number: int, shards: int, src: Indices, tgt: Indices) -> Shard:
         seed = (self.seed,) if shards == 1 else (self.seed, number)
         world_size = self.batching.canonical or (self.trainer.world_size if self.trainer else 1)
-        return Shard(
-            self.batching.subset(self.batching.cut(*lengths)), *lengths, seed=seed, world_size=world_size
-        ), pairs
+        batches = self.batching.subset(self.batching.cut(src, tgt))
+        return Shard(batches, src, tgt, seed=seed, world_size=world_size)
+
+    def _known_lengths(self, dataset: ParallelDataset, number: int, shards: int) -> tuple[Indices, Indices]:
+        """Returns the lengths of a shard's chosen pairs, in any order: those of a store are in its list."""
+        stored = dataset.shards
+        if stored is None or len(stored) != shards:
+            pairs = self._chosen(dataset, number, shards)
+            return dataset.src.lengths(pairs), dataset.tgt.lengths(pairs)
+        src, tgt = stored.lengths(number)
+        within = self._within(np.maximum(src, tgt), lambda _: f"a pair of {stored.store.address}")
+        return src[within], tgt[within]
 
     def _chosen(self, dataset: ParallelDataset, number: int = 0, shards: int = 1) -> Indices:
         """Returns the indices of a shard's training pairs within ``batching.max_length``.
@@ -224,23 +245,26 @@ class ParallelDataModule(LightningDataModule):
         Raises:
             CorpusError: a sentence does not fit into a batch, or no pair is left.
         """
-        chosen = pairs_of_shard(len(dataset), number, shards)
-        longest = np.maximum(dataset.src.lengths(chosen), dataset.tgt.lengths(chosen))
+        pairs = pairs_of_shard(len(dataset), number, shards)
+        longest = np.maximum(dataset.src.lengths(pairs), dataset.tgt.lengths(pairs))
+        return pairs[self._within(longest, lambda place: self.prepared.describe("train", int(pairs[place])))]
+
+    def _within(self, longest: Indices, locate: Callable[[int], str]) -> NDArray[np.bool_] | slice:
+        """Returns which pairs are within ``batching.max_length``, by the longer side of each; raises as ``_chosen``."""
+        within: NDArray[np.bool_] | slice = slice(None)
         if self.batching.max_length is not None:
             within = longest <= self.batching.max_length
-            chosen, longest = chosen[within], longest[within]
-        if not len(chosen):
+            longest = np.where(within, longest, 0)
+        worst = int(longest.argmax())
+        if not longest[worst]:
             raise CorpusError(f"no training pair is within batching.max_length={self.batching.max_length}; raise it")
-        worst = longest.argmax()
         if longest[worst] > self.batching.tokens:
-            corpus, line = self.prepared.locate("train", int(chosen[worst]))
-            path = self.prepared.report()["corpora"]["train"][corpus]["src"]
             raise CorpusError(
-                f"{path}:{line} has {longest[worst]} tokens, more than "
+                f"{locate(worst)} has {longest[worst]} tokens, more than "
                 f"batching.tokens={self.batching.tokens}; raise batching.tokens, or leave such pairs out with "
                 "batching.max_length=N"
             )
-        return chosen
+        return within
 
     def _redraw(self) -> Redraw | None:
         """Returns the function that draws noise and new segmentations in every epoch; None if neither is on."""

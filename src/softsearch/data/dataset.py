@@ -2,7 +2,7 @@
 
 import random
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from softsearch.data.preparation.encode import read_array
+from softsearch.data.preparation.store import Shards, Tokens
+from softsearch.data.sampler import ShardRows
 from softsearch.text.features import padded_features, read_features, with_features
 from softsearch.text.noise import Noise
 from softsearch.text.subword_sampling import SubwordSampler
@@ -94,22 +96,29 @@ class MixedRows:
         return np.asarray(pairs_of_files if self._kept is None else self._kept[pairs_of_files])
 
 
-Rows = MixedRows | NDArray[np.int64]
+Rows = MixedRows | ShardRows | NDArray[np.int64]
 
 
 class TokenStore:
     """The token ids of many sentences.
 
     Args:
-        paths: the paths of one or several parts' files, as for ``softsearch.data.preparation.encode.TokenWriter``.
+        parts: the offsets and ids of one or several parts.
+        sizes: number of sentences of each part.
         dtype: type of the ids.
         rows: the sentences in the parts, in any order and with repetitions; by default all of them once.
     """
 
-    def __init__(self, paths: Sequence[Path], dtype: type[np.integer], rows: Rows | None = None) -> None:
-        self._parts = [(read_array(Path(f"{p}.offsets"), np.int64), read_array(Path(f"{p}.ids"), dtype)) for p in paths]
-        self._ends = [*accumulate(len(offsets) - 1 for offsets, _ in self._parts)]
-        self.rows = rows
+    def __init__(
+        self, parts: Sequence[Tokens], sizes: Sequence[int], dtype: np.dtype[np.integer], rows: Rows | None = None
+    ) -> None:
+        self._parts, self._ends, self.dtype, self.rows = parts, [*accumulate(sizes)], dtype, rows
+
+    @classmethod
+    def of_files(cls, paths: Sequence[Path], dtype: type[np.integer], rows: Rows | None = None) -> "TokenStore":
+        """Opens the files of parts, given their paths as for ``softsearch.data.preparation.encode.TokenWriter``."""
+        parts = [(read_array(Path(f"{p}.offsets"), np.int64), read_array(Path(f"{p}.ids"), dtype)) for p in paths]
+        return cls(parts, [len(offsets) - 1 for offsets, _ in parts], np.dtype(dtype), rows)
 
     def __len__(self) -> int:
         """Number of sentences."""
@@ -140,17 +149,29 @@ class TokenStore:
             lengths[begin : begin + _CHUNK] = self._lengths(chosen if self.rows is None else self.rows[chosen])
         return lengths
 
+    def gather(self, some: Ids) -> Ids:
+        """Returns the ids of some sentences, one after another, without special tokens."""
+        found = []
+        for (offsets, ids), own in self._runs(some if self.rows is None else self.rows[some]):
+            begins, ends = offsets[own], offsets[own + 1]
+            lengths = ends - begins
+            before = np.cumsum(lengths) - lengths
+            found.append(ids[np.repeat(begins - before, lengths) + np.arange(lengths.sum())])
+        return np.concatenate(found) if found else np.empty(0, self.dtype)
+
     def _lengths(self, rows: Ids) -> NDArray[np.int32]:
-        """Returns the lengths of some rows, by runs of rows in the same part."""
+        """Returns the lengths of some rows."""
+        found = [offsets[own + 1] - offsets[own] for (offsets, _), own in self._runs(rows)]
+        return np.concatenate(found, dtype=np.int32, casting="unsafe") + 1 if found else np.empty(0, np.int32)
+
+    def _runs(self, rows: Ids) -> Iterator[tuple[Tokens, Ids]]:
+        """Yields each run of rows in the same part: the part, and the rows in it."""
         numbers = np.searchsorted(self._ends, rows, side="right")
         bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(rows)]
-        lengths = np.empty(len(rows), np.int32)
         for begin, end in pairwise(bounds):
-            number = int(numbers[begin])
-            offsets = self._parts[number][0]
-            own = rows[begin:end] - (self._ends[number - 1] if number else 0)
-            lengths[begin:end] = offsets[own + 1] - offsets[own] + 1
-        return lengths
+            if begin < end:
+                number = int(numbers[begin])
+                yield self._parts[number], rows[begin:end] - (self._ends[number - 1] if number else 0)
 
 
 class FeatureStore:
@@ -278,7 +299,8 @@ class ParallelDataset:
     """Sentence pairs as token ids, read as whole batches (``Batch``) by a list of draws.
 
     A draw is a pair and an epoch, ``epoch * len(dataset) + index``: in epoch 0 the index itself. A ``resampler`` draws
-    new segmentations, or noise, in each epoch. ``features`` and ``links`` are given if the data has them.
+    new segmentations, or noise, in each epoch. ``features`` and ``links`` are given if the data has them, and
+    ``shards`` if it is read from a store.
     """
 
     def __init__(
@@ -288,8 +310,10 @@ class ParallelDataset:
         resampler: Redraw | None = None,
         features: FeatureStore | None = None,
         links: LinkStore | None = None,
+        shards: Shards | None = None,
     ) -> None:
         self.src, self.tgt, self.resampler, self.features, self.links = src, tgt, resampler, features, links
+        self.shards = shards
 
     def __len__(self) -> int:
         """Number of pairs."""

@@ -137,6 +137,27 @@ def pairs_of_shard(pairs: int, number: int, shards: int) -> Indices:
     return found[: np.searchsorted(found, pairs)]
 
 
+class ShardRows:
+    """The rows that pairs have in the files of all shards, one after another.
+
+    Args:
+        sizes: number of pairs of each shard.
+    """
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self._begins, self._pairs = np.cumsum([0, *sizes[:-1]]), sum(sizes)
+
+    def __len__(self) -> int:
+        """Number of pairs."""
+        return self._pairs
+
+    def __getitem__(self, pairs: int | Indices) -> NDArray[np.int64]:
+        """Returns the rows of one or several pairs; the inverse of ``pairs_of_shard``."""
+        block, place = np.divmod(pairs, _BLOCK)
+        turn, shard = np.divmod(block, len(self._begins))
+        return np.asarray(self._begins[shard] + turn.astype(np.int64) * _BLOCK + place)
+
+
 def divide(batches: Sequence[Indices], world_size: int) -> list[Indices]:
     """Halves the largest batches until their number is divisible by ``world_size``: nothing is dropped or repeated.
 
@@ -229,6 +250,8 @@ class BucketBatchSampler:
 
     Args:
         make: makes a shard, given its number, and returns it with the corpus index of each of its sentences.
+        outline: makes a shard with batches of the same sizes from less data; by default ``make`` is used.
+        turn: is called with the number of each shard in its turn, and that of the following one.
         sentences: number of sentences in the corpus.
         position: returns the number of batches that this rank has trained in the whole run.
         window: batches per optimizer step; epochs are joined until no step is cut at an end.
@@ -246,13 +269,15 @@ class BucketBatchSampler:
         rank: int = 0,
         window: int = 1,
         share: int = 1,
+        outline: Callable[[int], Shard] | None = None,
+        turn: Callable[[int, int], object] | None = None,
     ) -> None:
-        self._shard = lru_cache(1)(make)
+        self._shard, self._turn = lru_cache(1)(make), turn
         self.sentences, self.position, self.seed, self.rank, self.share = sentences, position, seed, rank, share
         self.sizes, self.pairs = list[int](), 0
         self.tokens = np.zeros((2, 2), dtype=np.int64)  # by side: real tokens, and all with padding
         for number in range(shards):
-            shard, _ = self._shard(number)
+            shard = self._shard(number)[0] if outline is None else outline(number)
             self.sizes.append(len(shard.batches) // shard.world_size * share)
             self.pairs += len(shard.order)
             self.tokens += shard.tokens
@@ -270,9 +295,16 @@ class BucketBatchSampler:
             yield from self._remaining(number, start if number == epoch else 0)
 
     def _remaining(self, epoch: int, start: int) -> Iterator[list[int]]:
-        for number in np.random.default_rng((self.seed, epoch)).permutation(len(self.sizes)).tolist():
+        for number, following in pairwise([*self._order(epoch), self._order(epoch + 1)[0]]):
             if start < self.sizes[number]:
                 shard, pairs = self._shard(number)
+                if self._turn is not None:
+                    self._turn(number, following)
                 for batch in shard.plan(epoch)[self.rank :: shard.world_size // self.share][start:]:
                     yield (pairs[batch].astype(np.int64) + epoch * self.sentences).tolist()
             start = max(0, start - self.sizes[number])
+
+    def _order(self, epoch: int) -> list[int]:
+        """Returns the numbers of the shards in the order of an epoch."""
+        order: list[int] = np.random.default_rng((self.seed, epoch)).permutation(len(self.sizes)).tolist()
+        return order

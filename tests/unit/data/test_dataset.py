@@ -36,7 +36,7 @@ def test_pad_puts_specials_around_the_ids() -> None:
 @given(sentences=st.lists(st.lists(st.integers(0, 99), max_size=8), max_size=8))
 def test_what_is_written_is_read(tmp_path: Path, sentences: list[list[int]]) -> None:
     write_store(tmp_path / "train.src", sentences, vocab_size=100)
-    store = TokenStore([tmp_path / "train.src"], np.uint16)
+    store = TokenStore.of_files([tmp_path / "train.src"], np.uint16)
     assert len(store) == len(sentences)
     assert [store[i].tolist() for i in range(len(store))] == sentences
     assert store.lengths().tolist() == [len(sentence) + 1 for sentence in sentences]
@@ -45,7 +45,7 @@ def test_what_is_written_is_read(tmp_path: Path, sentences: list[list[int]]) -> 
 @pytest.mark.parametrize(("vocab_size", "dtype"), [(2**16, np.uint16), (2**16 + 1, np.int32)])
 def test_ids_take_as_few_bytes_as_the_vocabulary_allows(tmp_path: Path, vocab_size: int, dtype: type) -> None:
     write_store(tmp_path / "x", [[vocab_size - 1]], vocab_size)
-    store = TokenStore([tmp_path / "x"], id_type(vocab_size))
+    store = TokenStore.of_files([tmp_path / "x"], id_type(vocab_size))
     assert id_type(vocab_size) == dtype
     assert (tmp_path / "x.ids").stat().st_size == np.dtype(dtype).itemsize
     assert store[0].tolist() == [vocab_size - 1]
@@ -53,21 +53,23 @@ def test_ids_take_as_few_bytes_as_the_vocabulary_allows(tmp_path: Path, vocab_si
 
 def test_ids_stay_on_disk(tmp_path: Path) -> None:
     write_store(tmp_path / "x", [[4, 5]], vocab_size=10)
-    assert isinstance(TokenStore([tmp_path / "x"], np.uint16)[0], np.memmap)
+    assert isinstance(TokenStore.of_files([tmp_path / "x"], np.uint16)[0], np.memmap)
 
 
 def test_sides_and_splits_have_files_of_their_own(tmp_path: Path) -> None:
     for number, name in enumerate(("train.src", "train.tgt", "val.src", "val.tgt")):
         write_store(tmp_path / name, [[number]], vocab_size=10)
     names = ("train.src", "train.tgt", "val.src", "val.tgt")
-    assert [TokenStore([tmp_path / name], np.uint16)[0].tolist() for name in names] == [[0], [1], [2], [3]]
+    assert [TokenStore.of_files([tmp_path / name], np.uint16)[0].tolist() for name in names] == [[0], [1], [2], [3]]
 
 
 @pytest.fixture
 def dataset(tmp_path: Path) -> ParallelDataset:
     for side, sentences in (("src", [[4, 5], [6], [7, 8, 9]]), ("tgt", [[5], [], [6, 7]])):
         write_store(tmp_path / side, sentences, vocab_size=10)
-    return ParallelDataset(TokenStore([tmp_path / "src"], np.uint16), TokenStore([tmp_path / "tgt"], np.uint16))
+    return ParallelDataset(
+        TokenStore.of_files([tmp_path / "src"], np.uint16), TokenStore.of_files([tmp_path / "tgt"], np.uint16)
+    )
 
 
 def test_an_item_is_a_padded_batch(dataset: ParallelDataset) -> None:
@@ -89,7 +91,7 @@ def test_workers_get_a_copy(dataset: ParallelDataset) -> None:
 
 def test_rows_choose_and_repeat_sentences(tmp_path: Path) -> None:
     write_store(tmp_path / "x", [[4], [5, 6], []], vocab_size=10)
-    store = TokenStore([tmp_path / "x"], np.uint16, MixedRows([2, 1], [0.5, 2]))
+    store = TokenStore.of_files([tmp_path / "x"], np.uint16, MixedRows([2, 1], [0.5, 2]))
     assert [store[i].tolist() for i in range(len(store))] == [[4], [], []]
     assert store.lengths().tolist() == [2, 1, 1]
     assert store.lengths(np.array([2, 0])).tolist() == [1, 2]
@@ -113,7 +115,7 @@ def test_lengths_are_right_beyond_32_bits_of_offsets(tmp_path: Path) -> None:
     offsets = np.array([0, 5, 2**31 - 1, 2**31 + 4, 2**33, 2**33 + 7], dtype=np.int64)
     (tmp_path / "x.offsets").write_bytes(offsets.tobytes())
     (tmp_path / "x.ids").write_bytes(b"")
-    lengths = TokenStore([tmp_path / "x"], np.uint16).lengths()
+    lengths = TokenStore.of_files([tmp_path / "x"], np.uint16).lengths()
     assert lengths[[0, 2, 4]].tolist() == [6, 6, 8]
     assert lengths.dtype == np.int32
 

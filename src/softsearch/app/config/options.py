@@ -101,6 +101,7 @@ class Prepare(Train):
 
     processes: AtLeastOne | None
     part: str | None
+    store: str | None
 
 
 @dataclass(frozen=True, kw_only=True)

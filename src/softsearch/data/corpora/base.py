@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from softsearch.data.preparation.store import Store
 from softsearch.errors import CorpusError
 from softsearch.text.corpus import PACKED
 from softsearch.text.features import Features, read_features
@@ -110,8 +111,8 @@ class Corpora(ABC):
         return [self.files(cache_dir)["train"]]
 
     @property
-    def prepared(self) -> Path | None:
-        """A folder of prepared data, if the source is one; else it is made from the text."""
+    def prepared(self) -> Path | Store | None:
+        """A folder or a store of prepared data, if the source is one; else data are made from the text."""
         return None
 
     @property

@@ -3,11 +3,13 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, UnreadPath, refuse_unread
 from softsearch.data.corpora.weighted import WeightedSource
+from softsearch.data.preparation.store import Store
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.text.vocabulary import FEATURE_TAG
 
@@ -27,17 +29,19 @@ def text_files(folder: Path, split: str) -> FilePair:
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedFolder(WeightedSource):
-    """A folder that ``softsearch prepare`` has named, with ``parts`` next to the folder that it is in.
+    """What ``softsearch prepare`` has made: a folder that it has named, with ``parts`` next to the folder, or a store.
 
     Languages and everything else that belongs to the text are those of the source that it was made from.
 
     Args:
-        root: the folder, ``CACHE/prepared/NAME``.
+        root: the folder, ``CACHE/prepared/NAME``; or a store, a folder or an address of fsspec, whose shards are copied
+            to the cache when training needs them.
         text_form: that of the folder.
         tags: those of the folder.
 
     Raises:
-        ConfigError: it is not such a folder, it was made from feature vectors, or the weights do not fit its corpora.
+        ConfigError: it is no such folder, it was made from feature vectors, or the weights do not fit its corpora.
+        CorpusError: a store cannot be reached or is damaged.
     """
 
     root: str | Path
@@ -55,17 +59,24 @@ class PreparedFolder(WeightedSource):
                 f"data.root={self.root} was prepared from feature vectors, which it does not have; name the files that "
                 "it was prepared from"
             )
-        self._check_weights("data.root", len(self._read("report.json")["corpora"]["train"]))
+        if not isinstance(self.prepared, Store):
+            self._check_weights("data.root", len(self._read("report.json")["corpora"]["train"]))
+        elif self.weights is not None or self.temperature is not None:
+            raise ConfigError(
+                f"data.root={self.root} is a store, whose pairs have the weights that they were written with; leave "
+                "data.weights and data.temperature out, or give them to softsearch prepare store=ADDRESS"
+            )
 
-    @property
-    def prepared(self) -> Path:
-        """The folder."""
+    @cached_property  # the list of a store is read once
+    def prepared(self) -> Path | Store:
+        """The folder or the store."""
         refuse_unread("root", self.root)
-        return Path(self.root)
+        return Store(str(self.root)) if Store.is_at(self.root) else Path(self.root)
 
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
         """Returns the files of validation and test, in the folder."""
-        pairs = {split: text_files(self.prepared, split) for split in ("val", "test")}
+        folder = self.prepared.folder(cache_dir) if isinstance(self.prepared, Store) else self.prepared
+        pairs = {split: text_files(folder, split) for split in ("val", "test")}
         return {split: pair for split, pair in pairs.items() if pair[0].is_file()}
 
     def train_files(self, cache_dir: Path) -> list[FilePair]:
@@ -77,10 +88,13 @@ class PreparedFolder(WeightedSource):
 
     def _read(self, name: str) -> dict[str, Any]:
         try:
+            if isinstance(self.prepared, Store):
+                _ = self.prepared.contents  # says best what is wrong
+                return dict(json.loads(self.prepared.read(name)))
             found: dict[str, Any] = json.loads((self.prepared / name).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise ConfigError(
                 f"data.root={self.root} is not a folder of prepared data: {name} cannot be read; set it to the "
-                "folder that softsearch prepare has named"
+                "folder that softsearch prepare has named, or to a store that it has written to the end (store=ADDRESS)"
             ) from error
         return found

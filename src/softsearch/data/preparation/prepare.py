@@ -6,12 +6,13 @@ from pathlib import Path
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.existing_tokenizers import TokenizerMaker, reads_text
 from softsearch.data.preparation.inputs import Inputs, Progress
-from softsearch.data.preparation.prepared import PreparedData, is_intact, read_tokenizers
+from softsearch.data.preparation.prepared import PreparedData, StoredData, is_intact, read_tokenizers
+from softsearch.data.preparation.store import Store
 from softsearch.data.sentencepiece_file import digest_of_pieces
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.text.form_check import form_problems, head, reference_problems
 from softsearch.text.noise import NO_NOISE, Noise
-from softsearch.text.tokenizer import SentencePieceTokenizer
+from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 
 
 def prepare(
@@ -35,34 +36,40 @@ def prepare(
     Raises:
         CorpusError: a file is missing, damaged or not parallel, or the disk is full.
     """
+    prepared: PreparedData
+    if isinstance(source.prepared, Store):
+        folder = source.prepared.folder(cache_dir)
+        tokenizers = _given_tokenizers(folder, source, trainer)
+        return StoredData(folder, *tokenizers, store=source.prepared, cache_dir=cache_dir)
     if source.prepared is not None:
-        folder, features = _given(source.prepared, source, trainer), source.features(cache_dir)
+        prepared = PreparedData(source.prepared, *_given_tokenizers(source.prepared, source, trainer))
     else:
         inputs = Inputs(source, trainer, cache_dir, noise)
-        folder, features = inputs.folder, inputs.features
-        if not is_intact(folder):
+        if not is_intact(inputs.folder):
             from softsearch.data.preparation.steps import make_all  # few trainings make their data themselves
 
             make_all(inputs, processes, progress)
-    prepared = PreparedData(folder, *read_tokenizers(folder, source.reversed_sides), features=features)
+        tokenizers = read_tokenizers(inputs.folder, source.reversed_sides)
+        prepared = PreparedData(inputs.folder, *tokenizers, features=inputs.features)
     return replace(prepared, repeats=tuple(source.repeats(prepared.kept_pairs("train"))))
 
 
-def _given(folder: Path, source: ParallelSource, trainer: TokenizerMaker) -> Path:
-    """Returns a folder that was prepared elsewhere, once it is checked."""
-    if not is_intact(folder):
+def _given_tokenizers(folder: Path, source: ParallelSource, trainer: TokenizerMaker) -> Tokenizers:
+    """Returns the tokenizers of a folder that was prepared elsewhere, once it is checked."""
+    if not isinstance(source.prepared, Store) and not is_intact(folder):
         raise CorpusError(
             f"data.root={folder} is damaged, or its parts are missing; copy it again, with the folder parts next to "
             "the folder that it is in"
         )
+    tokenizers = read_tokenizers(folder, source.reversed_sides)
     if not reads_text(trainer):
-        pairs = zip(read_tokenizers(folder, source.reversed_sides), trainer.train([], [], source.tags), strict=True)
+        pairs = zip(tokenizers, trainer.train([], [], source.tags), strict=True)
         if any(digest_of_pieces(here.model) != digest_of_pieces(given.model) for here, given in pairs):
             raise ConfigError(
                 f"data.root={folder} was prepared with another tokenizer than that of tokenizer.model or init; prepare "
                 "it with the same options"
             )
-    return folder
+    return tokenizers
 
 
 def text_problems(source: ParallelSource, tokenizer: SentencePieceTokenizer, cache_dir: Path) -> list[str]:

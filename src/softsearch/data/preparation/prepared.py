@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from softsearch.data.dataset import FeatureStore, LinkStore, MixedRows, ParallelDataset, Redraw, Rows, TokenStore
 from softsearch.data.preparation.cache_folder import PARTS, damage
 from softsearch.data.preparation.encode import LINES, LINKS, SIDES, id_type, read_array
+from softsearch.data.preparation.store import Shards, Store
+from softsearch.data.sampler import ShardRows
 from softsearch.data.sentencepiece_file import with_folding
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 
@@ -78,7 +80,7 @@ class PreparedData:
         """Returns the pairs of ``split``; a ``resampler`` redraws them in each epoch."""
         folders, rows = [folder for folder, _ in self._parts(split)], self._rows(split)
         src, tgt = (
-            TokenStore([folder / side for folder in folders], id_type(tokenizer.vocab_size), rows)
+            TokenStore.of_files([folder / side for folder in folders], id_type(tokenizer.vocab_size), rows)
             for side, tokenizer in zip(SIDES, (self.src_tokenizer, self.tgt_tokenizer), strict=True)
         )
         features = links = None
@@ -87,9 +89,15 @@ class PreparedData:
             lines = lines if rows is None else lines[rows[np.arange(len(rows))]]
             features = FeatureStore(self.features[split], lines - 1)
         if split == "train" and (self.folder / f"{LINKS}.ids").exists():
-            numbers = TokenStore([self.folder / LINKS], np.uint16, self._mixed_rows(None))  # none of dropped pairs
+            rows = self._mixed_rows(None)  # none of dropped pairs
+            numbers = TokenStore.of_files([self.folder / LINKS], np.uint16, rows)
             links = LinkStore(numbers, self.src_tokenizer, self.tgt_tokenizer)
         return ParallelDataset(src, tgt, resampler, features, links)
+
+    def describe(self, split: str, index: int) -> str:
+        """Returns the source file and the line of the pair ``index`` of a dataset, for messages."""
+        corpus, line = self.locate(split, index)
+        return f"{self.report()['corpora'][split][corpus]['src']}:{line}"
 
     def locate(self, split: str, index: int) -> tuple[int, int]:
         """Returns the corpus (from 0) and the line in it (from 1) of the pair ``index`` of a dataset."""
@@ -116,6 +124,35 @@ class PreparedData:
 
     def _mixed_rows(self, kept: NDArray[np.int64] | None) -> Rows | None:
         return MixedRows(self.kept_pairs("train"), self.repeats, kept) if self._mixed else kept
+
+
+@dataclass(frozen=True)
+class StoredData(PreparedData):
+    """Prepared data in a store, whose training pairs are in shards.
+
+    Args:
+        store: the store; ``folder`` has its other files.
+        cache_dir: where shards are copied to.
+    """
+
+    store: Store = field(kw_only=True)
+    cache_dir: Path = field(kw_only=True)
+
+    @property
+    def fingerprint(self) -> str:
+        return self.store.contents.fingerprint
+
+    def dataset(self, split: str, resampler: Redraw | None = None) -> ParallelDataset:
+        shards = Shards(self.store, split, self.cache_dir)
+        rows = ShardRows(shards.pairs) if len(shards) > 1 else None
+        src, tgt, *others = (
+            TokenStore(shards.column(number), shards.pairs, kind, rows) for number, kind in enumerate(shards.types)
+        )
+        links = LinkStore(others[0], self.src_tokenizer, self.tgt_tokenizer) if others else None
+        return ParallelDataset(src, tgt, resampler, None, links, shards)
+
+    def describe(self, split: str, index: int) -> str:
+        return f"{self.store.address}: pair {index + 1:,} of {split}"
 
 
 def is_intact(folder: Path) -> bool:

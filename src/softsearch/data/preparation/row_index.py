@@ -29,7 +29,7 @@ def write_index(folder: Path, texts: Mapping[str, CleanedText], tokenizers: Toke
         ]
         rows = None if text.dropped is None else _write_rows(folder / f"{split}.{ROWS}", text.dropped)
         stores = (
-            TokenStore([path / side for path in folders], id_type(tokenizer.vocab_size), rows)
+            TokenStore.of_files([path / side for path in folders], id_type(tokenizer.vocab_size), rows)
             for side, tokenizer in zip(SIDES, tokenizers, strict=True)
         )
         tokens[split] = [*map(_count_tokens, stores)]

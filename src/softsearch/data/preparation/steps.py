@@ -198,7 +198,7 @@ class ShareMade(NamedTuple):
 
 def make_all(inputs: Inputs, processes: int, progress: Progress | None) -> None:
     """Makes the parts that are missing, and joins them; arguments and errors are those of ``prepare``."""
-    steps = Preparation(inputs, processes, progress or _LogProgress())
+    steps = Preparation(inputs, processes, progress or LogProgress())
     for path in inputs.features.values():
         check_finite(read_features(path), str(path))
     steps.make_texts(EVERYTHING)
@@ -215,7 +215,7 @@ def make_share(inputs: Inputs, share: Share, processes: int, progress: Progress 
     Token ids need a tokenizer. Where it is trained, one host trains it as soon as all text is cleaned: those that have
     ended before are called again. Arguments and errors are those of ``prepare``.
     """
-    steps = Preparation(inputs, processes, progress or _LogProgress())
+    steps = Preparation(inputs, processes, progress or LogProgress())
     steps.make_texts(share)
     own = steps.own_parts(share)
     needs_text = reads_text(inputs.trainer)
@@ -226,7 +226,7 @@ def make_share(inputs: Inputs, share: Share, processes: int, progress: Progress 
     return ShareMade(len(own), has_ids=True)
 
 
-class _LogProgress:
+class LogProgress:
     """Logs the progress every 10 seconds."""
 
     def __init__(self) -> None:
