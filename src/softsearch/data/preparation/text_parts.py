@@ -27,7 +27,7 @@ from softsearch.text.filters import Cleaner
 
 PART_LINES = 1 << 22  # a part ends with the chunk that reaches this number of lines
 _FORMAT = 1
-_HEADER = "part.json"
+_HEADER, _SIZE = "part.json", "parts"
 _ARRAYS = (LINES, "hashes", "lengths", "sentences")
 
 
@@ -78,6 +78,10 @@ class RawCorpus:
             of_pairs = replace(self.cleaner.filters, duplicates=False, max_length_z=None)
             filters = asdict(of_pairs), [letter.pattern for letter in self.cleaner.letters]
         return named_folder(cache_dir / PARTS, "text", repr((_FORMAT, self.digests, PART_LINES, part, filters)))
+
+    def size_folder(self, cache_dir: Path) -> Path:
+        """Returns the path of the number of its parts."""
+        return named_folder(cache_dir / PARTS, "size", repr((_FORMAT, self.digests, PART_LINES)))
 
     def parts(self, cache_dir: Path) -> Iterator["TextPart"]:
         """Yields the parts that are there, as far as none is missing; the corpus is complete if one is the last."""
@@ -167,17 +171,36 @@ def make_text_parts(
 
 
 def _missing(number: int, corpus: RawCorpus, cache_dir: Path, share: Share) -> Iterator[tuple[Place, RawPairs, bool]]:
-    """Yields the raw text of missing parts; that of others is read and skipped, but only if one is missing."""
+    """Yields the raw text of the share's missing parts; that before them is read and skipped."""
     if any(part.is_last for part in corpus.parts(cache_dir)):
+        return
+    last = _last_missing(number, corpus, cache_dir, share)
+    if last == -1:
         return
     part, lines, is_wanted = -1, PART_LINES, False
     for raw, is_last in _with_last(read_raw(corpus.cleaner.src, corpus.cleaner.tgt)):
         if lines >= PART_LINES:
+            if part == last:
+                return
             part, lines = part + 1, 0
             is_wanted = share.has((number, part)) and damage(corpus.folder(cache_dir, part)) is not None
         lines += len(raw.src)
         if is_wanted:
             yield (number, part), raw, is_last
+    make_folder(corpus.size_folder(cache_dir), partial(_write_size, part + 1))
+
+
+def _last_missing(number: int, corpus: RawCorpus, cache_dir: Path, share: Share) -> int | None:
+    """Returns the number of the share's last missing part, or -1; None if no host has read the corpus to its end."""
+    folder = corpus.size_folder(cache_dir)
+    if damage(folder) is not None:
+        return None
+    own = (part for part in range(int((folder / _SIZE).read_text())) if share.has((number, part)))
+    return max((part for part in own if damage(corpus.folder(cache_dir, part)) is not None), default=-1)
+
+
+def _write_size(parts: int, folder: Path) -> None:
+    (folder / _SIZE).write_text(str(parts))
 
 
 def _with_last(chunks: Iterable[RawPairs]) -> Iterator[tuple[RawPairs, bool]]:

@@ -1,5 +1,6 @@
 """Cleaned text in parts: each is made once, whoever makes it, and together they are the text."""
 
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,6 +85,24 @@ def test_the_shares_of_all_hosts_are_all_parts_once(tmp_path: Path, hosts: int) 
         for part in Share(number, hosts).made(place, corpus, tmp_path / "cache")
     ]
     assert len(own) == len({*own}) == 11
+
+
+def test_a_host_whose_parts_are_made_reads_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while parts of others are missing; it reads as far as its own last missing part."""
+    corpus, cache, read = raw(tmp_path, LINES * 4), tmp_path / "cache", list[int]()
+    reading = text_parts.read_raw
+    monkeypatch.setattr(
+        text_parts, "read_raw", lambda *files: (read.append(chunk.number) or chunk for chunk in reading(*files))
+    )
+    assert make([corpus], cache, Share(1, 3)) == 3
+    assert len(read) == 16
+    read.clear()
+    assert make([corpus], cache, Share(1, 3)) == 0
+    assert read == []
+    shutil.rmtree(corpus.folder(cache, 3))
+    assert make([corpus], cache, Share(1, 3)) == 1
+    assert len(read) == 10  # four parts of two chunks, one more that shows the end, and one ahead
+    assert make([corpus], cache) == 5
 
 
 def test_a_killed_host_loses_the_part_that_it_was_making(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
