@@ -20,6 +20,7 @@ REPORT = "report.json"  # describes prepared data
 _DAY = 86_400.0
 _PARTS = {  # by the start of a name
     "text": "cleaned text",
+    "size": "the number of parts of a text",
     "dropped": "which pairs of cleaned text are dropped",
     "tokenizers": "tokenizers",
     "ids": "token ids",

@@ -149,8 +149,9 @@ def test_options_of_batches_are_those_of_the_parts(source: Parallel, tmp_path: P
         data_of(stored, cache, tokens=20).check(world_size=1)
     with pytest.raises(CorpusError, match=r"store: pair \d+ of train has \d+ tokens, more than batching\.tokens=20"):
         [*data_of(stored, cache, tokens=20).training_targets()]
-    one, other = ([*data_of(given, cache).training_targets()] for given in (source, stored))
-    assert [[part.tolist() for part in pair] for pair in one] == [[part.tolist() for part in pair] for pair in other]
+    all_targets = ([*data_of(given, cache).training_targets()] for given in (source, stored))
+    plain, same = ([[part.tolist() for part in pair] for pair in targets] for targets in all_targets)
+    assert plain == same
 
 
 def test_writing_goes_on_after_a_kill(source: Parallel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
