@@ -40,7 +40,7 @@ class PreparedFolder(WeightedSource):
         tags: those of the folder.
 
     Raises:
-        ConfigError: it is no such folder, it was made from feature vectors, or the weights do not fit its corpora.
+        ConfigError: it is not such a folder, it was made from feature vectors, or the weights do not fit its corpora.
         CorpusError: a store cannot be reached or is damaged.
     """
 
