@@ -138,6 +138,14 @@ def test_the_next_shard_is_copied_while_one_is_used(source: Parallel, tmp_path: 
     assert len(copies(node)) == 2
 
 
+def test_workers_that_lag_behind_copy_what_was_removed(source: Parallel, tmp_path: Path) -> None:
+    """Shards of a few batches, of which two workers make several in advance."""
+    address, cache = address_of("file", tmp_path), tmp_path / "cache"
+    write(source, cache, address)
+    expected = order(data_of(source, cache))
+    assert order(data_of(PreparedFolder(root=address), tmp_path / "node", num_workers=2)) == expected
+
+
 def test_options_of_batches_are_those_of_the_parts(source: Parallel, tmp_path: Path) -> None:
     address, cache = address_of("folder", tmp_path), tmp_path / "cache"
     write(source, cache, address)
