@@ -10,7 +10,7 @@ import sacrebleu
 from sacrebleu.significance import PairedTest
 
 from softsearch.app import describe_machine
-from softsearch.text.parts import mask, spans_of
+from softsearch.text.parts import mask, spans_of, spans_of_translation
 
 BUCKETS = ((0, 50), (50, 70), (70, 85), (85, 101))  # similarity of the nearest message in training, per cent
 SYMBOL = re.compile(r"<\d+>")
@@ -38,8 +38,9 @@ def language_alone(texts: Iterable[str]) -> list[str]:
 
 def is_wrong(source: str, target: str) -> bool:
     """Tells whether a translation has other placeholders or tags than its message, or no or another accelerator."""
-    spans = [Counter(text[begin:end] for begin, end in spans_of(text)) for text in (source, target)]
-    return spans[0] != spans[1] or (source.count("~") == 1) != (target.count("~") == 1)
+    spans = Counter(source[begin:end] for begin, end in spans_of(source))
+    found = Counter(target[begin:end] for begin, end in spans_of_translation(target, spans))
+    return found != spans or (source.count("~") == 1) != (target.count("~") == 1)
 
 
 class Scores(NamedTuple):

@@ -15,6 +15,7 @@ from .symbols import mask as mask
 from .symbols import mask_pair as mask_pair
 from .symbols import replaced as replaced
 from .symbols import spans_of as spans_of
+from .symbols import spans_of_translation as spans_of_translation
 from .vocabulary import SYMBOL as SYMBOL
 from .vocabulary import with_eos as with_eos
 from .word_links import word_starts as word_starts

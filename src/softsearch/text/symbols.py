@@ -4,7 +4,7 @@ A model that was trained so reads and writes ``Open <1> in <2>``, and never sees
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from softsearch.text.kept_forms import Span, usual_spans
@@ -15,6 +15,7 @@ SYMBOLS = tuple(f"<{number}>" for number in range(1, MOST + 1))
 MATCH = "<0>"  # stands behind a similar translation that the model may copy from, whose symbols are not required
 _OPTION = re.compile(r"(?<![\w-])--[A-Za-z][\w-]*")
 _PLAIN_NUMBER = re.compile(r"[\d\s.,:'\u2019/x\u00d7+\u2212\u2013-]+")
+_WITH_ENDING = re.compile(r"(%\d{1,2}):\w")
 _SYMBOL_AND_SPACE = re.compile(rf"(\s?){SYMBOL.pattern}")
 _SECONDS = 1.0  # for a form in a text
 
@@ -45,6 +46,19 @@ def spans_of(text: str, seconds_left: Callable[[], float] = lambda: _SECONDS) ->
     return chosen
 
 
+def spans_of_translation(text: str, source_spans: Collection[str]) -> list[Span]:
+    """Returns where a translation is not language, as ``spans_of``.
+
+    The ending in ``%1:n``, as Finnish and Swedish write them, is language, unless the source has this form of Pascal's.
+    """
+    places = []
+    for begin, end in spans_of(text):
+        match = _WITH_ENDING.fullmatch(text, begin, end)
+        is_ending = match and match[0] not in source_spans and match[1] in source_spans
+        places.append((begin, match.end(1) if match and is_ending else end))
+    return places
+
+
 def mask(text: str) -> Masked:
     """Replaces what is not language with symbols, numbered from 1, or the first of it if that are too many.
 
@@ -59,10 +73,11 @@ def mask(text: str) -> Masked:
 
 def mask_pair(source: str, target: str) -> tuple[str, str] | None:
     """Returns both texts with symbols, equal ones for equal spans; None if the spans differ, or are too many."""
-    places, others = spans_of(source), spans_of(target)
+    places = spans_of(source)
+    spans = [source[begin:end] for begin, end in places]
+    others = spans_of_translation(target, spans)
     if len(places) > len(SYMBOLS) or len(places) != len(others):
         return None
-    spans = [source[begin:end] for begin, end in places]
     numbers = list(range(len(spans)))
     symbols = []
     for begin, end in others:

@@ -7,7 +7,8 @@ import pytest
 
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.extras.localise import Catalogs
-from softsearch.extras.localise.memory import memories_of
+from softsearch.extras.localise.fill import Written, fill
+from softsearch.extras.localise.memory import Memory, memories_of
 from softsearch.extras.localise.opening import MAX_BYTES, open_catalog
 from softsearch.runtime.cli import main
 
@@ -153,3 +154,24 @@ def test_catalogs_in_another_script_than_their_header_says(tmp_path: Path, caplo
         CorpusError, match=r"ja\.po says that it is in 'de', but 300 of 300 letters of the translations"
     ):
         Catalogs(train=str(tmp_path / "de"), val=5, test=5).files(tmp_path / "cache")
+
+
+def test_what_lacks_a_term_stays_untranslated(
+    repo_root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x.po").write_text(f'{HEADER}msgid "two"\nmsgstr ""\n\nmsgid "lost"\nmsgstr ""\n')
+    (tmp_path / "terms.tsv").write_text("two\t\u65e5\nlost\tneun\n")  # a character that the model cannot write
+    command = ["localise", str(repo_root / BUNDLE), str(tmp_path / "x.po"), "--glossary", str(tmp_path / "terms.tsv")]
+    assert main([*command, "--out", str(tmp_path / "new.po")]) == 0
+    assert "'two': it lacks the glossary's word for two" in capsys.readouterr().out
+    filled = {entry.sources[0]: entry.targets[0] for entry in open_catalog(tmp_path / "new.po").entries}
+    assert filled["two"] == ""
+    assert "neun" in filled["lost"]
+
+
+def test_the_sign_at_the_end_is_the_messages_whatever_a_model_writes(tmp_path: Path) -> None:
+    (tmp_path / "x.po").write_text(f'{HEADER}msgid "Open it"\nmsgstr ""\n\nmsgid "Why?"\nmsgstr ""\n')
+    catalog = open_catalog(tmp_path / "x.po")
+    written = {"Open it": "\u00d6ffnen?.", "Why?": "Warum. ..."}
+    assert fill(catalog, Memory(), lambda lines: [Written(written[line], 0.5, ()) for line in lines]).left == []
+    assert [entry.unit.target for entry in catalog.entries] == ["\u00d6ffnen", "Warum?"]

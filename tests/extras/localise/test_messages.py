@@ -30,6 +30,8 @@ def test_masks_are_undone(words: list[str]) -> None:
 
 def test_spans_of_both_sides_have_the_same_numbers() -> None:
     assert mask_pair("Copy %s to %d", "%d: Kopie von %s") == ("Copy <1> to <2>", "<2>: Kopie von <1>")
+    assert mask_pair("Copy %1 to %2", "Kopioi %1:n %2:s") == ("Copy <1> to <2>", "Kopioi <1>:n <2>:s")
+    assert mask_pair("%1:s and %2", "%1 und %2") is None
     assert mask_pair("%s and %s", "%s und %s") == ("<1> and <2>", "<1> und <2>")
     assert mask_pair("<b>5</b> files", "<b>5</b> Dateien") == ("<1>5<2> files", "<1>5<2> Dateien")
     for target in ("Kopie", "Kopie %d", "Kopie %s %s"):
@@ -71,6 +73,8 @@ def test_markers_are_those_of_source_and_translation() -> None:
     assert markers_of(pairs) == "_~"
     assert markers_of([("File", "Datei")], ["_New", "my_name"], "~") == "_~"
     assert take_off("Terms & ~Conditions", "&~").text == "Terms & Conditions"
+    assert take_off("Allow all && &Future", "&") == ("Allow all && Future", "&", "F")
+    assert take_off("R&&D", "&").marker == ""
     assert take_off("a &lt; b &amp; c", "&").marker == ""
     assert take_off("snake_case_name", "_").marker == ""
     assert take_off("at most {{ max_width }}", "_").marker == ""
@@ -114,8 +118,8 @@ def test_messages_are_read_once_and_others_are_counted(tmp_path: Path) -> None:
         ("Close", "Schließen", 1),
     ]
     assert messages.left_out == {
-        "repeated": 2, "fuzzy": 1, "same text on both sides": 1, "untranslated": 1, "obsolete, empty or not to be translated": 1,
-        "other placeholders or tags than the source": 1,
+        "repeated": 2, "fuzzy": 1, "same text on both sides": 1, "untranslated": 1,
+        "obsolete, empty or not to be translated": 1, "other placeholders or tags than the source": 1,
     }  # fmt: skip
     assert found_files([str(tmp_path / "**" / "*.po"), str(one)]) == [one, two]
     with pytest.raises(CorpusError, match="names no catalog"):

@@ -3,12 +3,14 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable
+from itertools import islice
 from typing import NamedTuple
 
 from softsearch.text.parts import spans_of
 
 MARKERS = "_&~"
 _MARKED = {marker: re.compile(rf"{marker}(?=[^\W_])(?!\w+;)") for marker in MARKERS}  # &lt; is an entity
+_ALONE = {marker: re.compile(rf"(?<!{marker}){marker}(?!{marker})") for marker in MARKERS}  # && is the sign itself
 _AT_START = {marker: re.compile(rf"(?<!\w){marker}\w(?!\w*;)") for marker in MARKERS}
 _BRACKETED = re.compile(r"\s?\([_&~]\w\)")  # behind text of scripts without such letters
 _MIN_SHARE = 0.02  # of the messages with one, so that a marker is believed without a header
@@ -26,7 +28,8 @@ class Accelerated(NamedTuple):
 def take_off(text: str, markers: str) -> Accelerated:
     """Takes the accelerator off a text; ``markers`` are those that its catalog uses."""
     for marker in markers:
-        found = _MARKED[marker].search(text) if text.count(marker) == 1 else None
+        alone = [*islice(_ALONE[marker].finditer(text), 2)]
+        found = _MARKED[marker].match(text, alone[0].start()) if len(alone) == 1 else None
         if found and not any(begin <= found.start() < end for begin, end in spans_of(text)):
             letter = text[found.end()]
             if bracketed := _BRACKETED.search(text):

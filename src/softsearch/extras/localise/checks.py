@@ -5,7 +5,7 @@ from collections import Counter
 
 from softsearch.extras.localise import icu
 from softsearch.extras.localise.accelerators import take_off
-from softsearch.text.parts import SYMBOL, is_nested, spans_of
+from softsearch.text.parts import SYMBOL, is_nested, spans_of, spans_of_translation
 
 _END = re.compile(r"(?:\.\.\.|[\u2026:?!.\uff1a\uff1f\uff01\u3002\u061f\u06d4])\Z")
 _ENDS = str.maketrans({"\uff1a": ":", "\uff1f": "?", "\uff01": "!", "\u3002": ".", "\u061f": "?", "\u06d4": "."})
@@ -26,8 +26,9 @@ def problems(source: str, target: str, markers: str = "") -> list[str]:
         return list(dict.fromkeys(problem for pair in texts for problem in problems(*pair, markers)))
     found = []
     if not target.strip():
-        return ["it is empty"]
-    ours, theirs = (Counter(text[begin:end] for begin, end in spans_of(text)) for text in (target, source))
+        return ["the model found no whole translation"]
+    theirs = Counter(source[begin:end] for begin, end in spans_of(source))
+    ours = Counter(target[begin:end] for begin, end in spans_of_translation(target, theirs))
     if missing := theirs - ours:
         found.append(f"it lacks {', '.join(sorted(missing))}")
     if surplus := ours - theirs:

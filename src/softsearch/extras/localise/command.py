@@ -33,7 +33,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="CATALOG",
         help="files, folders, or patterns in quotes: PO, XLIFF, TS; .xml of Android, .properties, .strings, JSON",
     )
-    parser.add_argument("--out", type=Path, metavar="FILE", help="the new catalog, or a folder, in which each has its own name")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="the new catalog, or a folder, in which each has its own name"
+    )
     parser.add_argument(
         "--memory",
         action="append",

@@ -139,7 +139,11 @@ def _like_source(source: str, translations: dict[str, Written]) -> str:
         before, text, after = _LINE.match(line).groups()  # type: ignore[union-attr]  # it matches any text
         if text:
             own, found = ending(text), translations[line].text.strip()
-            text = found if ending(found) == own else found.removesuffix(sign_of(found)).rstrip() + sign_of(text)
+            if ending(found) != own:
+                while sign := sign_of(found):
+                    found = found.removesuffix(sign).rstrip()
+                found += sign_of(text)
+            text = found
         lines.append(before + text + after)
     return "\n".join(lines)
 

@@ -204,7 +204,9 @@ class Json(Keyed):
 
     def _put(self, entry: Entry, targets: Sequence[str], note: str) -> None:
         super()._put(entry, targets, note)
-        self.to_review.append((entry.unit.getid().removeprefix("."), " | ".join(entry.sources), " | ".join(targets), note))
+        self.to_review.append(
+            (entry.unit.getid().removeprefix("."), " | ".join(entry.sources), " | ".join(targets), note)
+        )
 
     def _whole(self) -> bytes:
         content = _with_texts(self._content, json.loads(bytes(self._store)))

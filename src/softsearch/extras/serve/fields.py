@@ -70,7 +70,10 @@ FIELDS: dict[str, tuple[str, Any]] = {  # by field name, or by schema and name i
         "http://localhost:8000/download_file/3kQ.new_de.po",
     ),
     "report": ("What was done with how many texts of the file.", {"translated, to be reviewed": 6}),
-    "review": ("Of formats without a mark, such as JSON: a line for each new text, with key, source, text and note.", ""),
+    "review": (
+        "Of formats without a mark, such as JSON: a line for each new text, with key, source, text and note.",
+        "",
+    ),
     "detectedLanguage": ("The detected language, if `source` is auto.", None),
     "src": ("A list of sentences.", ["ten"]),
     "tgt": ("Their translations, in the same order.", ["zehn"]),
