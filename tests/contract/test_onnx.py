@@ -4,6 +4,7 @@ And the single graph made of them translates as the search does.
 """
 
 import logging
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, cast
@@ -19,10 +20,12 @@ from onnx import helper
 from softsearch.app.config.validation import build
 from softsearch.errors import BundleError, ConfigError
 from softsearch.evaluation.inference import TorchStepFunction
-from softsearch.export.bundle import export_bundle
-from softsearch.export.parity import TOLERANCE, Parity
+from softsearch.export.bundle import BundleFormat, export_bundle
+from softsearch.export.graph_parts import GREEDY_STEP
+from softsearch.export.parity import LOW_TOLERANCE, TOLERANCE, Parity
 from softsearch.export.precision import LowPrecision, lower_precision
 from softsearch.export.quantization import product_inputs
+from softsearch.export.search_loop import with_block
 from softsearch.export.single import SingleFormat, compare_translations
 from softsearch.export.single_graph import single_graph
 from softsearch.models.output_layers import OutputLayer
@@ -30,12 +33,13 @@ from softsearch.models.seq2seq import Seq2Seq
 from softsearch.models.transformer import TransformerDecoder
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.graph_session import open_graph
-from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE, ENCODER
+from softsearch.runtime.manifest import DECODER_GREEDY, DECODER_STEP, EMBEDDING_TABLE, ENCODER
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.runtime.shortlist_files import open_shortlist
 from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
 from softsearch.search.forced_decoding import forced_alignments
+from softsearch.search.greedy import Greedy
 from softsearch.search.interface import Sentences, full_log_probs
 from softsearch.search.shortlist import ShortlistStep
 from softsearch.testing.models import count, model_config
@@ -95,17 +99,21 @@ class Exported:
         self.name, self.model = case[0], random_model(case, tokenizer.vocab_size, seed=1)
         self.tokenizer, self.folder = tokenizer, folder
         before = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
-        self.bundle, self.parity = self.export("bundle")
+        self.bundle, self.parity = self.export("bundle", finish=self.finish)
         self.unchanged = all(torch.equal(tensor, before[name]) for name, tensor in self.model.state_dict().items())
         rng, manifest = np.random.default_rng(0), self.bundle.manifest
         ids = [rng.integers(len(SPECIALS), manifest.src_vocab_size, size).tolist() for size in (1, 2, 5, 9, 17)]
         self.src = as_sources(ids, manifest.feature_dim)  # for other precisions
 
+    def finish(self, traced: Bundle, tolerance: float) -> tuple[dict[str, bytes], dict[str, Any]]:
+        self.traced = traced  # of which all other forms are made
+        return BundleFormat().finish(traced, tolerance)
+
     def export(self, name: str, **options: Any) -> tuple[Bundle, Parity]:
         return export(self.model, self.model, self.tokenizer, self.folder / name, **options)
 
     def in_precision(self, precision: LowPrecision) -> Bundle:
-        lowered, loss = lower_precision(self.bundle, precision, self.src, bleu=len)
+        lowered, loss = lower_precision(self.traced, precision, self.src, bleu=len)
         assert loss.sentences == 5
         graphs = (open_graph(lowered.files, file) for file in (ENCODER, DECODER_STEP))
         whole = [graph for graph in graphs if precision == "int8" or not has_scan(graph.model)]  # see _float16
@@ -238,6 +246,51 @@ def test_the_single_graph_translates_as_the_search_does(exported: Exported) -> N
         assert of_single == of_step
         layers = len(list(model.decoder.layers))
         assert len(of_step) == 1 + 4 * layers  # embeddings; attention and feed-forward, in and out
+
+
+@every_case
+def test_greedy_search_of_one_sentence_is_that_of_blocks_and_single_steps(exported: Exported) -> None:
+    check_greedy(exported.bundle, exported.src)
+
+
+@every_precise_case
+@pytest.mark.parametrize("precision", ["fp16", "int8"])
+def test_greedy_search_in_other_precisions_is_that_of_blocks(precision: LowPrecision, exported: Exported) -> None:
+    if list(exported.model.parameters()):
+        lowered = exported.int8 if precision == "int8" else exported.in_precision(precision)
+        check_greedy(with_block(lowered, LOW_TOLERANCE), exported.src, atol=0.02)
+
+
+def check_greedy(bundle: Bundle, sources: Sentences, *, atol: float = 1e-4) -> None:
+    """Translates one by one with ``decoder_greedy.onnx``, with ``decoder_block.onnx`` and in single steps."""
+    assert GREEDY_STEP not in bundle.files
+    own, of_step = (
+        {t.raw_data for t in onnx.load_from_string(bundle.files[name]).graph.initializer if len(t.raw_data) >= 1024}
+        for name in (DECODER_GREEDY, DECODER_STEP)
+    )
+    assert not own & of_step
+    greedy, beams = (OnnxStepFunction(bundle) for _ in range(2))
+    beams._greedy_graph = None
+    for src in sources:
+        lists = [Greedy()(each, [src]) for each in (greedy, beams, greedy.without_block())]
+        assert len({(h.tokens, h.truncated) for ((h,),) in lists}) == 1
+        numbers = [[h.log_prob, h.score] for ((h,),) in lists]
+        np.testing.assert_allclose(numbers, [numbers[0]] * 3, atol=atol * (1 + len(lists[0][0][0].tokens)))
+    assert "_greedy" in vars(greedy)
+    wrong = replace(bundle.manifest, graphs=bundle.manifest.graphs | {"decoder_greedy": {}})
+    with pytest.raises(BundleError, match=r"inputs of decoder_greedy\.onnx"):
+        Greedy()(OnnxStepFunction(replace(bundle, manifest=wrong)), sources[:1])
+    settings = {"limits": np.array([[40]]), "norms": np.arange(41.0), "limit_norms": np.array([[40.0]])}
+    settings |= {name: np.array([size]) for name, size in {"size": 1, "returned": 1, "k": 2, "twice": 2}.items()}
+    before = {"tokens": np.array([[BOS]]), "log_probs": np.array([[-0.5]]), "best_scores": np.array([[-np.inf]])}
+    before["ended"] = np.array([[0]])
+    (found, state), (expected, other) = (
+        each.run_block(settings | before, each.start(sources[-1:]), 32) for each in (greedy, beams)
+    )
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, atol=40 * atol, err_msg=name)
+    for values, others in zip(state.cache, other.cache, strict=True):
+        np.testing.assert_allclose(values, others, atol=10 * atol)
 
 
 @pytest.mark.day

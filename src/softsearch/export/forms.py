@@ -23,6 +23,13 @@ def make_exportable(model: nn.Module) -> None:
             _project_annotations(part)
 
 
+def see_all(decoder: nn.Module) -> None:
+    """Lets self-attention see all slots, for the only hypothesis of one sentence, which has no padding."""
+    for part in decoder.modules():
+        if isinstance(part, _FusedSelfAttention):
+            part.sees_all = True
+
+
 def _fuse_attention(stack: nn.Module) -> None:
     """Replaces the attention of all layers by ONNX's operator, which copies nothing."""
     fused = {SelfAttention: _FusedSelfAttention, MultiHeadAttention: _FusedAttention}
@@ -65,6 +72,8 @@ class _Columns(nn.Module):
 class _FusedSelfAttention(SelfAttention):
     """A ``SelfAttention`` with one product for queries, keys and values, and ONNX's operators for the rest."""
 
+    sees_all = False
+
     def __init__(self, original: SelfAttention) -> None:
         nn.Module.__init__(self)
         self.num_heads, self.output_projection = original.num_heads, original.output_projection
@@ -80,7 +89,7 @@ class _FusedSelfAttention(SelfAttention):
         self, x: Tensor, past: Tensors, bias: Tensor | None, angles: Tensor | None = None
     ) -> tuple[Tensor, Tensors, Tensor]:
         own = self._by_sentence(x, past[0].shape[0], angles)
-        y, keys, values, weights = _attention(self.num_heads, *own, bias, *past)
+        y, keys, values, weights = _attention(self.num_heads, *own, None if self.sees_all else bias, *past)
         return self.output_projection(y), (keys, values), weights
 
     def project(self, x: Tensor, batch: int, angles: Tensor | None) -> Tensors:

@@ -14,6 +14,7 @@ from onnxscript import optimizer
 from softsearch.runtime.graph_session import LARGE, open_graph, reference
 from softsearch.runtime.manifest import DATA_SUFFIX, EMBEDDING_TABLE
 
+GREEDY_STEP = "greedy_step.onnx"  # a decoder's step for greedy search of one sentence; not in a bundle
 Array = NDArray[Any]
 _NONE: Mapping[str, Array] = {}
 _NO_NAMES: Mapping[str, str] = {}

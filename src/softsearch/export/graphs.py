@@ -13,21 +13,19 @@ from torch import Tensor, nn
 from torch.export import Dim
 from torch.nn import functional
 
-from softsearch.export.forms import make_exportable
-from softsearch.export.graph_parts import quiet, share_embedding, write_graph
+from softsearch.export.example import BEAMS, SENTENCES, SLOTS, SRC_LEN, Example, memory_of
+from softsearch.export.forms import make_exportable, see_all
+from softsearch.export.graph_parts import GREEDY_STEP, MOST_INSIDE, quiet, share_embedding, write_graph
 from softsearch.export.recurrences import OPSET, bound_scans, exportable_loop
 from softsearch.export.shortlist import add_shortlist
-from softsearch.models.interface import DecoderState, EncoderDescription, Memory, Tensors, over_tokens
+from softsearch.models.interface import DecoderState, Memory, Tensors, over_tokens
 from softsearch.models.output_layers import check_shortlist
 from softsearch.models.recurrence import Recurrence
 from softsearch.models.seq2seq import Seq2Seq
-from softsearch.runtime.manifest import DECODER_STEP, ENCODER, FEATURES
+from softsearch.runtime.manifest import DECODER_STEP, ENCODER
 from softsearch.runtime.onnx_state import BLOCK
-from softsearch.text.vocabulary import BOS, EOS, PAD
+from softsearch.text.vocabulary import BOS
 
-SENTENCES, BEAMS, PREVIOUS_BEAMS, SRC_LEN, POSITIONS, SLOTS = (
-    Dim(name, min=1) for name in ("sentences", "beams", "previous_beams", "src_len", "positions", "slots")
-)
 # The best words are in the blocks of 64 with the greatest maxima, which one fast pass finds. The order of the blocks is
 # kept, so that words with equal scores are ordered by id.
 _TOP_K = f"""
@@ -69,15 +67,19 @@ every (float[sentences, beams, vocab] padded_log_probs, int64[1] all)
 
 
 def export_graphs(model: Seq2Seq, *, shortlist: bool = False) -> dict[str, bytes]:
-    """Returns the graphs' files by name, for shortlists too if ``shortlist``; does not change the model."""
+    """Returns the graphs' files by name, for shortlists too if ``shortlist``; does not change the model.
+
+    Besides those of a bundle there is ``GREEDY_STEP``, of which ``softsearch.export.search_loop`` makes one.
+    """
     same = {id(weight): nn.Parameter(weight.data, weight.requires_grad) for weight in model.parameters()}
     model = copy.deepcopy(model, same).eval().float().cpu()  # with the memory of the weights, which nothing changes
     if shortlist:
         check_shortlist(model.decoder)
     missing = _pad_vocabulary(model)
     make_exportable(model)
-    example = _Example(model)
+    example = Example(model)
     step = _export_step(_StepGraph(model, missing), example, shortlist=shortlist)
+    greedy = _export_greedy(model, missing, example)
     for name, module in list(model.named_modules()):  # a step has no loop, but computing the first state may need one
         if isinstance(module, Recurrence):
             model.set_submodule(name, exportable_loop(module))
@@ -92,61 +94,7 @@ def export_graphs(model: Seq2Seq, *, shortlist: bool = False) -> dict[str, bytes
     optimizer.remove_unused_nodes(encoder)
     bound_scans(encoder.graph, "src_tokens")
     share_embedding(encoder.graph, step.graph)
-    return write_graph(ENCODER, encoder) | write_graph(DECODER_STEP, step)
-
-
-class _Example:
-    """Tensors to trace with: no size is 1 and no two are equal, so that none is mistaken for a constant."""
-
-    def __init__(self, model: Seq2Seq) -> None:
-        sentences, positions, beams, previous, slots = 3, 7, 4, 5, 11
-        described = model.encoder.description
-        src_len = (positions - 1) * described.tokens_per_position + 1
-        self.src_tokens = torch.full((sentences, src_len), EOS)
-        self.src_tokens[0, -2:] = PAD
-        self.src_mask = self.src_tokens != PAD
-        self.source = {"src_tokens": self.src_tokens, "src_mask": self.src_mask}
-        if described.feature_dim is not None:
-            self.source[FEATURES] = torch.ones(sentences, src_len, described.feature_dim)
-        with torch.no_grad():
-            state, shorter = (
-                model.encode(**{name: tensor[:, :length] for name, tensor in self.source.items()})
-                for length in (src_len, src_len - described.tokens_per_position)
-            )
-        memory, shorter_axes = (_memory(encoded.memory, described) for encoded in (state, shorter))
-        self.memory = tuple(m.contiguous() for m in memory)
-        self.memory_axes = tuple(
-            _axes({0: SENTENCES}, src_len, *pair) for pair in zip(memory, shorter_axes, strict=True)
-        )
-        rows = {0: SENTENCES, 1: PREVIOUS_BEAMS}
-        if state.slots:
-            self.cache: Tensors = (torch.zeros(sentences, previous, slots),)  # bias of the slots
-            self.cache_axes: tuple[dict[int, Any], ...] = (rows | {2: SLOTS},)
-        else:
-            cache, shorter_axes = (tuple(c[:, None] for c in encoded.cache) for encoded in (state, shorter))
-            self.cache = tuple(c.expand(-1, previous, *c.shape[2:]).clone() for c in cache)
-            self.cache_axes = tuple(_axes(rows, src_len, *pair) for pair in zip(cache, shorter_axes, strict=True))
-        self.slots = tuple(s.new_zeros(*s.shape[:2], slots, s.shape[3]) for s in state.slots)
-        self.memory_names, self.cache_names, self.slot_names = (
-            [f"{kind}.{i}" for i in range(len(tensors))]
-            for kind, tensors in (("memory", self.memory), ("cache", self.cache), ("slots", self.slots))
-        )
-        self.parents = torch.arange(beams).expand(sentences, beams).clone()
-
-
-def _memory(memory: Memory, encoder: EncoderDescription) -> Tensors:
-    """Returns what the encoder passes to the steps, which already have the mask of the tokens."""
-    own_mask = (memory.mask,) if encoder.has_own_mask else ()
-    return (memory.states, *memory.projected, *own_mask)
-
-
-def _axes(axes: dict[int, Any], src_len: int, tensor: Tensor, shorter_axes: Tensor) -> dict[int, Any]:
-    """Returns the dynamic axes: those given, and those that are shorter for a shorter source."""
-    sizes = enumerate(zip(tensor.shape, shorter_axes.shape, strict=True))
-    source_axes = {
-        axis: SRC_LEN if size == src_len else POSITIONS for axis, (size, shorter) in sizes if size != shorter
-    }
-    return axes | source_axes
+    return write_graph(ENCODER, encoder) | write_graph(DECODER_STEP, step) | greedy
 
 
 class _EncoderGraph(nn.Module):
@@ -157,7 +105,7 @@ class _EncoderGraph(nn.Module):
     def forward(self, src_tokens: Tensor, src_mask: Tensor, src_features: Tensor | None = None) -> Tensors:
         state = self.model.encode(src_tokens, src_features, src_mask)
         cache = (c[:, None] for c in state.cache)
-        return (*_memory(state.memory, self.model.encoder.description), *cache, *state.slots)
+        return (*memory_of(state.memory, self.model.encoder.description), *cache, *state.slots)
 
 
 class _StepGraph(nn.Module):
@@ -171,7 +119,7 @@ class _StepGraph(nn.Module):
         self,
         tokens: Tensor,
         position: Tensor,
-        parents: Tensor,
+        parents: Tensor | None,
         src_mask: Tensor,
         memory: Tensors,
         cache: Tensors,
@@ -179,7 +127,7 @@ class _StepGraph(nn.Module):
     ) -> Tensors:
         states, *projected = memory
         mask = projected.pop() if self.has_own_mask else src_mask
-        rows = tuple(_by_parents(c, parents).flatten(0, 1) for c in cache)
+        rows = tuple((c if parents is None else _by_parents(c, parents)).flatten(0, 1) for c in cache)
         state = DecoderState(Memory(states, mask, tuple(projected)), rows, position.flatten(), slots)
         output = self.decoder.step(tokens.flatten(), state)
         optional: Tensors = ()
@@ -194,6 +142,27 @@ class _StepGraph(nn.Module):
         return logits.log_softmax(-1)
 
 
+class _GreedyGraph(nn.Module):
+    """The step of one sentence's only hypothesis, whose caches stay in their places: its two best words."""
+
+    def __init__(self, step: _StepGraph) -> None:
+        super().__init__()
+        self.step = step
+
+    def forward(
+        self,
+        tokens: Tensor,
+        position: Tensor,
+        src_mask: Tensor,
+        memory: Tensors,
+        cache: Tensors = (),
+        slots: Tensors = (),
+    ) -> Tensors:
+        cache = cache or (slots[0].new_zeros(1, 1, slots[0].shape[2]),)  # all slots are its own
+        log_probs, *others = self.step(tokens, position, None, src_mask, memory, cache, slots)
+        return (*log_probs.topk(2), *others)
+
+
 def _by_parents(values: Tensor, parents: Tensor) -> Tensor:
     """``[sentences, previous beams, ...]`` -> ``[sentences, beams, ...]``, with one operator."""
     shape = (*parents.shape, *values.shape[2:])
@@ -203,7 +172,7 @@ def _by_parents(values: Tensor, parents: Tensor) -> Tensor:
     )
 
 
-def _export_step(step: _StepGraph, example: _Example, *, shortlist: bool) -> onnx.ModelProto:
+def _export_step(step: _StepGraph, example: Example, *, shortlist: bool) -> onnx.ModelProto:
     rows = {0: SENTENCES, 1: BEAMS}
     alignments = ["alignments"] if step.decoder.has_attention else []
     states = [*example.cache_names, *example.slot_names]
@@ -228,6 +197,47 @@ def _export_step(step: _StepGraph, example: _Example, *, shortlist: bool) -> onn
         add_shortlist(exported.graph)
     _append_top_k(exported.graph)
     return exported
+
+
+def _export_greedy(model: Seq2Seq, missing: int, example: Example) -> dict[str, bytes]:
+    """Returns ``GREEDY_STEP``; nothing for a large model, whose products take all the time of a step."""
+    if sum(weight.nbytes for weight in model.weights()) > MOST_INSIDE:
+        return {}
+    description = model.encoder.description
+    if not description.has_own_mask and not description.source_dims:
+        see_all(model.decoder)
+    step = _StepGraph(model, missing)
+
+    def alone(tensors: Tensors, axes: Any, row: int) -> tuple[Tensors, Any]:
+        """The first sentence, or row, and the axes that still vary."""
+        kept = tuple({axis: size for axis, size in of.items() if axis > row} for of in axes)
+        return tuple(t[:1] if row == 0 else t[:1, :1] for t in tensors), kept
+
+    inputs = {
+        "tokens": (torch.full((1, 1), BOS), {}),
+        "position": (torch.full((1, 1), 2), {}),
+        "src_mask": (example.src_mask[1:2], {1: SRC_LEN}),
+        "memory": alone(example.memory, example.memory_axes, 0),
+    }
+    if example.slots:
+        inputs["slots"] = alone(example.slots, ({0: SENTENCES, 2: SLOTS},) * len(example.slots), 0)
+    else:
+        inputs["cache"] = alone(example.cache, example.cache_axes, 1)
+    states = [*example.cache_names, *example.slot_names]
+    alignments = ["alignments"] if model.decoder.has_attention else []
+    exported = _export(
+        _GreedyGraph(step),
+        inputs,
+        ["log_probs", "candidates", *alignments, *(f"next_{name}" for name in states)],
+        ["tokens", "position", "src_mask", *example.memory_names, *(example.slot_names or example.cache_names)],
+    )
+    _measure_the_mask(exported.graph)
+    if example.slots:
+        _drop(exported.graph.output, {"next_cache.0"})
+        optimizer.remove_unused_nodes(exported)
+    consumed = {name for node in exported.graph.node for name in node.input}
+    _drop(exported.graph.input, {value.name for value in exported.graph.input} - consumed)
+    return write_graph(GREEDY_STEP, exported)
 
 
 def _export(

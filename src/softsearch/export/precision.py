@@ -13,7 +13,7 @@ from onnxruntime.transformers.onnx_model import OnnxModel
 
 from softsearch.errors import ConfigError
 from softsearch.export.calibration import Calibration
-from softsearch.export.graph_parts import Array, read_graph, write_graph
+from softsearch.export.graph_parts import GREEDY_STEP, Array, read_graph, write_graph
 from softsearch.export.quantization import product_inputs, quantize
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.graph_session import describe_graphs, open_graph
@@ -28,7 +28,7 @@ LowPrecision = Literal["fp16", "int8"]
 _FLOAT32 = ["log_probs", "all_log_probs", "alignments", "shortlist_bias", FEATURES]  # what the search reads and gives
 # LogSoftmax: float16 tells log probabilities apart to 0.01 only. The others: ONNX Runtime has none on a CPU.
 _FLOAT32_OPERATORS = [*DEFAULT_OP_BLOCK_LIST, "LogSoftmax", "RNN", "GRU", "LSTM", "ScatterElements"]
-_GRAPHS = (ENCODER, DECODER_STEP)
+_GRAPHS = (ENCODER, DECODER_STEP, GREEDY_STEP)
 _PARTS = 64  # of a matrix, whose conversion takes several times its memory
 _HIDDEN = 1e4  # the highest number, and minus the score of what attention must not see
 
@@ -58,15 +58,19 @@ def lower_precision(
     Raises:
         ConfigError: the model has no weight matrices.
     """
-    if not any(product_inputs(open_graph(bundle.files, file)) for file in _GRAPHS):
+    if not any(product_inputs(open_graph(bundle.files, file)) for file in (ENCODER, DECODER_STEP)):
         raise ConfigError(f"precision={precision} needs weight matrices, but this model has only counts; remove it")
     bundle = _with_graphs(bundle, _with_own_embeddings(bundle.files))
     step_fn = Calibration(bundle) if precision == "int8" else OnnxStepFunction(bundle)
     before = _translate(step_fn, src)
     ranges = step_fn.ranges() if isinstance(step_fn, Calibration) else None
     del step_fn  # its memory is needed
+    files = [file for file in _GRAPHS if file in bundle.files]
+    if ranges is not None and GREEDY_STEP in files:  # the same products in the same order
+        own, others = (product_inputs(open_graph(bundle.files, file)) for file in (GREEDY_STEP, DECODER_STEP))
+        ranges[GREEDY_STEP] = {name: ranges[DECODER_STEP][other] for name, other in zip(own, others, strict=True)}
     graphs: dict[str, bytes] = {}
-    for file in _GRAPHS:
+    for file in files:
         if ranges is None:
             graphs |= write_graph(file, *_float16(bundle.files, file))
         else:

@@ -40,10 +40,10 @@ class Range(NamedTuple):
 
 
 def product_inputs(graph: Graph) -> list[str]:
-    """Returns the names of the activations that a graph multiplies by weights."""
+    """Returns the names of the activations that a graph multiplies by weights, one for each product."""
     proto = onnx.load_from_string(graph.model).graph
     floats = _floats(proto)
-    return list(dict.fromkeys(node.input[0] for node in proto.node if _is_product(node, floats)))
+    return [node.input[0] for node in proto.node if _is_product(node, floats)]
 
 
 def quantize(graph: Graph, ranges: Mapping[str, Range]) -> onnx.ModelProto:

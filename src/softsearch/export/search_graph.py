@@ -1,7 +1,8 @@
 """Beam search as ONNX operators, equal to ``BeamSearch``.
 
-``start`` prepares a batch; ``count``, ``rank`` and ``advance`` process the candidates of one step;
-``choose`` makes n-best lists from all steps, and ``trace`` reads their tokens.
+``start`` prepares a batch; ``count``, ``rank`` and ``advance`` process the candidates of one step, and ``follow`` and
+``greedy`` those of one sentence's steps with a beam of 1; ``choose`` makes n-best lists from all steps, and ``trace``
+reads their tokens.
 ``softsearch.export.search_loop`` joins the functions of a step with a model, ``softsearch.export.single_graph``
 all of them. They are ONNX written as Python: ``op.Add`` is an operator, and shapes broadcast as in NumPy. A finished
 sentence stays in its batch, with hypotheses of log probability -inf, which cannot be continued.
@@ -155,6 +156,80 @@ def advance(
         end_log_probs,
         end_rows,
     )
+
+
+@script(default_opset=op)
+def locate(iteration: Ints, written: Ints) -> Ints:
+    """The position of the only hypothesis when the loop's ``iteration`` begins, ``[1, 1]``."""
+    position = op.Reshape(written + iteration, [1, 1])
+    return position
+
+
+@script(default_opset=op)
+def follow(candidates: Ints) -> tuple[Bools, Ints]:
+    """Greedy search's choice: the best of the two ``candidates`` ``[1, 1, 2]``, and whether to go on."""
+    best = op.Slice(candidates, [0], [1], [2])
+    next_tokens = op.Squeeze(best, [2])
+    going = op.Not(op.Equal(op.Squeeze(best), EOS))
+    return going, next_tokens
+
+
+@script(default_opset=op)
+def greedy(
+    step_log_probs: Floats,
+    candidates: Ints,
+    written: Ints,
+    log_probs: Doubles,
+    best_scores: Doubles,
+    ended: Ints,
+    limits: Ints,
+    norms: Doubles,
+) -> tuple[Ints, Ints, Doubles, Doubles, Ints, Doubles, Doubles, Ints, Floats]:
+    """What ``advance`` with a beam of 1 finds in steps that only ``follow``: all of them at once.
+
+    The first two arguments are those of the steps, ``[steps, 1, 1, 2]``. When EOS is the best word, the second one
+    survives, as in a beam.
+    """
+    never = op.Cast(_NEVER, to=DOUBLE.dtype)
+    gains = op.Cast(step_log_probs, to=DOUBLE.dtype)
+    best_gains = op.Squeeze(op.Slice(gains, [0], [1], [3]), [3])  # [steps, 1, 1]
+    sums = op.CumSum(op.Concat(op.Unsqueeze(log_probs, [0]), best_gains, axis=0), 0)
+    totals = op.Unsqueeze(op.Slice(sums, [0], [-1], [0]), [3]) + gains  # [steps, 1, 1, 2]
+    best, second = op.Split(totals, axis=3, num_outputs=2)
+    best_tokens, second_tokens = op.Split(candidates, axis=3, num_outputs=2)
+    ends = op.Equal(best_tokens, EOS)
+    survivors = op.Squeeze(op.Where(ends, second, best), [3])
+    added_tokens = op.Squeeze(op.Where(ends, second_tokens, best_tokens), [3])
+    end_log_probs = op.Squeeze(op.Where(ends, best, never), [3])
+    added_parents = added_tokens - added_tokens
+    end_rows = op.Identity(added_parents)
+    # The state after the last step, [1, 1]
+    length = written + op.Squeeze(op.Shape(candidates, start=0, end=1))
+    end = op.Gather(end_log_probs, -1, axis=0)
+    has_ended = op.Greater(end, never)
+    next_best_scores = op.Max(best_scores, end / op.Gather(norms, length))
+    next_ended = ended + op.Cast(has_ended, to=INT64.dtype)
+    goes_on = op.And(op.Less(length, limits), op.Not(has_ended))
+    next_log_probs = op.Where(goes_on, op.Gather(survivors, -1, axis=0), never)
+    checked = op.ReduceSum(step_log_probs, [1, 2, 3], keepdims=0)
+    return (
+        added_parents,
+        added_tokens,
+        survivors,
+        end_log_probs,
+        end_rows,
+        next_log_probs,
+        next_best_scores,
+        next_ended,
+        checked,
+    )
+
+
+@script(default_opset=op)
+def see_slots(slots: Floats) -> Floats:
+    """The bias of slots that the only hypothesis sees, ``[1, 1, slots]``."""
+    bias = op.Expand(0.0, op.Concat([1], [1], op.Shape(slots, start=2, end=3), axis=0))
+    return bias
 
 
 @script(default_opset=op)

@@ -4,6 +4,7 @@
 is done. It reads the search's state: ``tokens`` and ``log_probs`` of the hypotheses (-inf where nothing may follow),
 ``[sentences, beams]``, the best scores of ended hypotheses, ``[sentences, n_best]``, and how many have ended. It
 returns the next state and each step's choices. Its constants are those of ``decoder_step.onnx``.
+``decoder_greedy.onnx`` returns the same for one sentence without padding and one hypothesis.
 """
 
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from softsearch.errors import BundleError
 from softsearch.runtime.graph_check import STEPS
-from softsearch.runtime.manifest import DECODER_BLOCK, DECODER_STEP, EMBEDDING_TABLE, ENCODER, FEATURES
+from softsearch.runtime.manifest import DECODER_BLOCK, DECODER_GREEDY, DECODER_STEP, EMBEDDING_TABLE, ENCODER, FEATURES
 
 _ENCODER_INPUTS = {"src_tokens": "int64", "src_mask": "bool", EMBEDDING_TABLE: "float32", FEATURES: "float32"}
 _STEP_INPUTS = {
@@ -78,9 +79,10 @@ def check_contract(
         needed += [*SHORTLIST_INPUTS, "all"]
     check_ports(DECODER_STEP, "input", step["inputs"], _STEP_INPUTS | SHORTLIST_INPUTS | passed_on, needed=needed)
     check_ports(DECODER_STEP, "output", step["outputs"], outputs | _OPTIONAL_OUTPUTS, needed=list(outputs))
-    if block := ports.get("decoder_block"):
-        for side, (needed, allowed) in _block_ports(encoded, step["inputs"]).items():
-            check_ports(DECODER_BLOCK, side, block[f"{side}s"], allowed, needed=needed)
+    for file in (DECODER_BLOCK, DECODER_GREEDY):
+        if block := ports.get(file.removesuffix(".onnx")):
+            for side, (needed, allowed) in _block_ports(file, encoded, step["inputs"]).items():
+                check_ports(file, side, block[f"{side}s"], allowed, needed=needed)
     return ports
 
 
@@ -103,12 +105,13 @@ def check_shape(file: str, name: str, axes: tuple[int, ...], expected: tuple[int
         )
 
 
-def _block_ports(encoded: dict[str, str], step_inputs: dict[str, str]) -> dict[str, Ports]:
+def _block_ports(file: str, encoded: dict[str, str], step_inputs: dict[str, str]) -> dict[str, Ports]:
     """The required and allowed ports of a block, by side, derived from the other graphs."""
     inputs = {STEPS: "int64", "written": "int64", "tokens": "int64", **SETTINGS, **STATE}
     caches = {name: dtype for name, dtype in encoded.items() if name.startswith(("cache.", "slots."))}
     outputs = {**{f"next_{name}": dtype for name, dtype in (STATE | caches).items()}, **HISTORY, CHECKED: "float32"}
-    return {"input": ([*inputs, *caches], step_inputs | inputs), "output": (list(outputs), outputs)}
+    needed = [*inputs, *caches] if file == DECODER_BLOCK else [STEPS]
+    return {"input": (needed, step_inputs | inputs), "output": (list(outputs), outputs)}
 
 
 def read_choices(

@@ -15,6 +15,7 @@ FORMAT_VERSION = 2  # of bundles with a file of constants; 1 of all others
 ENCODER = "encoder.onnx"
 DECODER_STEP = "decoder_step.onnx"
 DECODER_BLOCK = "decoder_block.onnx"  # several steps with the beam's choices, without the step's constants
+DECODER_GREEDY = "decoder_greedy.onnx"  # the same for one sentence with a beam of 1
 EMBEDDING_TABLE = "embedding_table"  # a constant of the step, and an encoder input if both share it
 FEATURES = "src_features"  # an encoder input, if the model reads feature vectors
 SINGLE = "model.onnx"  # replaces both graphs and includes the search
@@ -77,7 +78,8 @@ class Manifest:
             )
         tgt_vocab_size = _integer(tree, "vocab_sizes.tgt", len(SPECIAL_IDS))
         graphs = ["encoder", "decoder_step"] if _get(tree, "graphs.model") is None else ["model"]
-        graphs += ["decoder_block"] if _get(tree, "graphs.decoder_block") is not None else []
+        blocks = (file.removesuffix(".onnx") for file in (DECODER_BLOCK, DECODER_GREEDY))
+        graphs += [name for name in blocks if _get(tree, f"graphs.{name}") is not None]
         try:
             search_kind, search = read_search(_value(tree, "search", dict), tgt_vocab_size)
         except ConfigError as error:

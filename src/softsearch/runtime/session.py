@@ -13,8 +13,8 @@ any; candidates and log probabilities are then indices into it.
 The encoder of a model that reads feature vectors has an input ``src_features``, ``[sentences, src_len, dim]``, one
 vector for each token, 0 at EOS and padding.
 
-``decoder_block.onnx``, which older bundles lack, runs the step and beam search's choice several times, see
-``softsearch.runtime.contract``.
+``decoder_block.onnx``, which older bundles lack, runs the step and beam search's choice several times, and
+``decoder_greedy.onnx`` does so for one sentence with a beam of 1, see ``softsearch.runtime.contract``.
 
 If source and target share embeddings, the encoder has an input ``embedding_table``, whose value is the constant of that
 name in ``decoder_step.onnx``.
@@ -23,7 +23,7 @@ name in ``decoder_step.onnx``.
 import copy
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,15 @@ from softsearch.runtime.graph_session import (
     open_session,
     with_constants,
 )
-from softsearch.runtime.manifest import DECODER_BLOCK, DECODER_STEP, EMBEDDING_TABLE, ENCODER, FEATURES, SINGLE
+from softsearch.runtime.manifest import (
+    DECODER_BLOCK,
+    DECODER_GREEDY,
+    DECODER_STEP,
+    EMBEDDING_TABLE,
+    ENCODER,
+    FEATURES,
+    SINGLE,
+)
 from softsearch.runtime.onnx_state import OnnxState, read_candidates, read_words
 from softsearch.runtime.providers import Provider
 from softsearch.search.interface import Candidates, OptionalAlignments, StepFunction
@@ -77,20 +85,24 @@ class OnnxStepFunction(OptionalAlignments):
         self._encoder, self._step = (
             open_session(graph, f"{self._name}: {file}", provider) for file, graph in graphs.items()
         )
-        self._block = None
-        sessions = [("encoder", self._encoder), ("decoder_step", self._step)]
+        self._block: _Block | None = None
+        sessions = {"encoder": self._encoder, "decoder_step": self._step}
         if "decoder_block" in bundle.manifest.graphs:
             steps = open_graph(bundle.files, DECODER_BLOCK, f"{self._name}: ")  # which has the constants of the step
             whole = with_constants(steps, graphs[DECODER_STEP])
-            self._block = open_session(whole, f"{self._name}: {DECODER_BLOCK}", provider)
-            sessions.append(("decoder_block", self._block))
-        described = {name: describe(session) for name, session in sessions}
+            sessions["decoder_block"] = open_session(whole, f"{self._name}: {DECODER_BLOCK}", provider)
+        self._greedy_graph = None
+        if "decoder_greedy" in bundle.manifest.graphs:
+            steps = open_graph(bundle.files, DECODER_GREEDY, f"{self._name}: ")
+            self._greedy_graph = with_constants(steps, graphs[DECODER_STEP])
+        described = {name: describe(session) for name, session in sessions.items()}
         ports = check_contract(self._name, bundle.manifest.graphs, described)
+        self._manifest_graphs, self._described = bundle.manifest.graphs, described
         encoder, step = ports["encoder"], ports["decoder_step"]
         self._encoder_inputs, self._step_inputs = list(encoder["inputs"]), list(step["inputs"])
         encoded, outputs = encoder["outputs"], step["outputs"]
         if block := ports.get("decoder_block"):
-            self._block_inputs, self._block_outputs = list(block["inputs"]), list(block["outputs"])
+            self._block = _Block(sessions["decoder_block"], list(block["inputs"]), list(block["outputs"]))
         self._memory = [name for name in encoded if name.startswith("memory.")]
         self._cache = [name for name in encoded if name.startswith(("cache.", "slots."))]
         self._slots = any(name.startswith("slots.") for name in self._cache)
@@ -106,6 +118,15 @@ class OnnxStepFunction(OptionalAlignments):
     def has_block(self) -> bool:
         """Tells whether ``run_block`` can be called; older bundles lack its graph, and shortlists exclude it."""
         return self._block is not None and self._shortlist is None
+
+    @functools.cached_property
+    def _greedy(self) -> "_Block":
+        """The block of greedy search, opened when it is first needed: it takes the memory of the weights once more."""
+        assert self._greedy_graph is not None
+        session = open_session(self._greedy_graph, f"{self._name}: {DECODER_GREEDY}", self._provider)
+        described = self._described | {"decoder_greedy": describe(session)}
+        ports = check_contract(self._name, self._manifest_graphs, described)["decoder_greedy"]
+        return _Block(session, list(ports["inputs"]), list(ports["outputs"]))
 
     def without_block(self) -> "OnnxStepFunction":
         """Returns the same step function for single steps."""
@@ -227,9 +248,12 @@ class OnnxStepFunction(OptionalAlignments):
             state = state.without_dead_slots()
         counts = {STEPS: np.array(steps), "written": np.array(state.position)}
         feeds = self._feeds(state) | search | counts
-        values = _run(self._block, self._block_outputs, {name: feeds[name] for name in self._block_inputs})
-        outputs = dict(zip(self._block_outputs, values, strict=True))
         beams, n_best = int(search["size"][0]), int(search["returned"][0])
+        is_greedy = beams == 1 == len(state.src_mask) and state.src_mask.all()  # a sentence of a batch has padding
+        block = self._greedy if is_greedy and self._greedy_graph is not None else self._block
+        assert block is not None
+        values = _run(block.session, block.outputs, {name: feeds[name] for name in block.inputs})
+        outputs = dict(zip(block.outputs, values, strict=True))
         choices = read_choices(outputs, (steps, len(state.src_mask), beams, n_best), self.vocab_size)
         cache = tuple(outputs[f"next_{name}"] for name in self._cache)
         parents = choices["all_parents"]
@@ -245,6 +269,14 @@ class OnnxStepFunction(OptionalAlignments):
 
     def keep(self, state: OnnxState, sentences: NDArray[np.int64]) -> OnnxState:
         return state.keep(sentences)
+
+
+class _Block(NamedTuple):
+    """A graph of several steps."""
+
+    session: Any
+    inputs: list[str]
+    outputs: list[str]
 
 
 def _run(session: Any, outputs: list[str], feeds: dict[str, NDArray[Any]]) -> list[NDArray[Any]]:
