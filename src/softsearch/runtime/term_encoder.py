@@ -16,7 +16,7 @@ from softsearch.search.terms import Spelling, Term, Terms
 from softsearch.text.id_mapping import texts_of_ids
 from softsearch.text.keep import Kept
 from softsearch.text.tokenizer import SentencePieceTokenizer
-from softsearch.text.vocabulary import UNK
+from softsearch.text.vocabulary import SYMBOL, UNK
 
 _PLACEHOLDER = "\U0010fe00"  # a private character that stands for UNK
 
@@ -76,7 +76,7 @@ class TermEncoder:
             )
         placeholders = tuple(each for each in kept if not self._copies(each.text))
         copied = [each.text for each in kept if each not in placeholders]
-        found = [*terms, *(Term((each,), copied.count(each), source=each) for each in dict.fromkeys(copied))]
+        found = [*terms, *(self._copied(each, copied.count(each)) for each in dict.fromkeys(copied))]
         spelled = [
             term._replace(alternatives=tuple(s for each in term.alternatives if (s := self._spell(each))))
             for term in found
@@ -100,6 +100,11 @@ class TermEncoder:
             for text, (each, needed) in zip(texts, every, strict=True)
         )
         return [[next(completed) for _ in n_best] for n_best in candidates]
+
+    def _copied(self, text: str, times: int) -> Term:
+        """Text to copy; a symbol is written no more often than the source has it."""
+        is_symbol = self._tokenizer.reads_symbols and SYMBOL.fullmatch(text) is not None
+        return Term((text,), times, source=text, exact=is_symbol)
 
     def _automaton(self, required: tuple[Term, ...]) -> Terms:
         return Terms(required, self._spelling)

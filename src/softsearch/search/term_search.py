@@ -33,13 +33,13 @@ _BLOCK = 64  # tokens whose maximum is compared first
 class TermSearch:
     """Searches again for sentences whose translations lack terms.
 
-    Only translations that contain all terms may end, except for terms with a bonus: a hypothesis ranks higher by the
-    bonus, in nats, once it contains the term, and by a part of it while writing the term. Of its results, those with
-    more of the terms are ranked among the first translations in the same way. Log probabilities and scores are the
-    model's. Translations that end are better than those that are cut off. The beam has at least four hypotheses for
-    each step of writing the missing terms. If that finds nothing that ends, or would take too long, a hasty search has
-    four for each term, and always keeps those that have written most: it finds a translation unless the terms do not
-    fit into the length limit.
+    Only translations that contain all terms may end, and none has an exact term too often. Terms with a bonus are not
+    required: a hypothesis ranks higher by the bonus, in nats, once it contains the term, and by a part of it while
+    writing the term. Of its results, those with more of the terms are ranked among the first translations in the same
+    way. Log probabilities and scores are the model's. Translations that end are better than those that are cut off. The
+    beam has at least four hypotheses for each step of writing the missing terms. If that finds nothing that ends, or
+    would take too long, a hasty search has four for each term, and always keeps those that have written most: it finds
+    a translation unless the terms do not fit into the length limit.
 
     Args:
         search: the search that found the first translations.
@@ -74,10 +74,10 @@ class TermSearch:
         search = self.search
         beam = search if isinstance(search, BeamSearch) else BeamSearch(beam=1, **vars(search))
         results = [list(n_best) for n_best in lists]
-        missing = [each.missing_in(n_best[0].tokens) > 0 for each, n_best in zip(terms, lists, strict=True)]
+        unmet = [each.unmet_in(n_best[0].tokens) for each, n_best in zip(terms, lists, strict=True)]
         left = list(range(len(src)))
         for hasty in (False, True):
-            watched = [np.ones_like(each) for each in missing] if hasty else missing
+            watched = [np.ones_like(each) for each in unmet] if hasty else unmet
             sizes = [(_beam_size(beam, terms[n], None if hasty else watched[n], len(src[n])), n) for n in left]
             left = [number for size, number in sizes if not size]
             for size, numbers in _batches(sorted(each for each in sizes if each[0])):
@@ -124,7 +124,7 @@ def _merged(
     If terms are only preferred, those found must have more of them than the best earlier one.
     """
     if terms.must.any():
-        earlier = [each for each in earlier if not terms.missing_in(each.tokens)[terms.must].any()]
+        earlier = [each for each in earlier if not terms.unmet_in(each.tokens)[terms.must].any()]
     else:
         found = [each for each in found if terms.bonus_of(each.tokens) > terms.bonus_of(earlier[0].tokens)]
 
@@ -143,11 +143,11 @@ def _with_costs(found: list[Hypothesis], plain: Hypothesis) -> list[Hypothesis]:
 
 
 def lacking(lists: Sequence[Sequence[Hypothesis]], terms: Sequence[Terms | None]) -> dict[int, Terms]:
-    """The sentences with a translation that lacks terms, and those terms."""
+    """The sentences with a translation that lacks terms, or has one too often, and their terms."""
     return {
         number: each
         for number, (n_best, each) in enumerate(zip(lists, terms, strict=True))
-        if each is not None and any(each.missing_in(found.tokens)[each.counts].any() for found in n_best)
+        if each is not None and any(each.unmet_in(found.tokens)[each.counts].any() for found in n_best)
     }
 
 
@@ -185,7 +185,7 @@ class _TermBatch(Batch):
     def _choose(self, candidates: Candidates) -> Choice:
         """Ends hypotheses and returns those that may go on."""
         sentences, beams = self.log_probs.shape
-        size, log_probs = self.group_size, candidates.log_probs
+        size, log_probs = self.group_size, self._without_surplus(candidates.log_probs)
         rows, tokens = _likely(log_probs, self.enough + 1)
         ends = np.searchsorted(rows, np.arange(1, sentences + 1) * beams)
         shape = sentences, size
@@ -206,6 +206,16 @@ class _TermBatch(Batch):
             padded = np.resize(going, size) if going.size else np.zeros(size, dtype=np.int64)
             self.places[self.live[index]], self.counts[self.live[index]] = places[padded], counts[padded]
         return chosen
+
+    def _without_surplus(self, log_probs: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Forbids tokens after which a hypothesis has an exact term too often."""
+        beams = self.log_probs.shape[1]
+        for index, sentence in enumerate(self.live.tolist()):
+            terms = self.terms[sentence]
+            if terms.exact.any():
+                for row, (place, counts) in enumerate(zip(self.places[sentence], self.counts[sentence], strict=True)):
+                    log_probs[index * beams + row, terms.automaton.exceeding(int(place), counts)] = -np.inf
+        return log_probs
 
     def _continuations(
         self, index: int, log_probs: NDArray[np.float32], rows: NDArray[np.int64], tokens: NDArray[np.int64]

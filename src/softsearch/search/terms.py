@@ -18,7 +18,7 @@ _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "
 
 
 class Term(NamedTuple):
-    """A term of a sentence, whose translation must contain one of the alternatives ``times`` times.
+    """A term of a sentence, whose translation must contain one of the alternatives ``times`` times, or more.
 
     With a bonus the term is only preferred: each occurrence ranks a translation higher by this many nats.
     """
@@ -28,6 +28,7 @@ class Term(NamedTuple):
     whole_words: bool = True  # not inside a longer word
     source: str = ""  # the term in the sentence's language
     bonus: float | None = None
+    exact: bool = False  # and no more; for text without word edges at its ends, such as a symbol
 
 
 class Spelling:
@@ -72,6 +73,7 @@ class Terms:
         self.must = np.array([term.bonus is None for term in required])  # the others are preferred only
         self.bonus = np.array([term.bonus or 0.0 for term in required])
         self.counts = self.must | (self.bonus > 0)  # a bonus of 0 prefers nothing
+        self.exact = np.array([term.exact for term in required])
         self.needed = np.array([term.times for term in required]) + self._contained()
 
     @cached_property
@@ -85,12 +87,20 @@ class Terms:
 
     def missing_in(self, tokens: Sequence[int]) -> NDArray[np.int64]:
         """How often each term is still missing in a translation, given as tokens without EOS, ``[terms]``."""
-        text = "".join(self._spelling.texts[token] for token in tokens)
-        return np.maximum(self.needed - [count_in(text, term) for term in self.required], 0)
+        return np.maximum(self.needed - self._counts(tokens), 0)
+
+    def unmet_in(self, tokens: Sequence[int]) -> NDArray[np.bool_]:
+        """Which terms are missing in a translation, or too often in it, ``[terms]``."""
+        counts = self._counts(tokens)
+        return (counts < self.needed) | self.exact & (counts > self.needed)
 
     def bonus_of(self, tokens: Sequence[int]) -> float:
         """The nats by which a translation, given as tokens without EOS, ranks higher."""
         return float((self.needed - self.missing_in(tokens)) @ self.bonus)
+
+    def _counts(self, tokens: Sequence[int]) -> NDArray[np.int64]:
+        text = "".join(self._spelling.texts[token] for token in tokens)
+        return np.array([count_in(text, term) for term in self.required])
 
     def _contained(self) -> NDArray[np.int64]:
         """How often each term occurs inside the other required terms."""
@@ -110,6 +120,7 @@ class TermAutomaton:
 
     def __init__(self, required: Sequence[Term], needed: NDArray[np.int64], spelling: Spelling) -> None:
         self.needed, self._spelling = needed, spelling
+        self._exact = np.array([term.exact for term in required])
         self.term_steps = 1 + max(spelling.fewest_tokens(text) for term in required for text in term.alternatives)
         patterns = [(number, _symbols(text, term)) for number, term in enumerate(required) for text in shortest(term)]
         symbols = {symbol: code for code, symbol in enumerate(dict.fromkeys("".join(p for _, p in patterns)))}
@@ -133,6 +144,7 @@ class TermAutomaton:
         self._any_hit = self._hits.any(axis=2)
         self._reached: dict[int, tuple[NDArray[np.int32], NDArray[np.int8] | None]] = {}
         self._advancing: dict[tuple[int, bytes], NDArray[np.int64]] = {}
+        self._exceeding: dict[tuple[int, bytes], NDArray[np.int64]] = {}
 
     def after(self, place: int) -> tuple[NDArray[np.int32], NDArray[np.int8] | None]:
         """The place after each token ``[vocab]``, and the terms it completed, ``[vocab, terms]``, or None if none."""
@@ -176,6 +188,16 @@ class TermAutomaton:
     def shares(self, places: NDArray[np.int32], counts: NDArray[np.int64]) -> NDArray[np.float64]:
         """The share of each needed term that is written, below 1, ``[rows, terms]``."""
         return np.where(counts < self.needed, self._share[places], 0.0)
+
+    def exceeding(self, place: int, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The tokens after which an exact term is there too often."""
+        left = (self.needed - counts)[self._exact]
+        key = place, left.tobytes()
+        if key not in self._exceeding:
+            _, completed = self.after(place)
+            more = np.zeros((0, 0)) if completed is None else completed[:, self._exact]
+            self._exceeding[key] = np.flatnonzero((more > left).any(axis=1)) if more.size else np.zeros(0, np.int64)
+        return self._exceeding[key]
 
     def advancing(self, place: int, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """The tokens that write more of a term that is still needed."""

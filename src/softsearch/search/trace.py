@@ -179,7 +179,7 @@ class _Recorder:
 
     def _lacks_terms(self, number: int) -> bool:
         terms = self.terms
-        return terms is not None and bool((terms.missing_in(self.written[number]) * terms.must).any())
+        return terms is not None and bool((terms.unmet_in(self.written[number]) & terms.must).any())
 
     def _piece(self, token: int) -> str:
         return self.names[token] if token < len(self.names) else f"<{token}>"

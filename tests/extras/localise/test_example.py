@@ -10,6 +10,10 @@ from softsearch import Translator, lab
 from softsearch.extras.localise.checks import problems
 from softsearch.extras.localise.opening import open_catalog
 from softsearch.runtime.cli import main
+from softsearch.runtime.glossary import Wanted
+from softsearch.runtime.term_encoder import TermEncoder
+from softsearch.text.keep import joined
+from softsearch.text.symbols import own_symbols, spans_of
 
 pytestmark = pytest.mark.day
 SMALL = (
@@ -60,6 +64,14 @@ def test_the_example_runs(repo_root: Path, tmp_path: Path, capsys: pytest.Captur
     )
     bundle, new, out = tmp_path / "bundle", folder / "new.po", tmp_path / "new.de.po"
     lab.export(run, bundle)
+    sources = ["Open %1 in %2", "Open <b>%1</b>", "Delete %s, %s and %s"]
+    translator = Translator(bundle)
+    copied = Wanted(kept=tuple(joined("<1> of 5", own_symbols("<1> of 5"))))
+    required = TermEncoder(tokenizer := translator.system.tokenizers[1], len(tokenizer.vocabulary())).require(copied)
+    assert [(term.alternatives, term.exact) for term in required.terms.required] == [(("<1>",), True)]
+    for source, found in zip(sources, translator.translate(sources, beam=2), strict=True):
+        for span in {source[begin:end] for begin, end in spans_of(source)}:
+            assert found.text.count(span) == source.count(span), found.text
     assert main(["localise", str(bundle), str(new), "--memory", str(folder / "de" / "*.po"), "--out", str(out)]) == 0
     assert "from the memory                    1" in capsys.readouterr().out
     before, after = (list(open_catalog(path).entries) for path in (new, out))
