@@ -31,10 +31,10 @@ def train(folder: Path, name: str, *options: str) -> str:
     return done.stdout + done.stderr
 
 
-def losses(folder: Path) -> list[float]:
-    """The loss of each step, logged by the process that trained it."""
+def logged(folder: Path, name: str) -> list[float]:
+    """What was logged of each step."""
     with (folder / "metrics.csv").open(newline="") as file:
-        return [float(row["train/loss"]) for row in csv.DictReader(file) if row["train/loss"]]
+        return [float(row[name]) for row in csv.DictReader(file) if row[name]]
 
 
 def test_a_run_grows_and_shrinks_with_the_same_steps(tmp_path: Path) -> None:
@@ -44,7 +44,9 @@ def test_a_run_grows_and_shrinks_with_the_same_steps(tmp_path: Path) -> None:
             tmp_path, "cut", f"trainer.devices={devices}", f"trainer.max_steps={steps}", "resume=auto", "test=false"
         )
     assert "6 batches of" in printed
-    assert len(losses(tmp_path / "whole")) == 9
+    norms = [logged(tmp_path / name, "grad_norm/total") for name in ("whole", "cut")]
+    assert len(norms[0]) == len(logged(tmp_path / "whole", "train/loss")) == 9
+    assert norms[1] == pytest.approx(norms[0], rel=1e-3)
     whole, cut = (load_checkpoint(tmp_path / name / "checkpoints" / "last.ckpt") for name in ("whole", "cut"))
     assert whole["global_step"] == cut["global_step"] == 9
     for name, weights in whole["state_dict"].items():

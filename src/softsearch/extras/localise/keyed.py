@@ -183,7 +183,7 @@ class Json(Keyed):
         self._content = json.loads(data.decode("utf-8-sig")) if data.strip() else {}
         for indent, is_ascii in product(_INDENTS, (False, True)):
             separators = (", ", ": ") if indent is None else (",", ": ")
-            self._form = {"indent": indent, "ensure_ascii": is_ascii, "separators": separators}
+            self._form: dict[str, Any] = {"indent": indent, "ensure_ascii": is_ascii, "separators": separators}
             if self._whole() == data:
                 return
         found = re.search(rb"\n([ \t]+)", data)

@@ -44,8 +44,9 @@ class Dashboard(TrainingPart, Callback):
         scaler = getattr(trainer.precision_plugin, "scaler", None)
         # The gradients of a fused optimizer are still multiplied by float16's scale.
         scale = scaler.get_scale() if scaler is not None and optimizer.defaults.get("fused") else 1.0
+        factor = pl_module.guard.weight(trainer.accumulate_grad_batches) / scale  # gradients get it after this
         norms = gradient_norms(pl_module.model, trainer.strategy)
-        pl_module.log_dict({f"grad_norm/{part}": norm / scale for part, norm in norms.items()}, rank_zero_only=True)
+        pl_module.log_dict({f"grad_norm/{part}": norm * factor for part, norm in norms.items()}, rank_zero_only=True)
 
     def on_validation_epoch_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:
         """Logs scores by length, samples and heatmaps; under FSDP, all processes must take part in the alignment."""
