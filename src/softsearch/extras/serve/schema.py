@@ -32,7 +32,6 @@ MAX_TERMS, MAX_TERM = 1000, 200  # terms per request; characters per term and in
 MAX_PATTERNS = 20  # for text to keep
 _MAX_FIELDS = 100  # per request
 
-
 Texts = Annotated[list[Text], Field(min_length=1, max_length=10_000)]
 ONE, MANY, NATIVE, LIBRE = "<one>", "<many>", "<native>", "<libre>"  # names for alternatives in pydantic's errors
 TAGS = ("body", ONE, MANY, NATIVE, LIBRE)  # locations in errors that are not fields
