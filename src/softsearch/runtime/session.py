@@ -250,7 +250,9 @@ class OnnxStepFunction(OptionalAlignments):
         feeds = self._feeds(state) | search | counts
         beams, n_best = int(search["size"][0]), int(search["returned"][0])
         is_greedy = beams == 1 == len(state.src_mask) and state.src_mask.all()  # a sentence of a batch has padding
-        block = self._greedy if is_greedy and self._greedy_graph is not None else self._block
+        block, file = self._block, DECODER_BLOCK
+        if is_greedy and self._greedy_graph is not None:
+            block, file = self._greedy, DECODER_GREEDY
         assert block is not None
         values = _run(block.session, block.outputs, {name: feeds[name] for name in block.inputs})
         outputs = dict(zip(block.outputs, values, strict=True))
@@ -260,7 +262,7 @@ class OnnxStepFunction(OptionalAlignments):
         rows = (len(state.src_mask), beams if len(parents) > 1 else state.parents.shape[1])  # read by the last step
         for name, value in zip(self._cache, cache, strict=True):
             axes = rows if name.startswith("cache.") else rows[:1]
-            check_shape(DECODER_BLOCK, f"next_{name}", value.shape[: len(axes)], axes)
+            check_shape(file, f"next_{name}", value.shape[: len(axes)], axes)
         return choices, state._replace(cache=cache, parents=parents[-1], position=state.position + len(parents))
 
     def select(self, state: OnnxState, rows: NDArray[np.int64]) -> OnnxState:

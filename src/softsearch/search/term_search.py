@@ -208,7 +208,7 @@ class _TermBatch(Batch):
         return chosen
 
     def _without_surplus(self, log_probs: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Forbids tokens after which a hypothesis has an exact term too often."""
+        """Forbids, in place, tokens after which a hypothesis has an exact term too often."""
         beams = self.log_probs.shape[1]
         for index, sentence in enumerate(self.live.tolist()):
             terms = self.terms[sentence]

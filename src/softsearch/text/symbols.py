@@ -49,7 +49,8 @@ def spans_of(text: str, seconds_left: Callable[[], float] = lambda: _SECONDS) ->
 def spans_of_translation(text: str, source_spans: Collection[str]) -> list[Span]:
     """Returns where a translation is not language, as ``spans_of``.
 
-    The ending in ``%1:n``, as Finnish and Swedish write them, is language, unless the source has this form of Pascal's.
+    In ``%1:n`` a placeholder is followed by a case ending, as in Finnish and Swedish, unless the source also has
+    ``%1:n``, which is then a form of Pascal's.
     """
     places = []
     for begin, end in spans_of(text):

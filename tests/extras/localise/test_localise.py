@@ -295,7 +295,7 @@ def test_elements_of_xliff_stay(tmp_path: Path) -> None:
         ("a\nb", "a b", "it has 0 line breaks, the message 1"),
         ("~Open", "Öffnen", "one of both has an accelerator"),
         ("Open:", "Öffnen", "it ends with no sign, the message with :"),
-        ("Open", " ", "the model found no whole translation"),
+        ("Open", " ", "the model found no complete translation"),
         ("%1:s open", "%1 öffnen", "it lacks %1:s"),
         ("Open", "<3> Datei", "it has a symbol of the model"),
     ],

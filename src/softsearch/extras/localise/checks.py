@@ -26,7 +26,7 @@ def problems(source: str, target: str, markers: str = "") -> list[str]:
         return list(dict.fromkeys(problem for pair in texts for problem in problems(*pair, markers)))
     found = []
     if not target.strip():
-        return ["the model found no whole translation"]
+        return ["the model found no complete translation"]
     theirs = Counter(source[begin:end] for begin, end in spans_of(source))
     ours = Counter(target[begin:end] for begin, end in spans_of_translation(target, theirs))
     if missing := theirs - ours:

@@ -184,7 +184,7 @@ class Json(Keyed):
         for indent, is_ascii in product(_INDENTS, (False, True)):
             separators = (", ", ": ") if indent is None else (",", ": ")
             self._form: dict[str, Any] = {"indent": indent, "ensure_ascii": is_ascii, "separators": separators}
-            if self._whole() == data:
+            if self._written(self._content) == data:
                 return
         found = re.search(rb"\n([ \t]+)", data)
         indent = found[1].decode() if found else 2
@@ -209,12 +209,14 @@ class Json(Keyed):
         )
 
     def _whole(self) -> bytes:
-        content = _with_texts(self._content, json.loads(bytes(self._store)))
+        return self._written(_with_texts(self._content, json.loads(bytes(self._store))))
+
+    def _written(self, content: Any) -> bytes:
         return json.dumps(content, **self._form).encode() + b"\n" * self._data.endswith(b"\n")
 
 
 def _with_texts(content: Any, texts: Any) -> Any:
-    """What was read, with the texts of what is written, which lacks empty objects and lists."""
+    """What was read, with the texts of what translate-toolkit writes, which lacks empty objects and lists."""
     match content, texts:
         case dict(), dict():
             return content | {key: _with_texts(content.get(key), each) for key, each in texts.items()}
