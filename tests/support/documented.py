@@ -51,6 +51,8 @@ PLACEHOLDERS = {
     "RUN_LM": "logs/train/LM",
     "RUN_R2L": "logs/train/R2L",
     "logs/tune/DATE": "logs/tune/last",
+    "s3://BUCKET/NAME": "store",
+    "/scratch/cache": "cache",
     "postgresql://USER:PASSWORD@HOST/DATABASE": "sqlite:///trials.db",
     "trials=30": "",
     "seed=1,2": "seed=1",
