@@ -1,8 +1,8 @@
 """Message catalogs: what a model, a memory and both translate, on catalogs that are held out of the training.
 
     python benchmarks/localisation.py FOLDER --out RESULTS --lang de              # FOLDER/de/**/*.po
-    python benchmarks/localisation.py FOLDER --out RESULTS --lang de --by message --memory-only
-    python benchmarks/localisation.py FOLDER --out RESULTS --lang de --raw               # and the text as it is
+    python benchmarks/localisation.py FOLDER --out RESULTS --lang de --by message --models memory
+    python benchmarks/localisation.py FOLDER --out RESULTS --lang de --models plain,memory,raw  # and the text as it is
     python benchmarks/localisation.py FOLDER --out RESULTS --lang de,fr,fi,ja,cs,ar      # one model of all
 
 FOLDER has the PO files of each language, such as those of LibreOffice (``apt-get source --download-only libreoffice``,
@@ -11,8 +11,8 @@ trained on the rest, one of them with ``data.memory=true``; ``softsearch localis
 stands in them is compared with the people's translations. Only messages whose text is nowhere in the training catalogs
 are scored. BLEU and chrF are without what is not language (placeholders, tags), exact matches are of the whole text.
 Several languages are one model, which each language's held-out messages are scored with: those of a call for that
-language alone, whose source may be in the training text with a translation into another one. ``--raw`` trains a model
-on the same text as it is (``data=parallel``, symbols and accelerators in place) and translates the messages line by
+language alone, whose source may be in the training text with a translation into another one. The model ``raw`` learns
+from the same text as it is (``data=parallel``, symbols and accelerators in place) and translates the messages line by
 line, with and without ``--markup``. Trainings go on where they were stopped, and what is done is not done again: with
 ``--record`` the texts of a model are kept in benchmarks/records, so that another machine goes on with the next model.
 """
@@ -216,24 +216,26 @@ def main() -> None:
     parser.add_argument("--by", choices=("catalog", "message"), default="catalog", help="what is held out")
     parser.add_argument("--steps", type=int, default=4000, help="steps of each training (default: 4000)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--memory-only", action="store_true", help="do not train the model without a memory")
-    parser.add_argument("--raw", action="store_true", help="train a model on the text as it is, too (one language)")
+    parser.add_argument(
+        "--models", default="plain,memory", help=f"those to train, of {', '.join(WAYS)} (default: plain,memory)"
+    )
     parser.add_argument("--record", action="store_true", help="keep tables, texts, configs and metrics in the records")
     parser.add_argument("options", nargs="*", metavar="OPTION", help="more options of the trainings")
     options = parser.parse_intermixed_args()
     options.out = options.out.resolve()
     langs = options.lang.split(",")
-    if options.raw and len(langs) > 1:
-        parser.error("--raw is for one language")
+    models = options.models.split(",")
+    if not set(models) <= WAYS.keys():
+        parser.error(f"--models is {options.models}, expected some of {','.join(WAYS)}")
+    if "raw" in models and len(langs) > 1:
+        parser.error("--models raw is for one language")
     folders = {lang: options.out / f"{lang}-{options.by}" for lang in langs}
     for lang, folder in folders.items():
         if not (folder / "units.json").exists():
             split(options.folder / lang, folder, options.by)
     home = options.out / f"{'+'.join(langs)}-{options.by}"
-    data = {name: partial(catalogs, [*folders.values()], memory=name == "memory") for name in ("plain", "memory")}
-    if options.memory_only:
-        del data["plain"]
-    if options.raw:
+    data = {name: partial(catalogs, [*folders.values()], memory=name == "memory") for name in models}
+    if "raw" in models:
         data["raw"] = partial(raw_lines, home, langs[0])
     for lang, folder in folders.items():
         score_language(lang, folder, home, data, options)
