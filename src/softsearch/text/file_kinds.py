@@ -29,7 +29,7 @@ _BINARY = {
     rb"(?s).{257}ustar": "a tar archive; unpack it (tar -xf FILE) and name a file in it",
     rb"7z\xbc\xaf\x27\x1c|Rar!\x1a\x07": "an archive (7z or RAR); unpack it and name a file in it",
     rb"%PDF-": "a PDF; save its text as a file of lines",
-    rb"PAR1": "a Parquet file; use data=table and a name that ends with .parquet",
+    rb"PAR1": "a Parquet file; give it a name that ends with .parquet, and to train on it use data=table",
 }
 _COMMENTS = rb"(?><!--.{0,4000}?-->\s*+)*+"  # atomic, because they could be divided in exponentially many ways
 _PROLOG = (

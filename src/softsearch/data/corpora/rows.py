@@ -3,24 +3,22 @@
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import reduce
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from softsearch.data.corpora.separated import Column, read_cells
 from softsearch.data.corpora.tmx import MAX_LANGUAGES, language_code, read_units
 from softsearch.errors import ConfigError, CorpusError, parsing
-from softsearch.process import how_to_install
 from softsearch.text.corpus import MAX_LINE_BYTES, PACKED, read_lines
-from softsearch.text.file_kinds import other_kind
+from softsearch.text.parquet import column_of, existing_column, open_parquet, outermost, parquet_errors, text_names
 
 Pair = tuple[str, str]
 _PARQUET_ROWS = 1024  # rows read at a time
 _SEPARATED = {".tsv": "\t", ".csv": ","}  # the usual separators
-_MAX_LISTED, _MAX_COMPARED = 5, 10_000  # column names in a message, and names compared to find similar ones
+_MAX_LISTED = 5  # languages in a message
+_ADVICE = "set data.src and data.tgt to two of these"  # if no column has a similar name
 
 _log = logging.getLogger(__name__)
 
@@ -136,37 +134,10 @@ def _separated(usual: str, separator: str | None) -> "_Reader":
 
 def _index(path: Path, cells: list[str], column: Column) -> int:
     if isinstance(column, str):
-        return cells.index(_existing(str(path), cells, column))
+        return cells.index(existing_column(str(path), cells, column, _ADVICE))
     if not 1 <= column <= len(cells):
         raise ConfigError(f"{path} has no column {column}, found {len(cells)} columns; columns count from 1")
     return column - 1
-
-
-def _existing(where: str, names: Collection[str], column: str) -> str:
-    """Returns ``column`` if it is one of the names; otherwise raises an error with similar names."""
-    if not names:
-        raise ConfigError(f"{where} has nothing by name, expected {column!r:.60}; check that it is the right file")
-    if column not in names:
-        from softsearch.suggestions import similar  # only a mistake needs it
-
-        listed = similar(column, [*names][:_MAX_COMPARED], _MAX_LISTED)
-        is_near = bool(listed)
-        listed = [*dict.fromkeys([*listed, *islice(names, _MAX_LISTED)])][:_MAX_LISTED]
-        rest = f" and {len(names) - len(listed):,} more" if len(names) > len(listed) else ""
-        raise ConfigError(
-            f"{where} has no column {column!r:.60}, found {', '.join(f'{name!r:.60}' for name in listed)}{rest}"
-            + (f"; did you mean {listed[0]!r:.60}?" if is_near else "; set data.src and data.tgt to two of these")
-        )
-    return column
-
-
-def _parts(column: str, names: Collection[str]) -> tuple[str, str]:
-    """Splits a nested column's name after its longest prefix in ``names``, because names may contain dots."""
-    head, rest = column, ""
-    while head not in names and "." in head:
-        head, _, last = head.rpartition(".")
-        rest = f"{last}.{rest}" if rest else last
-    return (head, rest) if head in names else (column.partition(".")[0], column.partition(".")[2])
 
 
 def _cell(where: str, row: Any, column: Column) -> str:
@@ -175,8 +146,8 @@ def _cell(where: str, row: Any, column: Column) -> str:
     while rest:
         if not isinstance(row, Mapping):
             raise CorpusError(f"{where} is {row!r:.60}, expected names and values, among them {column!r}; fix the row")
-        name, rest = _parts(rest, row.keys())
-        row = row[_existing(where, row.keys(), name)]
+        name, rest = outermost(rest, row.keys())
+        row = row[existing_column(where, row.keys(), name, _ADVICE)]
     if not isinstance(row, str | None):
         raise CorpusError(f"{where} has {row!r:.60} as {column!r}, expected text; choose text columns")
     return row or ""
@@ -198,48 +169,20 @@ def _json_lines(table: _Table) -> Iterator[tuple[str, Pair]]:
 
 
 def _parquet(table: _Table) -> Iterator[tuple[str, Pair]]:
-    path, columns = table.path, table.columns
-    try:
-        import pyarrow as pa
-        from pyarrow import compute, parquet
-    except ImportError as error:
-        raise ConfigError(f"{path} needs pyarrow: {how_to_install('table')}") from error
+    path, names = table.path, [str(column) for column in table.columns]
+    with open_parquet(path) as file:
+        parts = [text_names(path, list(file.schema_arrow), name, _ADVICE) for name in names]
     number = 0
     try:
-        with path.open("rb") as file:
-            head = file.read(512)
-        if not head.startswith(b"PAR1") and (found := other_kind(head)):
-            raise CorpusError(f"{path} is {found}")
-        names = [str(column) for column in columns]
-        parts = [_names_in(path, list(parquet.read_schema(path)), name) for name in names]
-        with parquet.ParquetFile(path, read_dictionary=names) as file:  # repeated text is in memory once
+        with parquet_errors(path), open_parquet(path, names) as file:  # as dictionaries, repeated text is stored once
             for batch in file.iter_batches(_PARQUET_ROWS, columns=names):
-                sides = [reduce(compute.struct_field, rest, batch.column(top)) for top, *rest in parts]
+                sides = [column_of(batch, own) for own in parts]
                 for number, (src, tgt) in enumerate(zip(*sides, strict=True), start=number + 1):  # noqa: B020  # counts on
                     yield f"{path}, row {number}", (src.as_py() or "", tgt.as_py() or "")
     except UnicodeDecodeError as error:
         raise CorpusError(
             f"{path}, row {number} is not UTF-8 ({error.reason}); write the table again with text as UTF-8"
         ) from error
-    except (pa.ArrowException, OSError) as error:
-        raise CorpusError(f"{path} is not a whole Parquet file ({str(error).strip():.200}); write it again") from error
-
-
-def _names_in(path: Path, fields: list[Any], column: str) -> list[str]:
-    """Returns a column's names, outermost first if it is nested; checks that it is unique and text."""
-    names: list[str] = []
-    kind, rest = None, column
-    while rest:
-        name, rest = _parts(rest, own := [field.name for field in fields])
-        names.append(_existing(str(path), own, name))
-        if own.count(name) > 1:
-            raise CorpusError(f"{path} has {own.count(name)} columns {name!r:.60}; write it again with one")
-        kind = fields[own.index(name)].type
-        fields = list(kind) if str(kind).startswith("struct") else []
-    kind = getattr(kind, "value_type", kind) if str(kind).startswith("dictionary") else kind
-    if str(kind) not in ("string", "large_string", "string_view", "null"):
-        raise CorpusError(f"{path} has {kind!s:.60} as {column!r:.60}, expected text; choose text columns")
-    return names
 
 
 def _tmx(table: _Table) -> Iterator[tuple[str, Pair]]:
@@ -261,7 +204,7 @@ def _tmx(table: _Table) -> Iterator[tuple[str, Pair]]:
             table.left_out[f"units without {' and '.join(missing)}"] += 1
     for column, counts in zip(columns, taken, strict=True):
         if not counts and not _languages(found, str(column)):
-            _existing(str(path), found, str(column))
+            existing_column(str(path), found, str(column), _ADVICE)
         if len(counts) > 1:
             variants = ", ".join(f"{count:,} in {code:.20}" for code, count in counts.most_common(_MAX_LISTED))
             _log.warning("%s: %s stands for several languages: %s; name one of them", path, column, variants)
