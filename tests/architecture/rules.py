@@ -13,9 +13,9 @@ MAX_ADR_LINES = 40
 
 # What each torch-free or torch-only layer may import besides the standard library and softsearch itself.
 ALLOWED_IMPORTS = {
-    "text": {"lazy_loader", "numpy", "pyarrow", "regex", "sentencepiece"},  # pyarrow reads .zst, where it is installed
+    "text": {"lazy_loader", "numpy", "pyarrow", "regex", "sentencepiece"},  # pyarrow is optional: .zst and Parquet
     "search": {"lazy_loader", "numpy"},
-    "runtime": {"lazy_loader", "numpy", "onnxruntime", "sentencex"},
+    "runtime": {"lazy_loader", "numpy", "onnxruntime", "pyarrow", "sentencex"},
     "extras/serve": {
         "babel",
         "fastapi",

@@ -20,7 +20,7 @@ OPTIONAL = {
     "ctranslate2": ("extras/formats/ctranslate2",),
     "lora": ("training/lora",),
     "hf": ("data/corpora/huggingface",),
-    "table": ("data/corpora/rows", "text/corpus"),
+    "table": ("runtime/parquet", "text/corpus", "text/parquet"),
     "localise": ("extras/localise/similar", "extras/localise/tmx", "extras/localise/xliff"),
     "paragraphs": ("runtime/paragraphs",),
     "serve": tuple(

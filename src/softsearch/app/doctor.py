@@ -35,7 +35,7 @@ _EXTRAS = {  # extra -> what it is for, other than commands
     "paragraphs": "translate --paragraphs",
     "lab": "",
     "sweep": "launcher=joblib and submitit_slurm",
-    "table": "data=table of Parquet; text in .zst",
+    "table": "Parquet in data=table and translate; text in .zst",
     "hf": "data=huggingface",
     "localise": "data=catalogs",
     "ctranslate2": "export format=ctranslate2, argos",

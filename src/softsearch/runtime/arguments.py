@@ -46,7 +46,21 @@ _OPTIONS: dict[str, Flags] = {  # group -> option -> settings and help
     "input and output": {
         "--input": (_FILE | _REPEATABLE, "read this file, or one for each bundle (default: standard input)"),
         "--features": (_FILE, "read feature vectors from this .npy file, instead of --input or together with it"),
-        "--output": (_FILE, "write this file (default: standard output)"),
+        "--output": (
+            _FILE,
+            "write this file (default: standard output); for a Parquet --input, which ends in .parquet, one of Parquet",
+        ),
+        "--column": (
+            {"metavar": "NAME"},
+            (
+                "of a Parquet --input: the column to translate (default: that named as the model's source language, or "
+                "else the only one with text)"
+            ),
+        ),
+        "--new-column": (
+            {"metavar": "NAME"},
+            "of a Parquet --output: the column of translations (default: the model's target language)",
+        ),
         "--tokenized": (
             {"action": "store_const", "const": True},
             "for models of lower-cased, tokenised text: input lines have this form already, and translations keep it",

@@ -3,6 +3,8 @@
 import argparse
 import hashlib
 import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from softsearch.errors import ConfigError
 from softsearch.machine import cores
@@ -49,7 +51,7 @@ def translate(arguments: argparse.Namespace) -> None:
         inputs=max(1, len(arguments.input)),
     )
     files = ("input", "output", "alignments", "prefix", "features", "trace", "confidence", "attention")
-    given = [*(getattr(arguments, name) for name in files), text]
+    given = [*(getattr(arguments, name) for name in files), text, arguments.column, arguments.new_column]
     if text and (arguments.input or arguments.features or arguments.resume or arguments.processes > 1):
         others = "--input, --features, --resume or --processes"
         raise ConfigError(f"{text[0]!r} is text, but {others} is given; leave one out")
@@ -58,17 +60,7 @@ def translate(arguments: argparse.Namespace) -> None:
 
         Prompt(translator, options).run()
         return
-    resume = None
-    if arguments.resume:
-        contents = {
-            "bundles": _hashes(*bundles),
-            "lm": language_model and _hashes(language_model),
-            "rescore": _hashes(*rescorers),
-            "banned": options.get("banned"),
-            "glossary": arguments.glossary and hashlib.sha256(arguments.glossary.read_bytes()).hexdigest()[:16],
-            "replace_unknown": hashlib.sha256(repr(options.get("replace_unknown")).encode()).hexdigest()[:16],
-        }
-        resume = describe_options(arguments, contents)
+    resume = _settings(arguments, bundles, language_model, rescorers, options) if arguments.resume else None
     blank = arguments.on_error == "blank"
     if blank and (arguments.markup or arguments.features):
         raise ConfigError("--on-error blank is for single lines of text; leave out --markup and --features, or it")
@@ -78,6 +70,25 @@ def translate(arguments: argparse.Namespace) -> None:
     unit = "word" if translator.system.tokenizers[0].has_words else "character"
     for message in warnings.messages(unit, paragraphs=arguments.paragraphs):
         print(f"softsearch: {message}", file=sys.stderr)
+
+
+def _settings(
+    arguments: argparse.Namespace,
+    bundles: Sequence[Bundle],
+    language_model: Bundle | None,
+    rescorers: Sequence[Bundle],
+    options: Mapping[str, Any],
+) -> dict[str, str]:
+    """What the translations depend on besides the input, for ``--resume``."""
+    contents = {
+        "bundles": _hashes(*bundles),
+        "lm": language_model and _hashes(language_model),
+        "rescore": _hashes(*rescorers),
+        "banned": options.get("banned"),
+        "glossary": arguments.glossary and hashlib.sha256(arguments.glossary.read_bytes()).hexdigest()[:16],
+        "replace_unknown": hashlib.sha256(repr(options.get("replace_unknown")).encode()).hexdigest()[:16],
+    }
+    return describe_options(arguments, contents)
 
 
 def _is_typed(*files: object) -> bool:

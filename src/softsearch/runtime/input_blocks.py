@@ -21,11 +21,12 @@ from softsearch.text.features import Features, read_features
 from softsearch.text.file_kinds import other_kind
 from softsearch.text.joint_sources import join_sources
 
-_BLOCK_BYTES = 4 * MAX_LINE_BYTES
+BLOCK_BYTES = 4 * MAX_LINE_BYTES
 _AT_ONCE = 1 << 16  # bytes
 _LONGEST = MAX_LINE_BYTES + len(BOM_UTF8 + b"\r\n")
 _PATIENCE = 10  # milliseconds that a pipe may need for more lines of a block
 _LISTED = 50  # numbers of lines in a message
+InputBlock = tuple[int, list[str] | None, Features | None]  # number of lines, the lines, and their feature vectors
 _LINE_END = re.compile(rb"\r?\n?\Z")
 
 
@@ -87,7 +88,7 @@ def read_input(stack: ExitStack, path: Path) -> Iterator[str]:
 
 def read_blocks(
     source: IO[bytes], paths: Sequence[Path], features: Path | None, blank: BlankLines, *, keep_ends: bool, markup: bool
-) -> Iterator[tuple[int, list[str] | None, Features | None]]:
+) -> Iterator[InputBlock]:
     """Yields blocks of lines, of feature vectors, or of both, with their sizes; an empty one before it has to wait.
 
     Args:
@@ -152,10 +153,10 @@ def _blocks(source: IO[bytes], path: Path | None, blank: BlankLines, *, keep_end
                     if found := other_kind(raw):
                         raise InputError(f"{name} is {found}")
                     refuse_unusual_lines(raw, name)
-                line = _decode(raw.removesuffix(b"\n"), name, number, blank)
+                line = decoded(raw.removesuffix(b"\n"), name, number, blank)
                 block.append(line + _LINE_END.findall(raw)[0].decode() if keep_ends else line)
                 size += len(raw)
-                if len(block) >= most or size >= _BLOCK_BYTES:
+                if len(block) >= most or size >= BLOCK_BYTES:
                     yield block
                     block, size = [], 0
     except CorpusError as error:
@@ -164,7 +165,8 @@ def _blocks(source: IO[bytes], path: Path | None, blank: BlankLines, *, keep_end
         yield block
 
 
-def _decode(raw: bytes, name: str, number: int, blank: BlankLines) -> str:
+def decoded(raw: bytes, name: str, number: int, blank: BlankLines) -> str:
+    """Decodes a line; one that cannot be read is "" if it may be blank; raises InputError otherwise."""
     try:
         return decode_line(raw, name, number)
     except CorpusError as error:

@@ -127,16 +127,16 @@ def packing_stream(file: IO[bytes]) -> Iterator[Any]:
     Raises:
         ConfigError: pyarrow is missing.
     """
-    with _pyarrow(file.name, "choose another suffix").CompressedOutputStream(_StaysOpen(file), "zstd") as stream:
+    with _pyarrow(file.name, "choose another suffix").CompressedOutputStream(StaysOpen(file), "zstd") as stream:
         yield stream
 
 
-class _StaysOpen:
-    """A file as pyarrow writes it, which would also close it."""
+class StaysOpen:
+    """A file, or what has the same two methods, as pyarrow writes it, which would also close it."""
 
     closed = False
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: Any) -> None:
         self.write, self.flush = file.write, file.flush
 
     def close(self) -> None:

@@ -84,7 +84,7 @@ def test_blocks_are_bounded_and_make_no_difference(
     monkeypatch.setattr("softsearch.runtime.input_blocks.BLOCK_LINES", 4)
     assert run(recorder, given) == whole
     assert recorder.blocks == [4, 4, 2]
-    monkeypatch.setattr("softsearch.runtime.input_blocks._BLOCK_BYTES", 30)
+    monkeypatch.setattr("softsearch.runtime.input_blocks.BLOCK_BYTES", 30)
     recorder.blocks.clear()
     assert run(recorder, given) == whole
     assert sum(recorder.blocks) == 10
