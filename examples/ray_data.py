@@ -6,53 +6,27 @@
     python examples/ray_data.py exports/NAME-fp16 corpus/*.txt translated --gpus 1    # exported with precision=fp16
 
 Each input gives a file of the same name in the output folder: of lines, which may be compressed, or of Parquet, with
-the column ``translation`` after those that were there. Files appear when they are whole, and those that exist are
-skipped, so what was lost with a machine is made again, now or when this is typed again. Every machine sees the files
-and ``exports/NAME`` at the same paths. Give it more files than cores; `split -l 250000` makes them.
+one column more (docs/deployment.md). Files appear when they are whole, and those that exist are skipped, so what was
+lost with a machine is made again, now or when this is typed again. Every machine sees the files and ``exports/NAME`` at
+the same paths. Give it more files than cores; `split -l 250000` makes them.
 """
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import ray
-from pyarrow import parquet
 
-from softsearch import InputError, Translator
 from softsearch.runtime import run_command
 
-ROWS = 1024  # of Parquet that are translated together
 
-
-def translate_lines(bundle: Path, source: Path, output: Path, options: argparse.Namespace) -> None:
+def translate(bundle: Path, source: Path, output: Path, options: argparse.Namespace) -> None:
     """Does what `softsearch translate` does, on one thread."""
     words = ["--input", source, "--output", output, "--threads", 1, "--beam", options.beam]
     words += ["--on-error", options.on_error, "--provider", "cuda" if options.gpus else "cpu"]
+    if options.column and source.suffix == ".parquet":
+        words += ["--column", options.column]
     run_command(["translate", str(bundle), *map(str, words)])
-
-
-def translate_table(bundle: Path, source: Path, output: Path, options: argparse.Namespace) -> None:
-    """Adds a column to a Parquet file, some rows at a time."""
-    translator = Translator(bundle, threads=1, provider="cuda" if options.gpus else "cpu")
-
-    def translated(texts: list[str]) -> list[str]:
-        try:
-            return [best.text for best in translator.translate([text or "" for text in texts], beam=options.beam)]
-        except InputError:
-            if options.on_error == "raise":
-                raise
-        half = len(texts) // 2
-        return [*translated(texts[:half]), *translated(texts[half:])] if half else [""]
-
-    file, partial = parquet.ParquetFile(source), output.with_name(f".{output.name}.partial")
-    schema = file.schema_arrow.append(pa.field("translation", pa.string()))
-    with parquet.ParquetWriter(partial, schema) as writer:
-        for batch in file.iter_batches(ROWS):
-            column = pa.array(translated(batch.column(options.column).to_pylist()), pa.string())
-            writer.write_batch(pa.RecordBatch.from_arrays([*batch.columns, column], schema=schema))
-    partial.rename(output)
 
 
 def parse_options() -> argparse.Namespace:
@@ -61,7 +35,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("bundle", type=Path)
     parser.add_argument("input", nargs="+", type=Path, help="files of lines, or of Parquet")
     parser.add_argument("output", type=Path, help="folder")
-    parser.add_argument("--column", default="text", help="of Parquet files: the text to translate")
+    parser.add_argument("--column", help="of Parquet files: the text to translate")
     parser.add_argument("--on-error", choices=("raise", "blank"), default="raise", help="what to do with a bad line")
     parser.add_argument("--beam", type=int, default=5)
     parser.add_argument("--gpus", type=float, default=0, help="of each task, such as 1 or 0.5; 0: on a CPU")
@@ -79,10 +53,9 @@ def main() -> None:
     tasks: dict[Any, Path] = {}
     for source in options.input:
         output = (options.output / source.name).resolve()
-        work: Callable[..., None] = translate_table if source.suffix == ".parquet" else translate_lines
         if not output.exists():
             # A task whose machine is lost is tried again; one that raises an error is not.
-            task = ray.remote(num_cpus=1, num_gpus=options.gpus, max_retries=3)(work)
+            task = ray.remote(num_cpus=1, num_gpus=options.gpus, max_retries=3)(translate)
             tasks[task.remote(options.bundle.resolve(), source.resolve(), output, options)] = source
     print(f"{len(names) - len(tasks)} of {len(names)} files are there")
     failed, left = 0, [*tasks]

@@ -71,8 +71,8 @@ def test_tasks_translate_text_and_parquet_leave_bad_lines_blank_and_skip_what_is
     assert (tmp_path / "out" / "bad.txt").read_text() == "zehn\n\n"
     assert (tmp_path / "out" / "there.txt").read_text() == "as it was"
     table = parquet.read_table(tmp_path / "out" / "1.parquet")
-    assert table.column_names == ["id", "en", "translation"]
-    assert table.column("translation").to_pylist() == [*expected, ""]
+    assert table.column_names == ["id", "en", "de"]
+    assert table.column("de").to_pylist() == [*expected, ""]
 
 
 def test_tasks_prepare_the_same_bytes_and_name_a_broken_line(tmp_path: Path) -> None:
