@@ -35,6 +35,7 @@ class BundleFormat(ExportFormat):
 
     name: ClassVar[str] = "bundle"
     takes: ClassVar[Collection[str]] = ("precision", "report", "shortlist")
+    has_greedy: ClassVar[bool] = True  # whether ``finish`` needs ``GREEDY_STEP``
 
     def check(self, search: Strategy, out: Path) -> None:
         """Refuses a folder that is not a bundle."""
@@ -53,6 +54,7 @@ class BundleFormat(ExportFormat):
             shortlist=inputs.shortlist,
             lower=inputs.lower,
             finish=self.finish,
+            greedy=self.has_greedy,
             exact=inputs.exact,
         )
         return ExportSummary(backend="ONNX", parity=parity, following=self.following(bundle))
@@ -80,6 +82,7 @@ def export_bundle(
     shortlist: tuple[NDArray[np.integer], NDArray[np.integer]] | None = None,
     lower: Callable[[Bundle], tuple[Bundle, dict[str, Any]]] | None = None,
     finish: Finish | None = None,
+    greedy: bool = True,
     exact: Callable[[], StepFunction] | None = None,
 ) -> tuple[Bundle, Parity]:
     """Writes the bundle of a model in evaluation mode if its graphs compute the same numbers as the model.
@@ -95,6 +98,7 @@ def export_bundle(
         shortlist: target ids by frequency, and likely ones for each source id, for ``--shortlist``.
         lower: converts the float32 bundle to another precision; also returns facts about that.
         finish: makes the files of the bundle in its precision, given the tolerance of their numbers.
+        greedy: whether ``finish`` needs the decoder's step for greedy search, which is traced apart.
         exact: makes ``reference`` in float64, which shows how much the model amplifies rounding errors.
 
     Raises:
@@ -113,7 +117,7 @@ def export_bundle(
         "limits": {"max_src_tokens": max_src_tokens},
         "search": search_facts(search, tgt.vocab_size),
     }
-    graphs = export_graphs(model, shortlist=shortlist is not None)
+    graphs = export_graphs(model, shortlist=shortlist is not None, greedy=greedy)
     described = describe_graphs(graphs)
     bundle = bundle_of(path, files | graphs, manifest | {"graphs": described, "training": facts})
     parity = _compare(bundle, reference, exact or (lambda: reference))

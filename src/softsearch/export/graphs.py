@@ -66,10 +66,14 @@ every (float[sentences, beams, vocab] padded_log_probs, int64[1] all)
 """
 
 
-def export_graphs(model: Seq2Seq, *, shortlist: bool = False) -> dict[str, bytes]:
-    """Returns the graphs' files by name, for shortlists too if ``shortlist``; does not change the model.
+def export_graphs(model: Seq2Seq, *, shortlist: bool = False, greedy: bool = True) -> dict[str, bytes]:
+    """Returns the graphs' files by name; does not change the model.
 
-    Besides those of a bundle there is ``GREEDY_STEP``, of which ``softsearch.export.search_loop`` makes one.
+    Args:
+        model: the trained model.
+        shortlist: whether the step is for shortlists, too.
+        greedy: whether there is also ``GREEDY_STEP``, a trace of its own, of which ``softsearch.export.search_loop``
+            makes the graph of a bundle.
     """
     same = {id(weight): nn.Parameter(weight.data, weight.requires_grad) for weight in model.parameters()}
     model = copy.deepcopy(model, same).eval().float().cpu()  # with the memory of the weights, which nothing changes
@@ -79,7 +83,7 @@ def export_graphs(model: Seq2Seq, *, shortlist: bool = False) -> dict[str, bytes
     make_exportable(model)
     example = Example(model)
     step = _export_step(_StepGraph(model, missing), example, shortlist=shortlist)
-    greedy = _export_greedy(model, missing, example)
+    greedy_step = _export_greedy(model, missing, example) if greedy else {}
     for name, module in list(model.named_modules()):  # a step has no loop, but computing the first state may need one
         if isinstance(module, Recurrence):
             model.set_submodule(name, exportable_loop(module))
@@ -94,7 +98,7 @@ def export_graphs(model: Seq2Seq, *, shortlist: bool = False) -> dict[str, bytes
     optimizer.remove_unused_nodes(encoder)
     bound_scans(encoder.graph, "src_tokens")
     share_embedding(encoder.graph, step.graph)
-    return write_graph(ENCODER, encoder) | write_graph(DECODER_STEP, step) | greedy
+    return write_graph(ENCODER, encoder) | write_graph(DECODER_STEP, step) | greedy_step
 
 
 class _EncoderGraph(nn.Module):

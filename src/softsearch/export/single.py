@@ -29,6 +29,7 @@ class SingleFormat(BundleFormat):
 
     name: ClassVar[str] = "single"
     takes: ClassVar[Collection[str]] = ("precision", "report")
+    has_greedy: ClassVar[bool] = False
 
     def check(self, search: Strategy, out: Path) -> None:
         """Also refuses a search that the graph does not support."""

@@ -83,7 +83,10 @@ def test_a_used_folder_is_replaced_only_if_asked(form: str, tmp_path: Path) -> N
         exported(tmp_path, f"format={form}", "overwrite=true")
 
 
-def test_a_single_graph_and_what_to_do_with_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_single_graph_and_what_to_do_with_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("softsearch.export.graphs._export_greedy", None)  # it is not traced, as nothing needs it
     out = tmp_path / "out"
     options = ["format=single", "search.beam=4", "search.max_length_factor=1.5"]
     export(read_options(composed("export", f"ckpt={GOLDEN}", f"out={out}", f"cache_dir={tmp_path}", *options), Export))
