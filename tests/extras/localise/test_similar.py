@@ -2,6 +2,8 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from softsearch.errors import ConfigError
 from softsearch.extras.localise import Catalogs
-from softsearch.extras.localise.memory import memories_of
+from softsearch.extras.localise.memory import Memory, memories_of
 from softsearch.extras.localise.similar import Similar, Texts, most_similar, with_matches
 from softsearch.text import read_lines
 from softsearch.text.parts import MATCH
@@ -93,6 +95,26 @@ def test_matches_are_of_the_same_language(repo_root: Path, tmp_path: Path) -> No
         assert lines
         assert all(line.startswith(tag) and line.startswith("<2fr> Fr ") == (tag == "<2fr> ") for line in lines)
     assert {line[:6] for line in read_lines(files["val"][0])} == {"<2de> ", "<2fr> "}
+
+
+@given(first=TEXTS, own=TEXTS, queries=TEXTS)
+def test_a_memory_behind_another_one_is_one_memory_of_both(
+    first: list[str], own: list[str], queries: list[str]
+) -> None:
+    def catalog(texts: list[str], name: str) -> Any:
+        pairs = [(text, f"{name} {number}") for number, text in enumerate(texts) if text.strip()]
+        return SimpleNamespace(pairs=lambda: pairs, marker=None)
+
+    both, below = Memory(), Memory()
+    for memory, texts, name in ((both, first, "first"), (both, own, "own"), (below, first, "first")):
+        memory.add(catalog(texts, name), name)
+    above = Memory(below)
+    above.add(catalog(own, "own"), "own")
+    assert above.with_similar(queries) == both.with_similar(queries)
+    assert [above.find(text) for text in queries + own] == [both.find(text) for text in queries + own]
+    alone = Memory()
+    alone.add(catalog(first, "first"), "first")
+    assert below.with_similar(queries) == alone.with_similar(queries)  # it is not changed
 
 
 def test_a_memory_of_catalogs_gives_matches_with_symbols(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from softsearch.runtime.parts import NO_STAGES
 from tests.extras.serve.dispatchers import Open
 from tests.extras.serve.test_access import KEY
 from tests.extras.serve.test_app import ask, make_service
-from tests.support.serving import BUNDLE, serving
+from tests.support.serving import BUNDLE, eventually, serving
 
 PAIR = {"source": "en", "target": "de"}
 PO = r"""msgid ""
@@ -191,6 +191,16 @@ def test_files_are_few_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (state.file(first), state.file(second)) == (None, b"123456")
     monkeypatch.setattr(shared_state.time, "monotonic", lambda: 1e9)
     assert state.file(second) is None
+
+
+def test_old_files_go_though_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_state, "FILE_SECONDS", 0.05)
+    state = State()
+    for _ in range(2):  # also after all were gone
+        for _ in range(3):
+            state.keep_file("a.po", b"12345")
+        assert state._files
+        eventually(lambda: not state._files)
 
 
 def test_a_file_needs_the_server_s_key_before_it(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def _filled(
     code = nearest_code(sent.tgt_lang, memories) if sent.tgt_lang else ""
     if sent.tgt_lang:
         catalog.language(path, [sent.tgt_lang], "choose its language as the target")
-    memory = memories[code].copy() if code else Memory()
+    memory = Memory(memories[code] if code else None)
     memory.add(catalog, path.name)
     return catalog, fill(catalog, memory, translation(search, encoder.tokenizers[0], memory))
 

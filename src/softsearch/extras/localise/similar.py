@@ -67,9 +67,14 @@ def with_matches(
     """
     found = most_similar(sources, texts, least=least, other=other, progress=progress)
     return [
-        source if best is None else f"{targets[best.place]} {MATCH} {source}"
+        source if best is None else behind(source, targets[best.place])
         for source, best in zip(sources, found, strict=True)
     ]
+
+
+def behind(source: str, target: str) -> str:
+    """Returns a source behind the translation of a similar one, as models read it."""
+    return f"{target} {MATCH} {source}"
 
 
 def most_similar(

@@ -26,14 +26,15 @@ class State:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._files: dict[str, _File] = {}
+        self._timer: threading.Timer | None = None  # drops the oldest files in time, as long as there are any
         self._metrics: dict[int, Sequence[Metric]] = {}
 
     def keep_file(self, name: str, content: bytes) -> str:
         """Keeps a file; returns the name to get it by: a secret, a dot, and its name."""
         key = f"{token_urlsafe(24)}.{name}"
         with self._lock:
-            self._drop_old()
             self._files[key] = _File(content, time.monotonic() + FILE_SECONDS)
+            self._drop_old()
             while sum(len(file.content) for file in self._files.values()) > _BYTES and len(self._files) > 1:
                 self._files.pop(next(iter(self._files)))
         return key
@@ -47,6 +48,15 @@ class State:
     def _drop_old(self) -> None:
         now = time.monotonic()
         self._files = {key: file for key, file in self._files.items() if file.until > now}
+        if self._timer is None and (oldest := next(iter(self._files.values()), None)):
+            self._timer = threading.Timer(oldest.until - now, self._on_time)
+            self._timer.daemon = True  # it does not keep the process alive
+            self._timer.start()
+
+    def _on_time(self) -> None:
+        with self._lock:
+            self._timer = None
+            self._drop_old()
 
     def report(self, process: int, metrics: Sequence[Metric]) -> None:
         """Sets the metrics of a process."""
