@@ -15,7 +15,7 @@ import numpy as np
 
 from softsearch.data.corpora.spellout import Spellout
 from tests.support.commands import ROOT, SERVER, SMALL
-from tests.support.huggingface import marian_folder
+from tests.support.huggingface import m2m_folder, marian_folder
 from tests.support.marian_equations import write_model
 
 PAGES = ("README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
@@ -39,6 +39,7 @@ TRAINING = (
 )  # fmt: skip
 SMALL_PARTS = [option for option in SMALL if option.endswith("dim=16")]  # of attentional models
 SIZES = {  # that go with a word of a training's command
+    "data=catalogs": ["data.val=4", "data.test=null", "tokenizer=bpe", "tokenizer.vocab_size=250"],
     "model=rnnsearch": SMALL_PARTS,
     "model=nematus": SMALL_PARTS,
     "model=transformer_tiny": ["model.encoder.num_layers=1", "model.decoder.num_layers=1"],
@@ -142,6 +143,11 @@ def prepare(folder: Path) -> None:
         (folder / name).write_bytes((folder / "x.en").read_bytes())
     for name, size in (("a", 60), ("b", 8)):
         np.save(folder / f"{name}.npy", np.zeros((size, 2, 512), dtype=np.float16))
+    for name in ("moses.de", "ours.de"):
+        (folder / name).write_bytes((folder / "x.de").read_bytes())
+    (folder / "train.fr").write_bytes((folder / "train.en").read_bytes())
+    for name in ("de", "new.po"):
+        (folder / name).symlink_to(ROOT / "examples" / "catalogs" / name)
     (folder / "sentences.txt").write_text("one\n")
     (folder / "terms.tsv").write_text("one\teins\n")
     (folder / "page.html").write_text("<p>one</p>\n")
@@ -162,9 +168,9 @@ def prepare(folder: Path) -> None:
         (folder / f"{name}.ckpt").write_bytes(
             (folder / "logs" / "train" / name / "checkpoints" / "best.ckpt").read_bytes()
         )
-    marian_folder(
-        folder / "opus-mt-en-de", tuple((folder / f"a.{lang}").read_text().splitlines() for lang in ("en", "de"))
-    )
+    sides = tuple((folder / f"a.{lang}").read_text().splitlines() for lang in ("en", "de"))
+    marian_folder(folder / "opus-mt-en-de", sides)
+    m2m_folder(folder / "nllb-200-distilled-600M", [line for side in sides for line in side])
     write_model(folder / "marian-en-de", {"tied-embeddings-all": True}, joint=True)
     (folder / "exports").mkdir(exist_ok=True)
     (folder / "exports" / "C").symlink_to(Path("..", "A"))

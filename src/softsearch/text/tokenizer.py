@@ -284,7 +284,7 @@ def train_tokenizer(
     one wherever it stands. ``key`` is the option that sets ``vocab_size``, for messages.
 
     Raises:
-        ConfigError: ``vocab_size`` has no room for the corpus's characters.
+        ConfigError: ``vocab_size`` has no room for the corpus's characters and tags.
         CorpusError: there is no text at all.
         InputError: a line holds a lone surrogate.
     """
@@ -311,7 +311,7 @@ def train_tokenizer(
             minloglevel=2,
         )
     except RuntimeError as error:
-        raise _training_error(str(error), kind, key, vocab_size) from error
+        raise _training_error(str(error), kind, key, vocab_size, len(SPECIALS) + len(tags)) from error
     tokenizer = SentencePieceTokenizer(model.getvalue())
     if tokenizer.vocab_size < vocab_size:
         _log.warning(
@@ -325,12 +325,14 @@ def train_tokenizer(
     return tokenizer
 
 
-def _training_error(message: str, kind: str, key: str, vocab_size: int) -> ConfigError | CorpusError:
+def _training_error(message: str, kind: str, key: str, vocab_size: int, reserved: int) -> ConfigError | CorpusError:
+    wanted = ""
     if room := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
-        return ConfigError(
-            f"{key} is {vocab_size}, but the corpus's characters alone need {room[1]} with "
-            f"tokenizer.kind {kind}; raise {key}"
-        )
+        wanted = f"but characters, special tokens and tags alone need {room[1]}"
+    elif "(vocab_size) >= (0)" in message or "insert_id" in message:
+        wanted = f"which has no room beside {reserved} special tokens and tags"
+    if wanted:
+        return ConfigError(f"{key} is {vocab_size}, {wanted} with tokenizer.kind {kind}; raise {key}")
     if "sentences_.empty()" in message or "all_chars_count" in message:
         return CorpusError("there is no text to train a tokenizer on; expected lines with words; check the corpus")
     return CorpusError(f"SentencePiece cannot train a {kind} tokenizer on this corpus: {message}")

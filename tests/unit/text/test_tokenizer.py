@@ -201,6 +201,13 @@ def test_no_room_for_the_characters(kind: Kind) -> None:
         train_tokenizer(LINES, kind=kind, vocab_size=10)
 
 
+@pytest.mark.parametrize(("kind", "vocab_size"), [*((kind, 3) for kind in get_args(Kind)), ("char", 30), ("word", 30)])
+def test_no_room_beside_the_tags(kind: Kind, vocab_size: int) -> None:
+    tags = [f"<{number}>" for number in range(1, 60)]
+    with pytest.raises(ConfigError, match=rf"is {vocab_size}, which has no room beside 63 .*kind {kind}"):
+        train_tokenizer(LINES, kind=kind, vocab_size=vocab_size, tags=tags)
+
+
 @pytest.mark.parametrize("lines", [[], [""], [" ", "  "]], ids=["none", "empty", "blank"])
 @pytest.mark.parametrize("kind", get_args(Kind))
 def test_no_text(kind: Kind, lines: list[str]) -> None:
@@ -267,9 +274,7 @@ def test_the_source_has_a_size_and_a_kind_of_its_own() -> None:
     assert (src.vocab_size, tgt.vocab_size) == (25, 10)
     src, tgt = TokenizerTrainer(kind="char", src_kind="word", joint=False).train(words, words)
     assert (src.has_words, tgt.has_words, tgt.pieces(tgt.encode("word1"))) == (True, False, ["\u2581", *"word1"])
-    with pytest.raises(
-        ConfigError, match=r"src_vocab_size is 9, but the .* characters .* raise tokenizer.src_vocab_size"
-    ):
+    with pytest.raises(ConfigError, match=r"src_vocab_size is 9, but characters, .* raise tokenizer.src_vocab_size"):
         TokenizerTrainer(kind="bpe", src_vocab_size=9, joint=False).train(words, words)
 
 
