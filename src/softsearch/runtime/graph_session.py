@@ -9,6 +9,7 @@ import ctypes
 import functools
 import math
 import os
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -171,8 +172,41 @@ def describe(session: Any) -> dict[str, Any]:
     }
 
 
-def open_session(graph: Graph, what: str, provider: Provider = "cpu") -> Any:
+class LazySession:
+    """A session that is opened when it first runs, by one of the threads; a graph is checked before, in little time.
+
+    An open session has a copy of the weights, in the order that products read them.
+
+    Args:
+        graph: the graph.
+        what: its name in messages.
+        provider: ONNX Runtime's.
+
+    Attributes:
+        described: the inputs and outputs.
+
+    Raises:
+        BundleError: ONNX Runtime cannot load the graph; also where it runs.
+        ConfigError: it lacks the provider, or does not use it.
+    """
+
+    def __init__(self, graph: Graph, what: str, provider: Provider) -> None:
+        self._open = functools.partial(open_session, graph, what, provider)
+        self.described = describe(self._open(runs=False))
+        self._lock = threading.Lock()
+        self._session: Any = None
+
+    def run(self, outputs: list[str], feeds: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:
+        """Runs the graph; returns these outputs."""
+        with self._lock:
+            self._session = self._session or self._open()
+        return list(self._session.run(outputs, feeds))
+
+
+def open_session(graph: Graph, what: str, provider: Provider = "cpu", *, runs: bool = True) -> Any:
     """A session of ONNX Runtime; ``what`` is its name in messages.
+
+    Without ``runs`` it is for a look at the graph, which is neither optimized nor copied.
 
     Raises:
         BundleError: ONNX Runtime cannot load the graph.
@@ -184,7 +218,10 @@ def open_session(graph: Graph, what: str, provider: Provider = "cpu") -> Any:
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+    levels = onnxruntime.GraphOptimizationLevel
+    options.graph_optimization_level = levels.ORT_ENABLE_ALL if runs else levels.ORT_DISABLE_ALL
+    if not runs:
+        options.add_session_config_entry("session.disable_prepacking", "1")
     options.log_severity_level = 4  # errors are raised; the log would repeat them
     # Memory plans are cached per input shape, and no two steps have the same shapes.
     options.enable_mem_pattern = False

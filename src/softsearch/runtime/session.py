@@ -34,6 +34,7 @@ from softsearch.runtime.contract import SHORTLIST_INPUTS, STEP_OUTPUTS, check_co
 from softsearch.runtime.graph_check import STEPS
 from softsearch.runtime.graph_session import (
     ORT_ERRORS,
+    LazySession,
     describe,
     embedding_table,
     open_graph,
@@ -82,27 +83,26 @@ class OnnxStepFunction(OptionalAlignments):
         self.vocab_size, self.feature_dim = bundle.manifest.tgt_vocab_size, bundle.manifest.feature_dim
         self._name = f"bundle {bundle.path}"
         graphs = {file: open_graph(bundle.files, file, f"{self._name}: ") for file in (ENCODER, DECODER_STEP)}
-        self._encoder, self._step = (
-            open_session(graph, f"{self._name}: {file}", provider) for file, graph in graphs.items()
-        )
+        self._encoder = open_session(graphs[ENCODER], f"{self._name}: {ENCODER}", provider)
+        self._step: Any = LazySession(graphs[DECODER_STEP], f"{self._name}: {DECODER_STEP}", provider)
         self._block: _Block | None = None
-        sessions = {"encoder": self._encoder, "decoder_step": self._step}
+        described = {"encoder": describe(self._encoder), "decoder_step": self._step.described}
         if "decoder_block" in bundle.manifest.graphs:
             steps = open_graph(bundle.files, DECODER_BLOCK, f"{self._name}: ")  # which has the constants of the step
             whole = with_constants(steps, graphs[DECODER_STEP])
-            sessions["decoder_block"] = open_session(whole, f"{self._name}: {DECODER_BLOCK}", provider)
+            block_session = LazySession(whole, f"{self._name}: {DECODER_BLOCK}", provider)
+            described["decoder_block"] = block_session.described
         self._greedy_graph = None
         if "decoder_greedy" in bundle.manifest.graphs:
             steps = open_graph(bundle.files, DECODER_GREEDY, f"{self._name}: ")
             self._greedy_graph = with_constants(steps, graphs[DECODER_STEP])
-        described = {name: describe(session) for name, session in sessions.items()}
         ports = check_contract(self._name, bundle.manifest.graphs, described)
         self._manifest_graphs, self._described = bundle.manifest.graphs, described
         encoder, step = ports["encoder"], ports["decoder_step"]
         self._encoder_inputs, self._step_inputs = list(encoder["inputs"]), list(step["inputs"])
         encoded, outputs = encoder["outputs"], step["outputs"]
         if block := ports.get("decoder_block"):
-            self._block = _Block(sessions["decoder_block"], list(block["inputs"]), list(block["outputs"]))
+            self._block = _Block(block_session, list(block["inputs"]), list(block["outputs"]))
         self._memory = [name for name in encoded if name.startswith("memory.")]
         self._cache = [name for name in encoded if name.startswith(("cache.", "slots."))]
         self._slots = any(name.startswith("slots.") for name in self._cache)

@@ -1,5 +1,6 @@
 """ONNX step function: reordering, padding, dropped sentences and checks of the graphs."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from softsearch.errors import BundleError, InputError
+from softsearch.runtime import graph_session
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.bundle_writing import write_bundle
 from softsearch.runtime.graph_session import describe_onnx
@@ -54,6 +56,22 @@ def test_beam_search_over_a_padded_batch_scores_as_forced_decoding_of_each_sente
             np.testing.assert_allclose(hypothesis.alignments, looks, atol=1e-5)
         reordered += len({hypothesis.tokens[:2] for hypothesis in n_best})
     assert reordered > len(SOURCES)
+
+
+def test_the_step_is_opened_once_when_it_first_runs(bundle_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, opened = graph_session.open_session, list[bool]()
+
+    def spy(*arguments: Any, runs: bool = True) -> Any:
+        opened.append(runs)
+        return real(*arguments, runs=runs)
+
+    monkeypatch.setattr(graph_session, "open_session", spy)
+    step_fn = OnnxStepFunction(Bundle.open(bundle_dir))
+    assert opened == [False]  # a look at it
+    copies = [step_fn, step_fn.without_alignments(), step_fn.without_block()] * 2
+    with ThreadPoolExecutor(len(copies)) as pool:
+        list(pool.map(lambda each: BeamSearch(beam=2)(each, SOURCES), copies))
+    assert opened == [False, True]
 
 
 @pytest.mark.parametrize("kept", [[2, 3], [1, 2, 3, 4, 5]], ids=["copied", "left in the batch"])
