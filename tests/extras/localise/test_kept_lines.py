@@ -17,6 +17,8 @@ def test_lines_that_were_not_changed_stay() -> None:
     assert merged(before, before, data) == data
     indented = b"  a  = 1\n\tb=2\n  c =3\n"  # next to a change lines of another form stay, too
     assert merged(indented, b"a = 1\nb = 2\nc = 3\n", b"a = 1\nc = 3\n") == b"  a  = 1\n  c =3\n"
+    blank = b"a=1\nb=2\n\n"  # what is new at the end is before the end's blank lines
+    assert merged(blank, b"a = 1\nb = 2\n", b"a = 1\nb = 2\nc = 3\n") == b"a=1\nb=2\nc = 3\n\n"
     crlf = b"a=1\r\nb=2 \r\nc=3"
     assert merged(crlf, b"a=1\nb=2\nc=3", b"a=9\nb=2\nc=3\nd=4") == b"a=9\r\nb=2 \r\nc=3\r\nd=4"
 

@@ -29,7 +29,8 @@ def merged(data: bytes, before: bytes, after: bytes) -> bytes:
     lines, old, new = (each.splitlines(keepends=True) for each in (data, before, after))
     places = {0: 0}  # of lines in data, by those before the change, where both are equal without space, or meet
     for block in SequenceMatcher(None, _spaceless(old), _spaceless(lines), autojunk=False).get_matching_blocks():
-        places.update((block.a + index, block.b + index) for index in range(block.size + 1))
+        places.update((block.a + index, block.b + index) for index in range(block.size + 1) if block.size)
+    places.setdefault(len(old), len(lines))
     parts, reached = list[bytes](), 0
     for hunk in _hunks(old, new, places):
         parts += lines[reached : places[hunk.before]] + new[hunk.after : hunk.after_end]
