@@ -49,6 +49,7 @@ UTF_16 = f'<?xml version="1.0" encoding="utf-16"?>{LAUGHS}'
             'msgid "\xfc"\nmsgstr ""\n'.encode("latin-1"),
             r"x\.po:1 is not in UTF-8, which it is without a charset",
         ),
+        ("x.po", HEADER.encode("utf-16"), r"x\.po:1 is not in UTF-8, .*convert it \(iconv -f UTF-16 -t UTF-8 FILE\)"),
         ("x.po", HEADER.replace("UTF-8", "CHARSET"), r"an unknown encoding; it is a template: msginit -i x\.po "),
         ("x.po", HEADER.replace("UTF-8", "Klingon"), r"says charset=Klingon, an unknown encoding; .* charset=UTF-8"),
         (
@@ -87,6 +88,7 @@ def test_what_programs_refuse_is_read_for_training(tmp_path: Path) -> None:
         ("de.json", "{}", "[1", r"de\.json cannot be read"),
         ("de.properties", "a=1\na=2\n", "a=1\n", r"de\.properties has the key 'a' twice"),
         ("de.strings", '"a" = "1";\n', '"a" = "1";\n"a" = "2";\n', r"en\.strings has the key 'a' twice"),
+        ("de.strings", '"a" "b";\n= "c";\n', '"a" = "1";\n', r"de\.strings has a text without a key: 'c'; write it on"),
         (
             "de.xml",
             "<resources/>",
@@ -94,7 +96,8 @@ def test_what_programs_refuse_is_read_for_training(tmp_path: Path) -> None:
             "twice",
         ),
         ("de.xml", "<resources/>", "<html/>", r"en\.xml has no <resources> in UTF-8"),
-        ("de.xml", "<resources/>", f"{LAUGHS}<resources/>", "declares entities"),
+        ("de.xml", "<resources/>", f"{LAUGHS}<resources/>", r"en\.xml declares entities"),
+        ("de.xml", f"{LAUGHS}<resources/>", "<resources/>", r"de\.xml declares entities"),
         ("de.xml", "<resources><string>", "<resources/>", "cannot be read"),
     ],
 )

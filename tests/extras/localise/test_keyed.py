@@ -127,6 +127,21 @@ EMPTY = """<resources>
 """
 
 
+def test_resources_of_android_for_several_devices(tmp_path: Path) -> None:
+    """A name may be there once for each of them, and once more as a plural."""
+    tablet = '    <string name="open" product="tablet">{}</string>\n'
+    plural = '    <plurals name="open">\n        <item quantity="other">{}</item>\n    </plurals>\n'
+    default = '    <string name="open" product="default">{}</string>\n'
+    source = tablet.format("x") + default.format("Open") + plural.format("files")
+    put(tmp_path / "values" / "strings.xml", f"<resources>\n{source}</resources>\n")
+    old = tablet.format("mein x")
+    text, done = filled(put(tmp_path / "values-ja" / "strings.xml", f"<resources>\n{old}</resources>\n"))
+    assert (done.before, done.translated) == (1, 2)
+    note = "    <!-- softsearch: translated, confidence 0.50 -->\n"
+    new = note + default.format("Öffnen") + note + plural.format("Dateien")
+    assert text == f"<resources>\n{old}{new}</resources>\n"
+
+
 def test_empty_texts_of_android_are_filled(tmp_path: Path) -> None:
     put(tmp_path / "values" / "strings.xml", ANDROID.replace("</r", '<string name="nothing"></string></r'))
     text, done = filled(put(tmp_path / "values-de" / "strings.xml", EMPTY))
@@ -186,6 +201,16 @@ def test_strings_of_apple(tmp_path: Path, encoding: str) -> None:
     fill(catalog, Memory(), words)
     note = "/* softsearch: translated, confidence 0.50 */"
     assert bytes(catalog) == f'{old}{note}\n"s" = "Sag \\"{{0}}\\" für";\n'.encode(encoding)
+
+
+def test_strings_of_apple_beside_or_below_their_keys(tmp_path: Path) -> None:
+    put(tmp_path / "en.lproj" / "L.strings", '"o" = "Open"; "p"\n  = "Open";\n"x" =\n"x";\n')
+    old = '/* "a"\n= "b" */\n"o"\n  = "Auf";\n\n"x" = "";\n'
+    text, done = filled(put(tmp_path / "de.lproj" / "L.strings", old))
+    note = "/* softsearch: translated, confidence 0.50 */\n"
+    new = f'{note}"p" = "Öffnen";\n'
+    assert text == old.replace('"x" = ""', f'{note}"x" = "ü"') + new
+    assert (done.before, done.translated) == (1, 2)
 
 
 SOURCE = {

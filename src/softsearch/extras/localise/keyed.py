@@ -19,6 +19,7 @@ from softsearch.extras.localise.siblings import Sibling
 from softsearch.extras.localise.toolkit import multistring, storage
 
 _RESOURCES = re.compile(rb"<resources\b(?:[^>\"']|\"[^\"]*\"|'[^']*')*>")
+_APPLE = re.compile(rb'(/\*.*?\*/|//[^\n]*)|("(?:[^"\\]|\\.)*")\s*(=\s*|;[ \t]*)(?=")', re.DOTALL)  # comments, or texts
 _INDENTS: tuple[int | str | None, ...] = (2, 4, "\t", 3, 1, 8, None)
 
 
@@ -33,8 +34,8 @@ class Keyed(Catalog):
         self._forms, self._singular, self._must = self._plural()
         self._one_has_number = plurals_of(self.tgt_lang).one_has_number
         self._own = {_key(unit): unit for unit in self._store.units}
-        _refuse_repeated(self._store, path)
-        _refuse_repeated(read, sibling.path)
+        _refuse_unread(self._store, path)
+        _refuse_unread(read, sibling.path)
         units = [unit for unit in read.units if not unit.isheader() and unit.getid() and _is_text(unit.source)]
         self.entries = [self._entry(unit) for unit in units]
 
@@ -58,7 +59,8 @@ class Keyed(Catalog):
         return store
 
     def _entry(self, unit: Any) -> Entry:
-        texts = [str(each) for each in getattr(unit.source, "strings", [unit.source]) if each] or [""]
+        forms = (str(each or "") for each in getattr(unit.source, "strings", [unit.source]))
+        texts = [*filter(None, forms)] or [""]
         sources = (texts[0], texts[-1]) if _is_plural(unit.source) else (texts[0],)
         found = self._own.get(_key(unit))
         value = None if found is None else found.source
@@ -72,7 +74,16 @@ class Keyed(Catalog):
         if is_other or not sources[0].strip() or (state == "untranslated" and not unit.istranslatable()):
             state = "left out"
         place = unit.getid().rpartition(".")[0]
-        return Entry(sources, targets, place, state, unit, self._singular, self._one_has_number)
+        return Entry(
+            sources,
+            targets,
+            place,
+            state,
+            unit,
+            self._singular,
+            self._one_has_number,
+            may_number=isinstance(self, _Appended),  # Java's and Apple's formats have numbers
+        )
 
     @abstractmethod
     def _place(self, unit: Any, note: str) -> Any:
@@ -123,6 +134,11 @@ class Lines(_Appended):
         super().__init__(own, other, sibling, path, kind)
         is_escaped = self._is_java and data.isascii()
         self._new.encoding = self._store.encoding = "us-ascii" if is_escaped else self._encoding
+
+    def _read(self, data: bytes, code: str) -> Any:
+        if not self._is_java:  # the library reads one text a line, with its key
+            data = _APPLE.sub(lambda each: each[1] or each[2] + (b" = " if each[3][:1] == b"=" else b";\n"), data)
+        return super()._read(data, code)
 
     def __bytes__(self) -> bytes:
         return super().__bytes__().decode().encode(self._encoding)
@@ -291,7 +307,10 @@ def _encoding_of(data: bytes) -> str:
     return "utf-8"
 
 
-def _refuse_repeated(store: Any, path: Path) -> None:
+def _refuse_unread(store: Any, path: Path) -> None:
+    for unit in store.units:
+        if not unit.getid() and _is_text(unit.source) and unit.source:
+            raise CorpusError(f"{path} has a text without a key: {unit.source!r:.60}; write it on the line of its key")
     for key, count in Counter(_key(unit) for unit in store.units if unit.getid()).items():
         if count > 1:
             raise CorpusError(f"{path} has the key {key[-1]!r:.60} twice; remove one")
@@ -305,7 +324,9 @@ def _copy(unit: Any) -> Any:
 
 
 def _key(unit: Any) -> tuple[Any, ...]:
-    """The key of a unit; that of JSON's nested objects has parts."""
+    """The key of a unit: that of JSON's nested objects has parts, Android's is for a kind of text and of devices."""
+    if hasattr(unit, "xmlelement"):
+        return unit.xmlelement.tag, unit.xmlelement.get("product", "default"), unit.getid()
     return tuple(unit.get_unitid().parts) if hasattr(unit, "get_unitid") else (unit.getid(),)
 
 

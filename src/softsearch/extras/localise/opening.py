@@ -65,7 +65,8 @@ def read_keyed(data: bytes | None, source: bytes, path: Path, src_lang: str, tgt
 
 
 def _keyed(data: bytes, source: bytes, sibling: Sibling, path: Path, advice: str) -> Catalog:
-    _refuse_entities(path, data + source)
+    _refuse_entities(path, data)
+    _refuse_entities(sibling.path, source)
     with parsing(path, CorpusError, advice):
         return open_keyed(data, source, sibling, path)
 
