@@ -29,6 +29,7 @@ _AFTER = rf"(?!\w|{_JOINT}\w)"
 _WIDTH = r"(?:\d+|\*(?:\d+\$)?)?"
 _FLAGS = r"(?:\d+\$)?(?:\([^()\n]{1,100}\)|<[\w.]+>)?[-#0+,]*(?:'(?=\d*[diufFgG]))?" + _WIDTH + rf"(?:\.{_WIDTH})?"
 _CONVERSION = r"(?:(?:hh?|ll?|[Lqjzt]|I64|I32)?[diouxXeEfFgGaAcCsSpnrvTqwUbm@]|[tT][A-Za-z])"
+_NO_NUMBER = r"(?<!(?<!%L?\d{0,2})\d\s?)"  # before a percent sign: that of 50%, not of %1%2
 _QUOTES = r"\u201c\u201d\u201e\u00ab\u00bb\u3000-\u303f\uff01-\uff1f"
 _PART = rf"(?:[[^\s<>\"(){_QUOTES}]--{_UNSPACED}]|(?<=[/=?&#_-]|{_UNSPACED}){_UNSPACED})"  # of an address
 _URL = rf"(?:{_PART}|\((?:{_PART}|\({_PART}*+\))*+\))*(?<![.,;:!?\]'\u2019\u2018\u201a\u3001\u3002])"
@@ -46,16 +47,18 @@ _FORMS = (
     r"(?<![\w.+-])(?:(?:mailto|tel|sms):)?[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+|(?:tel|sms):[\d+() .-]*\d",
     r"(?<!`)(`++)(?!`)[^\n]+?(?<!`)\1(?!`)",
     r"<0x[0-9A-Fa-f]{2}>",
-    r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<%.*?%>|<\?.*?\?>",
+    r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<%.*?%>|<\?(?:[\w=].*?\?)?>",
     rf"</?(?:\d+|[#@]?[A-Za-z][\w:.-]*+)(?:(?=[^<>]*=)(?:{_ATTRIBUTE})++)?\s*/?>",
+    r"<xliff:g\b[^<>]*>[^<>]*</xliff:g>",  # Android's, which says that it is not to be translated
     r"&(?:[A-Za-z]\w{1,30}|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});",
+    r"\\(?:[A-Z][A-Za-z]+|[A-Za-z]{2,20}(?:\{\w*\}|(?=[\[{])))",  # TeX's
     r"\\(?:[abefnrtv0\\\"']|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|u\{[0-9A-Fa-f]{1,6}\})",
     r"(?:(?<!\w)[A-Za-z]:\\|\\\\[\w.$-]+\\)(?:[^\s<>:\"|?*\u201c\u201d()]*[\w\\])?",
     r"(?<!\w|[/.])(?:~|\.{1,2})?(?:/[\w.+@-]*\w){2,}/?|(?<!\w|[/.])(?:~|\.{1,2})/[\w.+@-]*\w/?",
     rf"(?<!\w|[./])(?:[\w.-]{{1,100}}/)*[\w-]{{1,100}}(?:\.[\w-]{{1,100}})*\.(?:{_FILES})(?!\w|[.-]\w)",
     r"(?<!\w)v\d+(?:\.\d+)*(?:[-+][\w.]*\w)?(?!\w)",
     r"(?<!\w|-)[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?!\w)",
-    r"(?<!\w|-)--?[A-Za-z][\w-]*+=[^\s,;]*\w",
+    r"(?<!\w|-)--?[A-Za-z][\w-]*+=[^\s,;<>]*\w",
     r"(?<!\w)__\w+?__(?!\w)",
     r"\[\[[^\[\]\n]+\]\]",
     r"\[X\d+X\]",  # which Weblate sends in place of a placeholder
@@ -67,12 +70,13 @@ _FORMS = (
     r"(?<!\w|:):(?:[a-z0-9_+-]+:|[A-Za-z_]\w*+)(?!\w|:)",
     r"(?<!\w)\+\d{1,3}(?:[ ()/-]{1,2}\d{2,})+(?!\w)",
     rf"(?:(?<!\w){_DIGITS})?%{_FLAGS}{_CONVERSION}(?!\w)",
-    r"(?<!\d\s?)(?:%(?:L?\d{1,3}(?:[.,]\d+)*|Ln)(?![\w$])|%[A-Za-z_]\w+(?:\.\w+)*(?:%(?!\w))?|%[A-Za-z](?!\w))",
-    r"(?<!\d\s?)(?:%\d{1,2}%(?!\w)|%\|[^|\s]{1,20}\|%?|%\d{1,2}:-?\d*(?:\.\d+)?[sdnfegmpux](?!\w))",  # Boost, Pascal
+    _NO_NUMBER + r"(?:%(?:L?\d{1,3}(?:[.,]\d+)*|Ln)(?![\w$])|%[A-Za-z_]\w+(?:\.\w+)*(?:%(?!\w))?|%[A-Za-z](?!\w))",
+    _NO_NUMBER + r"(?:%\d{1,2}%(?!\w)|%\|[^|\s]{1,20}\|%?|%\d{1,2}:-?\d*(?:\.\d+)?[sdnfegmpux](?!\w))",  # Boost, Pascal
     r"%(?:\d+\$|\([^()\n]{1,100}\))[-#0+,]*\d*(?:\.\d+)?[diouxXeEfFgGcrsa@]",  # also before a letter: %1$dh
-    r"%[-#0+]*\d*(?:\.\d+)?<PRI\w+>",
+    r"%(?:\d+\$)?[-#0+]*\d*(?:\.\d+)?<PRI\w+>",
     r"(?<!\w)([@#])[A-Z]\w*\1(?!\w)",
     r"%%",
+    r"(?<![\w~])~[aAdDsS%](?!\w)",  # Scheme's
     rf"{_BEFORE}{_WORDS}(?<kept>{_NUMBER}){_ENDINGS}{_AFTER}",
 )
 # Forms have one of these: any other sign than those of plain sentences, or a full stop before a letter.

@@ -2,7 +2,6 @@ from .file_kinds import other_kind as other_kind
 from .languages import languages_of as languages_of
 from .languages import nearest_language as nearest_language
 from .nested_tags import is_nested as is_nested
-from .nested_tags import nested_spans as nested_spans
 from .plain_values import parse as parse
 from .plain_values import read_json as read_json
 from .same_text import hash_of as hash_of
@@ -11,9 +10,12 @@ from .sentence_tags import Tags as Tags
 from .symbols import MATCH as MATCH
 from .symbols import SYMBOLS as SYMBOLS
 from .symbols import Masked as Masked
+from .symbols import by_place as by_place
 from .symbols import mask as mask
 from .symbols import mask_pair as mask_pair
+from .symbols import numbered as numbered
 from .symbols import replaced as replaced
+from .symbols import spans_in as spans_in
 from .symbols import spans_of as spans_of
 from .symbols import spans_of_translation as spans_of_translation
 from .vocabulary import SYMBOL as SYMBOL

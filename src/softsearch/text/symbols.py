@@ -4,18 +4,25 @@ A model that was trained so reads and writes ``Open <1> in <2>``, and never sees
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from itertools import count
 from typing import NamedTuple
 
 from softsearch.text.kept_forms import Span, usual_spans
+from softsearch.text.nested_tags import nested_spans
 from softsearch.text.vocabulary import SYMBOL
 
 MOST = 40  # symbols of a text
 SYMBOLS = tuple(f"<{number}>" for number in range(1, MOST + 1))
 MATCH = "<0>"  # stands behind a similar translation that the model may copy from, whose symbols are not required
-_OPTION = re.compile(r"(?<![\w-])--[A-Za-z][\w-]*")
+_OPTION = re.compile(r"(?<![\w-])--(?:\[no-\])?[A-Za-z][\w-]*")
 _PLAIN_NUMBER = re.compile(r"[\d\s.,:'\u2019/x\u00d7+\u2212\u2013-]+")
-_WITH_ENDING = re.compile(r"(%\d{1,2}):\w")
+_ENDING = r"[-:][^\W\d_]+"  # of a word that is made of what is not language: %1:n, /etc/fstab-Datei
+_BY_PLACE = re.compile(  # also within --size=%d, 0%o and %dpx
+    r"(?:0|--?[\w-]+=)?%[-#0+',]*[\d*]*(?:\.[\d*]*)?(?:(?:hh?|ll?|[Lqjzt])?[diouxXeEfFgGaAcCsSp@][A-Za-z]{0,2}|<PRI\w+>)"
+    r"|\{\}|~\w"
+)
 _SYMBOL_AND_SPACE = re.compile(rf"(\s?){SYMBOL.pattern}")
 _SECONDS = 1.0  # for a form in a text
 
@@ -28,7 +35,7 @@ class Masked(NamedTuple):
 
 
 def spans_of(text: str, seconds_left: Callable[[], float] = lambda: _SECONDS) -> list[Span]:
-    """Returns where a text is not language, from left to right, without overlaps: the longest of several.
+    """Returns where a text is not language, from left to right; what overlaps is one span.
 
     Plain numbers are text: languages write them differently.
 
@@ -41,23 +48,29 @@ def spans_of(text: str, seconds_left: Callable[[], float] = lambda: _SECONDS) ->
     for begin, end in sorted(found, key=lambda span: (span[0], -span[1])):
         if not chosen or begin >= chosen[-1][1]:
             chosen.append((begin, end))
-        elif end > chosen[-1][1] and begin == chosen[-1][0]:
-            chosen[-1] = begin, end
+        elif end > chosen[-1][1] and text[slice(*chosen[-1])] != "%%":  # the second sign begins nothing
+            chosen[-1] = chosen[-1][0], end
     return chosen
 
 
 def spans_of_translation(text: str, source_spans: Collection[str]) -> list[Span]:
     """Returns where a translation is not language, as ``spans_of``.
 
-    In ``%1:n`` a placeholder is followed by a case ending, as in Finnish and Swedish, unless the source also has
-    ``%1:n``, which is then a form of Pascal's.
+    What the source has may be followed by a case ending, as in Finnish and Swedish (``%1:n``), or be the start of a
+    word, as in German (``/etc/fstab-Datei``), unless the source has that, too.
     """
     places = []
     for begin, end in spans_of(text):
-        match = _WITH_ENDING.fullmatch(text, begin, end)
-        is_ending = match and match[0] not in source_spans and match[1] in source_spans
-        places.append((begin, match.end(1) if match and is_ending else end))
-    return places
+        whole = text[begin:end]
+        if whole not in source_spans:
+            stems = (each for each in source_spans if whole.startswith(each))
+            end = begin + next((len(each) for each in stems if re.fullmatch(_ENDING, whole[len(each) :])), end - begin)
+        places.append((begin, end))
+    for span in Counter(source_spans) - Counter(text[begin:end] for begin, end in places):  # that of notes.txt-Datei
+        for match in re.finditer(rf"(?<![\w/.-]){re.escape(span)}(?={_ENDING})", text):
+            if not any(begin < match.end() and match.start() < end for begin, end in places):
+                places.append(match.span())
+    return sorted(places)
 
 
 def mask(text: str) -> Masked:
@@ -77,6 +90,8 @@ def mask_pair(source: str, target: str) -> tuple[str, str] | None:
     places = spans_of(source)
     spans = [source[begin:end] for begin, end in places]
     others = spans_of_translation(target, spans)
+    if any("$" in target[begin:end] and target[begin:end] not in spans for begin, end in others):
+        spans = numbered(spans) or spans
     if len(places) > len(SYMBOLS) or len(places) != len(others):
         return None
     numbers = list(range(len(spans)))
@@ -97,6 +112,38 @@ def replaced(text: str, places: Sequence[Span], symbols: Sequence[str]) -> str:
         parts += [text[reached:begin], symbol]
         reached = end
     return "".join([*parts, text[reached:]])
+
+
+def by_place(spans: Sequence[str]) -> list[str]:
+    """Returns those placeholders that stand for values by their order, such as ``%s``."""
+    return [span for span in spans if _BY_PLACE.fullmatch(span)]
+
+
+def numbered(spans: Sequence[str]) -> list[str] | None:
+    """Returns placeholders of printf with their numbers, ``%1$s`` for the first ``%s``; None if that cannot be."""
+    numbers = count(1)
+    if any("*" in span or "%" not in span for span in by_place(spans)):
+        return None
+    return [span.replace("%", f"%{next(numbers)}$") if _BY_PLACE.fullmatch(span) else span for span in spans]
+
+
+def spans_in(translation: str, spans: Sequence[str]) -> Sequence[str] | None:
+    """Returns what the symbols of a translation stand for.
+
+    Tags that would cross take the order that they have in the text, and placeholders that stand for values by their
+    order get numbers if it is another one: ``%2$s``.
+
+    Args:
+        translation: a text with symbols, ``<1>`` for the first of ``spans``.
+        spans: what the symbols of the source stand for.
+
+    Returns:
+        None if placeholders have another order, and cannot have numbers.
+    """
+    written = [number for match in SYMBOL.finditer(translation) if 0 < (number := int(match[1])) <= len(spans)]
+    ordered = [number for number in dict.fromkeys(written) if _BY_PLACE.fullmatch(spans[number - 1])]
+    found = nested_spans(translation, spans)
+    return found if ordered == sorted(ordered) else numbered(found)
 
 
 def restored(translation: str, spans: Sequence[str]) -> str:

@@ -34,6 +34,11 @@ def test_spans_of_both_sides_have_the_same_numbers() -> None:
     assert mask_pair("%1:s and %2", "%1 und %2") is None
     assert mask_pair("%s and %s", "%s und %s") == ("<1> and <2>", "<1> und <2>")
     assert mask_pair("<b>5</b> files", "<b>5</b> Dateien") == ("<1>5<2> files", "<1>5<2> Dateien")
+    assert mask_pair("%s of %s", "%2$s の %1$s") == ("<1> of <2>", "<2> の <1>")
+    assert mask_pair("Open /tmp/a", "Das /tmp/a-Verzeichnis") == ("Open <1>", "Das <1>-Verzeichnis")
+    assert mask_pair("/tmp/a or /tmp/a-b", "/tmp/a-b oder /tmp/a-Datei") == ("<1> or <2>", "<2> oder <1>-Datei")
+    assert mask_pair("Two notes.txt", "Die notes.txt-Dateien") == ("Two <1>", "Die <1>-Dateien")
+    assert mask_pair("Open /tmp/a", "/tmp/a-1 /tmp/a") is None
     for target in ("Kopie", "Kopie %d", "Kopie %s %s"):
         assert mask_pair("Copy %s", target) is None
     assert mask_pair("%s " * (MOST + 1), "%s " * (MOST + 1)) is None
@@ -42,7 +47,8 @@ def test_spans_of_both_sides_have_the_same_numbers() -> None:
 @pytest.mark.parametrize("translation", ["<1>", "<1> <2> <2>", "<1> <3>", "<2> <2>", ""])
 def test_a_translation_has_each_symbol_once(translation: str) -> None:
     assert unmask(translation, ("%s", "%d")) is None
-    assert unmask("<2>, <1>", ("%s", "%d")) == "%d, %s"
+    assert unmask("<2>, <1>", ("%s", "%d")) == "%2$d, %1$s"
+    assert unmask("<2>, <1>", ("{}", "{}")) is None  # which would be values in each other's place
 
 
 @pytest.mark.parametrize(
@@ -55,6 +61,8 @@ def test_a_translation_has_each_symbol_once(translation: str) -> None:
         ("ファイル…", "_", "f", "ファイル(_F)…"),
         ("Файл", "&", "F", "&Файл"),
         ("%s speichern", "_", "s", "%s _speichern"),
+        ("5 × 7", "_", "B", "_5 × 7"),
+        ("Das ist der Name von sieben Dateien", "_", "z", "_Das ist der Name von sieben Dateien"),
     ],
 )
 def test_accelerators_are_put_on_and_taken_off(text: str, marker: str, letter: str, expected: str) -> None:
@@ -80,6 +88,11 @@ def test_markers_are_those_of_source_and_translation() -> None:
     assert take_off("at most {{ max_width }}", "_").marker == ""
     assert take_off("_Open %(file_name)s", "_").marker == ""  # one of both, and nobody knows
     assert markers_of([("at most {max_width}", "maximal {max_width}")] * 9) == ""
+    assert markers_of([("see lo_list", "siehe lo_list"), ("HIDE_IT now", "jetzt HIDE_IT")] * 9) == ""
+    assert markers_of([("_Sol_ver", "_Sol_ver"), ("_OK", "_OK")]) == "_"
+    text = "write a large object to a file, same as lo_list"  # an accelerator is inside a word of short texts alone
+    assert take_off(text, "_") == (text, "", "")
+    assert take_off("_Write a large object to a file", "_").letter == "W"
 
 
 HEADER = r"""msgid ""

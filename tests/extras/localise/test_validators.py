@@ -8,13 +8,17 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from lxml import etree
 
+from softsearch import Translation
 from softsearch.extras.localise.fill import Filled, Written, fill
 from softsearch.extras.localise.memory import Memory
 from softsearch.extras.localise.opening import open_catalog
+from softsearch.extras.localise.translating import translation
 from softsearch.text.parts import spans_of
 
 SCHEMAS = Path("/usr/share/php/Symfony/Component/Translation/Resources/schemas")
@@ -88,6 +92,26 @@ def test_msgfmt_accepts_po(tmp_path: Path, code: str) -> None:
     (tmp_path / "x.po").write_text("\n".join(rows), encoding="utf-8")
     filled(tmp_path / "x.po")
     run("msgfmt", "-c", "--check-format", "--use-fuzzy", "-o", tmp_path / "x.mo", tmp_path / "x.po")
+
+
+def test_msgfmt_accepts_placeholders_in_another_order(tmp_path: Path) -> None:
+    texts = ["%s has %d files", "Copy %s to %s", "%.*f in %s", "one %s\\nof %s or %d", "%s of %s"]
+    flags = ["c-format"] * 4 + ["python-format"]
+    rows = (f'#, {flag}\nmsgid "{text}"\nmsgstr ""\n' for flag, text in zip(flags, texts, strict=True))
+    header = 'msgid ""\nmsgstr "Language: de\\nContent-Type: text/plain; charset=UTF-8\\n"\n\n'
+    (tmp_path / "x.po").write_text(header + "\n".join(rows), encoding="utf-8")
+    catalog, tokenizer = open_catalog(tmp_path / "x.po"), SimpleNamespace(reads_symbols=True, vocabulary=list)
+
+    def turned(lines: Sequence[str]) -> list[Translation]:
+        symbols = ([f"<{n}>" for n in range(line.count("<"), 0, -1)] for line in lines)
+        return [Translation(" ".join(each), 0.0, 0.0, False, (), (), None) for each in symbols]
+
+    done = fill(catalog, Memory(), translation(turned, cast("Any", tokenizer), Memory()))
+    (tmp_path / "x.po").write_bytes(bytes(catalog))
+    written = [entry.targets[0] for entry in open_catalog(tmp_path / "x.po").entries]
+    assert written == ["%2$d %1$s", "%2$s %1$s", "", "", ""]  # the others cannot have numbers
+    assert [source for source, _ in done.left] == [text.replace("\\n", "\n") for text in texts[2:]]
+    run("msgfmt", "--check-format", "--use-fuzzy", "-o", tmp_path / "x.mo", tmp_path / "x.po")
 
 
 def test_lconvert_accepts_ts(tmp_path: Path) -> None:
@@ -180,6 +204,8 @@ def test_aapt2_accepts_resources_of_android(tmp_path: Path, code: str) -> None:
     <string name="c"><![CDATA[<i>Open</i> it]]></string>
     <string name="d">" two  spaces "</string>
     <string name="e" formatted="false">%s of %s</string>
+    <string name="g" product="tablet">Tablet</string>
+    <string name="g" product="default">Phone</string>
     <plurals name="f"><item quantity="one">%d file</item><item quantity="other">%d files</item></plurals>
 </resources>
 """
@@ -187,7 +213,7 @@ def test_aapt2_accepts_resources_of_android(tmp_path: Path, code: str) -> None:
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "strings.xml").write_text(text, encoding="utf-8")
     path = tmp_path / f"values-{code}" / "strings.xml"
-    assert filled(path).translated == 6
+    assert filled(path).translated == 8
     run("aapt2", "compile", path, "-o", tmp_path)
 
 

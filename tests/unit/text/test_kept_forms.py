@@ -28,7 +28,8 @@ $1,234.56  12.5%  US$5  5€  1 234 567  1'234'567  1.5e-3  0x1F  −5  10-20  1
 10%-20%  %100  2026-11-28T10:30:00+02:00  2026-11-28T10:30:00.123Z
 <%= name %>  <?= $name ?>  <0>  </12>  <1/>  <#name>  </#list>  <@form />
 +49 30 123456  \(name)  \(user.name(at: 5))  \(x + y\)  @:menu.open  @.lower:key  %[name]s
-%[price].2f  %(value)r  %-10r  %<PRIu64>  %-5<PRIx32>  %1%  %|1$+5|  %0:s  #NAME#  @NAME@
+%[price].2f  %(value)r  %-10r  %<PRIu64>  %1$<PRIu64>  %-5<PRIx32>  ~a  ~%  <xliff:g id="n" example="5">%d</xliff:g>
+\LaTeX  \arabic{casei}  <?>  <?php x ?>  %1%  %|1$+5|  %0:s  #NAME#  @NAME@
 """
 WHOLE = re.split("  +|\n", FORMS.strip())
 
@@ -64,6 +65,9 @@ def test_words_of_scripts_without_spaces_stand_beside_it(form: str) -> None:
         ("100%1% 3%2:s", []),
         ("I am 100% sure, 100 % sure", ["100%", "100"]),
         ("20%discount", []),
+        ("%1%2: %12%3, 50%1", ["%1%2", "%12%3"]),
+        ("\\textbf{a b} one\\ntwo", ["\\textbf", "\\n"]),
+        ("~a5 a~b ~all", []),
         ("21st H2O A4 3D 5kg mp3 R2D2", []),
         ("COVID-19, SN-2024-00123-A, 00:1B:44:11:3A:B7, 2001:db8::1, 1.2.3-rc1", []),
         ("a 20-year-old in mid-2024, the 1990's, l'8 mai, size=5", ["20", "2024", "1990", "8", "5"]),

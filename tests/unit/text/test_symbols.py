@@ -2,7 +2,7 @@
 
 import pytest
 
-from softsearch.text.symbols import MATCH, MOST, SYMBOLS, mask, own_symbols, restored, spans_of
+from softsearch.text.symbols import MATCH, MOST, SYMBOLS, mask, own_symbols, restored, spans_in, spans_of
 
 
 @pytest.mark.parametrize(
@@ -12,7 +12,10 @@ from softsearch.text.symbols import MATCH, MOST, SYMBOLS, mask, own_symbols, res
         ("Open <b>%(name)s</b> of 12", "Open <1><2><3> of 12", ("<b>", "%(name)s", "</b>")),
         ("<b0>Open</b0>", "<1>Open<2>", ("<b0>", "</b0>")),  # OmegaT's
         ("Open [X5X]", "Open <1>", ("[X5X]",)),  # Weblate's
-        ("Run --force", "Run <1>", ("--force",)),
+        ("Run --force or --[no-]keep", "Run <1> or <2>", ("--force", "--[no-]keep")),
+        ("\\0%c%c, %c", "<1><2>, <3>", ("\\0%c", "%c", "%c")),  # what overlaps is one
+        ("for %s: %%sPlease", "for <1>: <2>sPlease", ("%s", "%%")),  # the second sign begins no placeholder
+        ("--format=<format> </b>", "<1>=<2> <3>", ("--format", "<format>", "</b>")),
         ("<1>Open</1>", "<1>Open<2>", ("<1>", "</1>")),
         ("<2> of <1>", "<1> of <2>", ("<2>", "<1>")),
         ("<1> of <2>", "<1> of <2>", ()),
@@ -37,6 +40,28 @@ def test_only_so_many_symbols_exist() -> None:
 )
 def test_a_symbol_comes_back_once(translation: str, text: str) -> None:
     assert restored(translation, ("%s", "%d")) == text
+
+
+@pytest.mark.parametrize(
+    ("translation", "spans", "text"),
+    [
+        ("<1> in <2>", ("%s", "%d"), "%s in %d"),
+        ("<2> in <1>", ("%s", "%-5.2f"), "%2$-5.2f in %1$s"),
+        ("<3> <2> in <1>", ("%s", "<b>", "%ld"), "%2$ld <b> in %1$s"),
+        ("<2>: <1>", ("0%o", "--size=%dpx"), "--size=%2$dpx: 0%1$o"),
+        ("<2> <1>", ("%1$s", "%2$s"), "%2$s %1$s"),
+        ("<2> <1>", ("%1", "%n"), "%n %1"),
+        ("<2>. <1>", ("%B", "%d"), "%d. %B"),  # a date
+        ("<2> <1>", ("%(name)s", "%s"), "%s %(name)s"),
+        ("<2> <1>", ("%.*f", "%s"), None),
+        ("<2> <1>", ("{}", "{}"), None),
+        ("<2> <1>", ("~a", "~s"), None),
+        ("<2> <1>", ("%s", "%user"), "%user %s"),
+    ],
+)
+def test_placeholders_in_another_order_get_numbers(translation: str, spans: tuple[str, ...], text: str | None) -> None:
+    found = spans_in(translation, spans)
+    assert (found and restored(translation, found)) == text
 
 
 def test_symbols_of_a_match_are_not_its_own() -> None:

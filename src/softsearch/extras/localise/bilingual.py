@@ -1,6 +1,7 @@
 """PO and Qt's TS, through translate-toolkit, which keeps other bytes."""
 
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Sequence
 from gettext import c2py
 from pathlib import Path
@@ -10,6 +11,8 @@ from softsearch.errors import CorpusError
 from softsearch.extras.localise.catalog import Catalog, Entry, State, language_of
 from softsearch.extras.localise.plurals import is_often, plurals_of, rule_of
 from softsearch.extras.localise.toolkit import module, multistring, storage
+
+_NUMBERED = ("c-format", "objc-format", "php-format", "perl-format")  # flags of gettext: formats that have %2$s
 
 
 class Bilingual(Catalog):
@@ -58,7 +61,8 @@ class Bilingual(Catalog):
             state = "left out"
         locations = unit.getlocations()
         place = locations[0].rpartition(":")[0] or locations[0] if locations else unit.getcontext() or ""
-        return Entry(sources, targets, place, state, unit, self._singular, self._one_has_number)
+        may_number = any(map(unit.hastypecomment, _NUMBERED)) if hasattr(unit, "hastypecomment") else False
+        return Entry(sources, targets, place, state, unit, self._singular, self._one_has_number, may_number=may_number)
 
     def _put(self, entry: Entry, targets: Sequence[str], note: str) -> None:
         entry.unit.target = multistring(targets) if entry.unit.hasplural() else targets[0]
@@ -85,7 +89,9 @@ def _check_encoding(data: bytes, path: Path) -> None:
     """
     named = re.search(rb"charset=([\w-]+)", data[:4096])
     charset = named[1].decode() if named else "UTF-8"
-    advice = "convert it (iconv -f ISO-8859-1 -t UTF-8 FILE, if it is in Latin-1) and write charset=UTF-8 in its header"
+    is_16 = data.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+    found = "-f UTF-16 -t UTF-8 FILE" if is_16 else "-f ISO-8859-1 -t UTF-8 FILE, if it is in Latin-1"
+    advice = f"convert it (iconv {found}) and write charset=UTF-8 in its header"
     try:
         data.decode(charset)
     except LookupError as error:

@@ -46,6 +46,8 @@ class Entry:
         singular: which form is that of one, if there are several.
         one_has_number: whether that form is for other numbers, too, so that it must name them.
         limit: of the length of a translation.
+        may_number: whether its placeholders may get numbers (``%2$s`` for ``%s``) where a translation has them in
+            another order.
     """
 
     sources: tuple[str, ...]
@@ -56,6 +58,7 @@ class Entry:
     singular: int = 0
     one_has_number: bool = False
     limit: Limit | None = None
+    may_number: bool = False
 
     def pairs(self) -> Iterator[tuple[str, str]]:
         """Yields texts with their translations: the singular with the form of one, the plural with the last."""

@@ -15,8 +15,9 @@ from softsearch.extras.localise.fill import Filled, fill
 from softsearch.extras.localise.memory import memories_of
 from softsearch.extras.localise.messages import found_files
 from softsearch.extras.localise.opening import files_of, open_catalog
-from softsearch.extras.localise.outputs import REVIEW, Outputs, digest_of_files, output_files
+from softsearch.extras.localise.outputs import Outputs, digest_of_files, output_files
 from softsearch.extras.localise.translating import options_for, translation
+from softsearch.extras.shared.served_files import REVIEW
 from softsearch.files import MANIFEST
 
 _SHOWN = 20  # messages that were left untranslated

@@ -97,7 +97,8 @@ def fill(catalog: Catalog, memory: Memory, translate: Translate) -> Filled:
             targets.append(put_on(text.text, marker, letter, used[entry.place]) if marker else text.text)
             if text.missing:
                 reasons[f"it lacks the glossary's word for {', '.join(dict.fromkeys(text.missing))}"] = None
-            reasons |= dict.fromkeys(problems(source if text.is_match else adapted(source), targets[-1], markers))
+            whole = source if text.is_match else adapted(source)
+            reasons |= dict.fromkeys(problems(whole, targets[-1], markers, may_number=entry.may_number))
             if entry.limit and (too_long := entry.limit.problem(catalog.plain(targets[-1]))):
                 reasons[too_long] = None
         if reasons:

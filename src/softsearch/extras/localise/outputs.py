@@ -8,10 +8,10 @@ from hashlib import sha256
 from pathlib import Path
 
 from softsearch.errors import ConfigError
+from softsearch.extras.shared.served_files import REVIEW
 from softsearch.files import new_file
 
 JOURNAL = ".softsearch-localise"
-REVIEW = ".review.tsv"  # with new texts of formats that have no mark for them
 
 
 def output_files(files: Sequence[Path], out: Path) -> list[Path]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from softsearch.text.parts import SYMBOL, nested_spans, replaced, spans_of
+from softsearch.text.parts import SYMBOL, replaced, spans_in, spans_of
 
 
 def has_language(text: str) -> bool:
@@ -12,9 +12,9 @@ def has_language(text: str) -> bool:
 
 
 def unmask(translation: str, spans: Sequence[str]) -> str | None:
-    """Puts the spans back, tags nested; None unless each symbol occurs once, and no other does."""
+    """Puts the spans back, as ``spans_in``; None unless each symbol occurs once, and no other does."""
     numbers = [int(match[1]) for match in SYMBOL.finditer(translation)]
     if sorted(numbers) != list(range(1, len(spans) + 1)):
         return None
-    found = nested_spans(translation, spans)
-    return SYMBOL.sub(lambda match: found[int(match[1]) - 1], translation)
+    found = spans_in(translation, spans)
+    return None if found is None else SYMBOL.sub(lambda match: found[int(match[1]) - 1], translation)

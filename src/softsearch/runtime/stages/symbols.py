@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from softsearch.errors import InputError
 from softsearch.runtime.stages.stage import Stage
 from softsearch.text.keep import joined
-from softsearch.text.nested_tags import nested_spans
-from softsearch.text.symbols import mask, own_symbols, restored
+from softsearch.text.symbols import mask, own_symbols, restored, spans_in
 
 if TYPE_CHECKING:
     from softsearch.runtime.glossary import Wanted
@@ -67,7 +66,7 @@ class SymbolStage(Stage):
 
 
 def _restored(translation: "Translation", spans: Sequence[str]) -> "Translation":
-    found = nested_spans(translation.text, spans)
+    found = spans_in(translation.text, spans) or spans
     return replace(
         translation,
         text=restored(translation.text, found),
