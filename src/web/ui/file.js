@@ -96,7 +96,7 @@ export class FileForm {
   }
 
   /** Links to the translation, and to what is to be reviewed. The address is relative: a proxy may hide the server's. */
-  finish({ translatedFileUrl, report, review }) {
+  finish({ translatedFileUrl, report, review, reviewName }) {
     const key = translatedFileUrl.slice(translatedFileUrl.lastIndexOf('/') + 1);
     const name = key.slice(key.indexOf('.') + 1);
     const counts = Object.entries(report).map(([what, count]) => `${what} ${count}`);
@@ -105,7 +105,7 @@ export class FileForm {
     this.status.append('Ready: ', link, counts.length ? ` (${counts.join('; ')})` : '');
     if (review) {
       const list = `data:text/tab-separated-values;charset=utf-8,${encodeURIComponent(review)}`;
-      this.status.append('; to be reviewed: ', element('a', { href: list, download: `${name}.review.tsv` }, 'the list'));
+      this.status.append('; to be reviewed: ', element('a', { href: list, download: reviewName }, 'the list'));
     }
   }
 

@@ -84,6 +84,7 @@ def test_files_of_one_language_come_with_that_of_the_other(client: httpx.Client)
     )
     assert answer.json()["report"]["translated before"] == 1
     assert answer.json()["report"]["from the memory"] == 1
+    assert answer.json()["reviewName"] == "en_de.json.review.tsv"
     review = [line.split("\t") for line in answer.json()["review"].splitlines()]
     assert [row[:3] for row in review] == [["a", "ten", "zehn"], ["b", "From the memory", "Aus dem Speicher"]]
     damaged = client.post("/translate_file", files=files | {"existing": ("de.json", "{")}, data=PAIR)
@@ -93,6 +94,24 @@ def test_files_of_one_language_come_with_that_of_the_other(client: httpx.Client)
         answer = client.post("/translate_file", files=files | {"file": (name, PO)}, data=PAIR)
         assert answer.status_code == 422
         assert f"'{name}' is none" in answer.json()["error"]
+
+
+def test_the_server_s_glossary_is_that_of_files(tmp_path: Path) -> None:
+    """A catalog comes back as the command fills it with the same terms, and says what lacks one."""
+    (tmp_path / "x.po").write_text(f'{PO}\nmsgid "lost"\nmsgstr ""\n')
+    (tmp_path / "terms.tsv").write_text("ten\tneun\nlost\t\u65e5\n", encoding="utf-8")  # one cannot be written
+    terms = "--glossary", str(tmp_path / "terms.tsv")
+    command = ["localise", str(BUNDLE), str(tmp_path / "x.po"), *terms, "--out", str(tmp_path / "new.po")]
+    assert main(command) == 0
+    with (
+        serving(f"golden={BUNDLE}", "--workers", 1, *terms) as server,
+        httpx.Client(base_url=server.url, timeout=60, trust_env=False) as client,
+    ):
+        answer = send(client, "x.po", (tmp_path / "x.po").read_text())
+        found = fetched(answer)
+    assert found.content == (tmp_path / "new.po").read_bytes()
+    assert re.search(r'"ten"\nmsgstr ".*\bneun\b', found.text)
+    assert answer.json()["report"]["left untranslated"] == 1
 
 
 def test_requests_do_not_see_the_messages_of_others(client: httpx.Client) -> None:

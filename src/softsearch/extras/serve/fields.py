@@ -74,6 +74,7 @@ FIELDS: dict[str, tuple[str, Any]] = {  # by field name, or by schema and name i
         "Of formats without a mark, such as JSON: a line for each new text, with key, source, text and note.",
         "",
     ),
+    "reviewName": ("The name that `review` has as a file.", "en_de.json.review.tsv"),
     "detectedLanguage": ("The detected language, if `source` is auto.", None),
     "src": ("A list of sentences.", ["ten"]),
     "tgt": ("Their translations, in the same order.", ["zehn"]),

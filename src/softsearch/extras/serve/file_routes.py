@@ -18,7 +18,7 @@ from softsearch.extras.serve.gone import unless_gone
 from softsearch.extras.serve.line_queue import RequestError
 from softsearch.extras.serve.routes import EVENT_HEADERS, FAILURES
 from softsearch.extras.serve.shared_state import FILE_SECONDS, State
-from softsearch.extras.shared.served_files import WrittenFile
+from softsearch.extras.shared.served_files import REVIEW, WrittenFile
 
 _EVENTS = "text/event-stream"
 _PREFIX = re.compile(r"(?:/[\w.~-]+)+")  # of the server's addresses behind a proxy
@@ -74,7 +74,8 @@ async def translate_file(request: Request, service: Served) -> Response:
     async def answer(written: WrittenFile) -> dict[str, Any]:
         key = await service.shared(State.keep_file, name, written.content)
         address = f"{_address(request)}/download_file/{quote(key)}"
-        return {"translatedFileUrl": address, "report": dict(written.report), "review": written.review}
+        review = {"review": written.review, "reviewName": name + REVIEW}
+        return {"translatedFileUrl": address, "report": dict(written.report), **review}
 
     async def events() -> AsyncIterator[str]:
         yield _event("progress", dict(zip(("done", "of"), begun, strict=True)))

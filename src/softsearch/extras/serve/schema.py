@@ -46,9 +46,8 @@ def _few_terms(glossary: Any) -> Any:
     if not isinstance(glossary, dict | str | None):
         raise ValueError("expected an object of terms and their translations, or the name of a glossary on the server")
     if isinstance(glossary, dict) and len(glossary) > MAX_TERMS:
-        raise ValueError(
-            f"{len(glossary)} terms, expected at most {MAX_TERMS}; send fewer, or name a glossary on the server"
-        )
+        advice = "send fewer, or name a glossary on the server"
+        raise ValueError(f"{len(glossary)} terms, expected at most {MAX_TERMS}; {advice}")
     return glossary
 
 
@@ -259,6 +258,7 @@ class FileResponse(BaseModel):
     translatedFileUrl: str  # noqa: N815 - its name
     report: dict[str, int]
     review: str
+    reviewName: str  # noqa: N815 - like the others
 
 
 class PairScore(BaseModel):

@@ -14,6 +14,7 @@ from softsearch.runtime import Translation
 from softsearch.runtime.parts import LineEncoder
 
 ENTRY_POINTS = "softsearch.files"
+REVIEW = ".review.tsv"  # ending of the list of new texts in a format that has no mark for them, behind the file's name
 ReadMemory = Callable[[Sequence[str], Sequence[LineEncoder]], Any]
 MEMORIES: dict[ReadMemory, Any] = {}  # in worker processes: what each `FileKind.memory` returned
 
