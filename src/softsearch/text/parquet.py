@@ -11,6 +11,7 @@ from softsearch.errors import ConfigError, CorpusError
 from softsearch.files import open_file
 
 _TEXT = ("string", "large_string", "string_view", "null")
+_BUFFER = 1 << 20  # bytes of a column that are read at once, instead of its whole row group
 _MAX_LISTED, _MAX_COMPARED = 5, 10_000  # column names in a message, and names compared to find similar ones
 
 
@@ -61,7 +62,7 @@ def open_parquet(path: Path, dictionaries: Sequence[str] = ()) -> Any:
             head = file.read(512)
         if not head.startswith(b"PAR1") and (found := other_kind(head)):
             raise CorpusError(f"{path} is {found}")
-        return parquet.ParquetFile(path, read_dictionary=dictionaries)
+        return parquet.ParquetFile(path, read_dictionary=dictionaries, pre_buffer=False, buffer_size=_BUFFER)
 
 
 @contextmanager
