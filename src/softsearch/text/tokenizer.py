@@ -330,7 +330,7 @@ def _training_error(message: str, kind: str, key: str, vocab_size: int, reserved
     if room := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         wanted = f"but characters, special tokens and tags alone need {room[1]}"
     elif "(vocab_size) >= (0)" in message or "insert_id" in message:
-        wanted = f"which has no room beside {reserved} special tokens and tags"
+        wanted = f"which has no room besides {reserved} special tokens and tags"
     if wanted:
         return ConfigError(f"{key} is {vocab_size}, {wanted} with tokenizer.kind {kind}; raise {key}")
     if "sentences_.empty()" in message or "all_chars_count" in message:

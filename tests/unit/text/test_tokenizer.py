@@ -204,7 +204,7 @@ def test_no_room_for_the_characters(kind: Kind) -> None:
 @pytest.mark.parametrize(("kind", "vocab_size"), [*((kind, 3) for kind in get_args(Kind)), ("char", 30), ("word", 30)])
 def test_no_room_beside_the_tags(kind: Kind, vocab_size: int) -> None:
     tags = [f"<{number}>" for number in range(1, 60)]
-    with pytest.raises(ConfigError, match=rf"is {vocab_size}, which has no room beside 63 .*kind {kind}"):
+    with pytest.raises(ConfigError, match=rf"is {vocab_size}, which has no room besides 63 .*kind {kind}"):
         train_tokenizer(LINES, kind=kind, vocab_size=vocab_size, tags=tags)
 
 
