@@ -11,6 +11,7 @@ from .symbols import MATCH as MATCH
 from .symbols import SYMBOLS as SYMBOLS
 from .symbols import Masked as Masked
 from .symbols import by_place as by_place
+from .symbols import essential as essential
 from .symbols import mask as mask
 from .symbols import mask_pair as mask_pair
 from .symbols import numbered as numbered

@@ -95,9 +95,9 @@ def mask_pair(source: str, target: str) -> tuple[str, str] | None:
     if len(places) > len(SYMBOLS) or len(places) != len(others):
         return None
     numbers = list(range(len(spans)))
-    symbols = []
+    symbols, spans = [], list(map(essential, spans))
     for begin, end in others:
-        number = next((n for n in numbers if spans[n] == target[begin:end]), None)
+        number = next((n for n in numbers if spans[n] == essential(target[begin:end])), None)
         if number is None:
             return None
         numbers.remove(number)
@@ -112,6 +112,11 @@ def replaced(text: str, places: Sequence[Span], symbols: Sequence[str]) -> str:
         parts += [text[reached:begin], symbol]
         reached = end
     return "".join([*parts, text[reached:]])
+
+
+def essential(span: str) -> str:
+    """Returns a span without what only translators read: names and examples of Android's ``<xliff:g>``."""
+    return re.sub(r"<xliff:g\b[^<>]*>", "<xliff:g>", span)
 
 
 def by_place(spans: Sequence[str]) -> list[str]:

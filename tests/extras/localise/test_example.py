@@ -1,5 +1,6 @@
 """The catalogs of examples/catalogs: trained on, exported, and filled in."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -71,7 +72,8 @@ def test_the_example_runs(repo_root: Path, tmp_path: Path, capsys: pytest.Captur
     assert [(term.alternatives, term.exact) for term in required.terms.required] == [(("<1>",), True)]
     for source, found in zip(sources, translator.translate(sources, beam=2), strict=True):
         for span in {source[begin:end] for begin, end in spans_of(source)}:
-            assert found.text.count(span) == source.count(span), found.text
+            text = re.sub(r"%\d\$", "%", found.text)  # %s in another order has a number
+            assert text.count(span) == source.count(span), found.text
     assert main(["localise", str(bundle), str(new), "--memory", str(folder / "de" / "*.po"), "--out", str(out)]) == 0
     assert "from the memory                    1" in capsys.readouterr().out
     before, after = (list(open_catalog(path).entries) for path in (new, out))
@@ -82,6 +84,7 @@ def test_the_example_runs(repo_root: Path, tmp_path: Path, capsys: pytest.Captur
         elif all(entry.targets):
             assert entry.state == "fuzzy"
             sources = [entry.sources[number] for number in entry.needed()]
-            assert [problems(*pair, "_") for pair in zip(sources, entry.targets, strict=True)] == [[]] * len(sources)
+            for pair in zip(sources, entry.targets, strict=True):
+                assert problems(*pair, "_", may_number=entry.may_number) == []
     if msgfmt := shutil.which("msgfmt"):
         subprocess.run([msgfmt, "-c", "--check-format", "--use-fuzzy", "-o", tmp_path / "x.mo", out], check=True)

@@ -12,6 +12,7 @@ from softsearch.errors import ConfigError, CorpusError
 from softsearch.extras.localise import Catalogs
 from softsearch.extras.localise.accelerators import markers_of, put_on, take_off
 from softsearch.extras.localise.catalog import nearest_code
+from softsearch.extras.localise.checks import problems
 from softsearch.extras.localise.messages import expanded, found_files, read_messages
 from softsearch.extras.localise.spans import unmask
 from softsearch.text.symbols import MOST, SYMBOLS, mask, mask_pair
@@ -34,6 +35,10 @@ def test_spans_of_both_sides_have_the_same_numbers() -> None:
     assert mask_pair("%1:s and %2", "%1 und %2") is None
     assert mask_pair("%s and %s", "%s und %s") == ("<1> and <2>", "<1> und <2>")
     assert mask_pair("<b>5</b> files", "<b>5</b> Dateien") == ("<1>5<2> files", "<1>5<2> Dateien")
+    named, other = '<xliff:g id="n" example="5">%d</xliff:g>', '<xliff:g id="N_0">%d</xliff:g>'  # as Android's own
+    assert mask_pair(f"Copy {named}", f"{other} kopieren") == ("Copy <1>", "<1> kopieren")
+    assert problems(f"Copy {named}", f"{other} kopieren") == []
+    assert mask_pair(f"Copy {named}", f"{other.replace('%d', '%s')} kopieren") is None
     assert mask_pair("%s of %s", "%2$s の %1$s") == ("<1> of <2>", "<2> の <1>")
     assert mask_pair("Open /tmp/a", "Das /tmp/a-Verzeichnis") == ("Open <1>", "Das <1>-Verzeichnis")
     assert mask_pair("/tmp/a or /tmp/a-b", "/tmp/a-b oder /tmp/a-Datei") == ("<1> or <2>", "<2> oder <1>-Datei")

@@ -5,7 +5,7 @@ from collections import Counter
 
 from softsearch.extras.localise import icu
 from softsearch.extras.localise.accelerators import take_off
-from softsearch.text.parts import SYMBOL, by_place, is_nested, numbered, spans_of, spans_of_translation
+from softsearch.text.parts import SYMBOL, by_place, essential, is_nested, numbered, spans_of, spans_of_translation
 
 _END = re.compile(r"(?:\.\.\.|[\u2026:?!.\uff1a\uff1f\uff01\u3002\u061f\u06d4])\Z")
 _ENDS = str.maketrans({"\uff1a": ":", "\uff1f": "?", "\uff01": "!", "\u3002": ".", "\u061f": "?", "\u06d4": "."})
@@ -48,7 +48,8 @@ def problems(source: str, target: str, markers: str = "", *, may_number: bool = 
 def _of_spans(source: str, target: str, *, may_number: bool) -> list[str]:
     """What is wrong with placeholders, tags and the like."""
     theirs = [source[begin:end] for begin, end in spans_of(source)]
-    ours = [target[begin:end] for begin, end in spans_of_translation(target, theirs)]
+    ours = [essential(target[begin:end]) for begin, end in spans_of_translation(target, theirs)]
+    theirs = [*map(essential, theirs)]
     if may_number and any("$" in span and span not in theirs for span in ours):
         theirs = numbered(theirs) or theirs
     found = []
