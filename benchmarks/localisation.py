@@ -180,7 +180,7 @@ def is_xml(text: str) -> bool:
 
 def localise(folder: Path, bundle: Path, out: Path, *, memory: bool) -> None:
     """Fills the emptied catalogs."""
-    more = ["--memory", str(folder / "train")] if memory else []
+    more = ["--tgt", folder.name.partition("-")[0], *(["--memory", str(folder / "train")] if memory else [])]
     log = softsearch("localise", str(bundle), str(folder / "new"), "--out", str(out), *more)
     out.with_suffix(".log").write_text(log, encoding="utf-8")
 

@@ -51,6 +51,14 @@ def test_a_model_of_two_languages_is_asked_for_the_catalogs_own(
     assert "# softsearch: from dialog.po" in (tmp_path / "out" / "new.fr.po").read_text(encoding="utf-8")
     assert main(["localise", str(bundle), str(tmp_path / "new.ja.po"), "--dry-run"]) == 2
     assert "new.ja.po is a catalog of 'ja', expected 'de' or 'fr'; choose a bundle" in capsys.readouterr().err
+    (unnamed := tmp_path / "new.po").write_text(new.replace('"Language: de\\n"\n', ""), encoding="utf-8")
+    assert main(["localise", str(bundle), str(unnamed), "--dry-run"]) == 2
+    assert "new.po names no language, expected 'de' or 'fr'; write it into" in capsys.readouterr().err
+    words = ["localise", str(bundle), str(unnamed), "--memory", str(tmp_path / "{de,fr}"), "--dry-run", "--tgt"]
+    assert main([*words, "fr"]) == 0
+    assert "from the memory                    1" in capsys.readouterr().out
+    assert main([*words, "ja"]) == 2
+    assert "--tgt is 'ja', expected one of de, fr" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("memory", [False, True])

@@ -99,17 +99,23 @@ class Catalog(ABC):
         states = "translated", "untranslated"  # of a plural some forms may be there
         return [pair for entry in self.entries if entry.state in states for pair in entry.pairs() if pair[1]]
 
-    def language(self, path: Path, codes: Sequence[str], advice: str) -> str:
+    def language(self, path: Path, codes: Sequence[str], advice: str, *, unnamed: str = "") -> str:
         """Returns which of a model's target languages the catalog's is, whatever its region and script.
+
+        A catalog that names no language is of the only one, or of ``unnamed``.
 
         Raises:
             ConfigError: it is none of them; or it is not named, and there are several.
         """
-        found = nearest_code(self.tgt_lang, codes) if self.tgt_lang else codes[0] if len(codes) == 1 else ""
+        if not self.tgt_lang:
+            self.tgt_lang = codes[0] if len(codes) == 1 else unnamed
+        found = nearest_code(self.tgt_lang, codes) if self.tgt_lang else ""
         if not found:
             expected = " or ".join(map(repr, codes))
             if not self.tgt_lang:
-                raise ConfigError(f"{path} does not name its language, expected {expected}; write it into the file")
+                raise ConfigError(
+                    f"{path} names no language, expected {expected}; write it into the file, or give --tgt"
+                )
             raise ConfigError(f"{path} is a catalog of {self.tgt_lang!r}, expected {expected}; {advice}")
         return found
 

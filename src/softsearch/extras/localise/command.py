@@ -47,6 +47,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--glossary", type=Path, metavar="FILE", help="terms that translations must contain, as in softsearch translate"
     )
+    parser.add_argument(
+        "--tgt", default="", metavar="CODE", help="language of the catalogs that name none, for a model of several"
+    )
     parser.add_argument("--beam", type=int, default=None, metavar="N", help="hypotheses kept (default: the bundle's)")
     parser.add_argument("--dry-run", action="store_true", help="only print what would be done")
     parser.set_defaults(parser=parser)
@@ -71,9 +74,10 @@ def localise(arguments: argparse.Namespace) -> None:
         made_from = [digest_of_files(files_of(path, src_lang)) for path in files]
         own = [arguments.bundle / MANIFEST, *([arguments.glossary] if arguments.glossary else [])]
         own += [each for path in memory_files for each in files_of(path, src_lang)]
-        call = digest_of_files(own, arguments.beam)
+        call = digest_of_files(own, (arguments.beam, arguments.tgt))
         outputs, paths = Outputs(arguments.out, dict(zip(new, made_from, strict=True)), call), [*new]
-    filling = _Filling(translator, {} if arguments.beam is None else {"beam": arguments.beam}, memory_files)
+    options = {} if arguments.beam is None else {"beam": arguments.beam}
+    filling = _Filling(translator, options, memory_files, arguments.tgt)
     for path, out in zip(files, paths, strict=True):
         begin = time.perf_counter()
         catalog, code = filling.opened(path)
@@ -93,17 +97,23 @@ def localise(arguments: argparse.Namespace) -> None:
 class _Filling:
     """A model with its memories, by language."""
 
-    def __init__(self, translator: Translator, options: dict[str, Any], memory_files: Sequence[Path]) -> None:
+    def __init__(
+        self, translator: Translator, options: dict[str, Any], memory_files: Sequence[Path], unnamed: str
+    ) -> None:
         self._translator, self._tokenizer = translator, translator.system.tokenizers[0]
         self._options = {**options_for(self._tokenizer), **options}
         self._codes = list(translator.encoder.languages.targets) or [translator.system.tgt_lang]
         self._sources = list(translator.encoder.languages.sources) or translator.system.src_lang.split("+")
-        self._memories = memories_of(memory_files, self._codes, translator.system.src_lang)
+        if unnamed and not nearest_code(unnamed, self._codes):
+            raise ConfigError(f"--tgt is {unnamed!r}, expected one of {', '.join(self._codes)}")
+        self._unnamed = unnamed
+        self._memories = memories_of(memory_files, self._codes, translator.system.src_lang, unnamed=unnamed)
 
     def opened(self, path: Path) -> tuple[Catalog, str]:
         """Opens a catalog, and adds it to the memory of its language."""
         catalog = open_catalog(path, self._translator.system.src_lang)
-        code = catalog.language(path, self._codes, "choose a bundle that translates into its language")
+        advice = "choose a bundle that translates into its language"
+        code = catalog.language(path, self._codes, advice, unnamed=self._unnamed)
         catalog.check_source(path, self._sources)
         catalog.check_messages(path)
         self._memories[code].add(catalog, path.name)

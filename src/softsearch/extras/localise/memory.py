@@ -87,8 +87,10 @@ class _Similar(NamedTuple):
     target: str
 
 
-def memories_of(files: Iterable[Path], codes: Sequence[str], src_lang: str = "") -> dict[str, Memory]:
-    """Returns a memory of the catalogs of each target language, by its code.
+def memories_of(
+    files: Iterable[Path], codes: Sequence[str], src_lang: str = "", *, unnamed: str = ""
+) -> dict[str, Memory]:
+    """Returns a memory of the catalogs of each target language, by its code; ``unnamed`` is that of those without.
 
     Raises:
         CorpusError: a catalog cannot be read.
@@ -97,7 +99,7 @@ def memories_of(files: Iterable[Path], codes: Sequence[str], src_lang: str = "")
     memories = {code: Memory() for code in codes}
     for path in files:
         catalog = open_catalog(path, src_lang)
-        code = catalog.language(path, codes, "leave it out of --memory")
+        code = catalog.language(path, codes, "leave it out of --memory", unnamed=unnamed)
         catalog.check_source(path, src_lang.split("+"))
         memories[code].add(catalog, path.name)
     return memories
