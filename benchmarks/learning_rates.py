@@ -9,6 +9,7 @@ one thread each. Recipes of whole experiments, whose rates were chosen elsewhere
 """
 
 import argparse
+import csv
 import json
 import os
 import shlex
@@ -54,7 +55,8 @@ def loss(folder: Path, options: list[str], steps: int) -> float:
     softsearch(
         "train", *options, *size, "seed=1", "test=false", "logger=csv", f"hydra.run.dir={folder}", "overwrite=true"
     )
-    return float(json.loads((folder / "metrics.json").read_text(encoding="utf-8"))["val/loss"])
+    with (folder / "metrics.csv").open(encoding="utf-8", newline="") as rows:
+        return float([row["val/loss"] for row in csv.DictReader(rows) if row["val/loss"]][-1])
 
 
 def table(losses: dict[str, list[float]], steps: int) -> str:
@@ -65,7 +67,7 @@ def table(losses: dict[str, list[float]], steps: int) -> str:
         f"The loss of validation, in nats a token, after {steps} steps with the learning rate of the claims, half",
         "of it and twice of it; one seed. Made by `python benchmarks/learning_rates.py`.",
         "",
-        f"| model, data, rate | {' | '.join(f'{factor:g} of it' for factor in FACTORS)} | gained by the best |",
+        f"| model, data, rate | {' | '.join(f'rate × {factor:g}' for factor in FACTORS)} | gained by the best |",
         f"|---|{'---|' * len(FACTORS)}---|",
     ]
     for name, each in losses.items():
