@@ -30,6 +30,7 @@ $1,234.56  12.5%  US$5  5€  1 234 567  1'234'567  1.5e-3  0x1F  −5  10-20  1
 +49 30 123456  \(name)  \(user.name(at: 5))  \(x + y\)  @:menu.open  @.lower:key  %[name]s
 %[price].2f  %(value)r  %-10r  %<PRIu64>  %1$<PRIu64>  %-5<PRIx32>  ~a  ~%  <xliff:g id="n" example="5">%d</xliff:g>
 \LaTeX  \arabic{casei}  <?>  <?php x ?>  %1%  %|1$+5|  %0:s  #NAME#  @NAME@
+%APPDATA%\Office\4\user  {Folder}\share\Scripts\python
 """
 WHOLE = re.split("  +|\n", FORMS.strip())
 
@@ -67,6 +68,7 @@ def test_words_of_scripts_without_spaces_stand_beside_it(form: str) -> None:
         ("20%discount", []),
         ("%1%2: %12%3, 50%1", ["%1%2", "%12%3"]),
         ("\\textbf{a b} one\\ntwo", ["\\textbf", "\\n"]),
+        ("{name}\\nNext, %HOME%\\nNext", ["{name}\\n", "%HOME%\\n"]),
         ("~a5 a~b ~all", []),
         ("21st H2O A4 3D 5kg mp3 R2D2", []),
         ("COVID-19, SN-2024-00123-A, 00:1B:44:11:3A:B7, 2001:db8::1, 1.2.3-rc1", []),
