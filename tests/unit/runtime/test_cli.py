@@ -142,7 +142,7 @@ try "$1" src/train.py model=r; try python other.py model=r; try python src/tr
     )
     done = subprocess.run(["bash", "-c", script, "bash", lab], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.splitlines() == [
-        "train translate", "--n-best --no-repeat-ngram", "model=rnn", "model=rnn", "", ""
+        "train translate", "--n-best --new-column --no-repeat-ngram", "model=rnn", "model=rnn", "", ""
     ]  # fmt: skip
     assert done.stderr.splitlines() == []
 
