@@ -12,7 +12,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("README.md", "docs/results.md", "docs/models.md", "docs/comparison.md")
-LOCALISATION = sorted((ROOT / "benchmarks" / "records" / "localisation").glob("*/results-*.md"))
+LOCALISATION = sorted((ROOT / "benchmarks" / "records" / "localisation").glob("*/results-[0-9]*.md"))
+MULTILINGUAL = sorted((ROOT / "benchmarks" / "records" / "localisation").glob("*/results-[a-z]*.md"))
 FIGURE = re.compile(r"(?<![\w.,:/-])(?:\d{1,3}(?:,\d{3})+|\d+\.\d+)(?![\w,]|\.\d| M\b| ?%| GB| MB| version)")
 RECORD = re.compile(r"(benchmarks/records/README\.md|reproduce/\w+/index\.md|benchmarks/README\.md)")
 MEASURED = re.compile(r"BLEU|perplexity|alignment error|tokens/s")
@@ -74,6 +75,20 @@ def test_message_catalogs_are_those_of_the_record(record: Path) -> None:
     measured = rows(record.read_text(encoding="utf-8"))
     assert len(measured) >= 7
     assert set(measured) <= set(rows(section))
+
+
+@pytest.mark.parametrize("record", MULTILINGUAL, ids=lambda path: path.name)
+def test_one_model_of_several_languages_is_that_of_the_record(record: Path) -> None:
+    _, _, section = (ROOT / "docs" / "results.md").read_text(encoding="utf-8").partition("\n## Message catalogs\n")
+    (model,) = (
+        line
+        for line in record.read_text(encoding="utf-8").splitlines()
+        if line.count("|") == 7 and "| the model |" in line
+    )
+    measured = rows(model)[0]
+    assert len(measured) == 5
+    code = record.name.split("-")[1]
+    assert any(line.startswith(f"| {code} |") and rows(line)[0][-5:] == measured for line in section.splitlines())
 
 
 def test_the_readme_counts_the_comparisons_of_claims() -> None:
