@@ -178,3 +178,10 @@ def test_the_sign_at_the_end_is_the_messages_whatever_a_model_writes(tmp_path: P
     written = {"Open it": "\u00d6ffnen?.", "Why?": "Warum. ..."}
     assert fill(catalog, Memory(), lambda lines: [Written(written[line], 0.5, ()) for line in lines]).left == []
     assert [entry.unit.target for entry in catalog.entries] == ["\u00d6ffnen", "Warum?"]
+
+
+def test_a_memory_of_no_language_gets_advice_that_the_command_takes(tmp_path: Path) -> None:
+    (path := tmp_path / "new.po").write_text('msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n')
+    for unnamed, end in ((None, "write it into the file"), ("", "write it into the file, or give --tgt")):
+        with pytest.raises(ConfigError, match=f"names no language, expected 'de' or 'fr'; {end}$"):
+            memories_of([path], ["de", "fr"], unnamed=unnamed)

@@ -99,23 +99,22 @@ class Catalog(ABC):
         states = "translated", "untranslated"  # of a plural some forms may be there
         return [pair for entry in self.entries if entry.state in states for pair in entry.pairs() if pair[1]]
 
-    def language(self, path: Path, codes: Sequence[str], advice: str, *, unnamed: str = "") -> str:
+    def language(self, path: Path, codes: Sequence[str], advice: str, *, unnamed: str | None = None) -> str:
         """Returns which of a model's target languages the catalog's is, whatever its region and script.
 
-        A catalog that names no language is of the only one, or of ``unnamed``.
+        A catalog that names no language is of the only one, or of ``unnamed``, that of ``--tgt`` if the command has it.
 
         Raises:
             ConfigError: it is none of them; or it is not named, and there are several.
         """
         if not self.tgt_lang:
-            self.tgt_lang = codes[0] if len(codes) == 1 else unnamed
+            self.tgt_lang = codes[0] if len(codes) == 1 else unnamed or ""
         found = nearest_code(self.tgt_lang, codes) if self.tgt_lang else ""
         if not found:
             expected = " or ".join(map(repr, codes))
             if not self.tgt_lang:
-                raise ConfigError(
-                    f"{path} names no language, expected {expected}; write it into the file, or give --tgt"
-                )
+                option = "" if unnamed is None else ", or give --tgt"
+                raise ConfigError(f"{path} names no language, expected {expected}; write it into the file{option}")
             raise ConfigError(f"{path} is a catalog of {self.tgt_lang!r}, expected {expected}; {advice}")
         return found
 

@@ -10,7 +10,7 @@ from copy import deepcopy
 from gettext import c2py
 from itertools import product, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from softsearch.errors import CorpusError
 from softsearch.extras.localise.catalog import Catalog, Entry, State
@@ -25,6 +25,8 @@ _INDENTS: tuple[int | str | None, ...] = (2, 4, "\t", 3, 1, 8, None)
 
 class Keyed(Catalog):
     """A file of texts by keys; its entries are those of the source's file, in whose place ``sibling`` names it."""
+
+    _may_number: ClassVar[bool] = True  # the formats of Android, Java and Apple have numbers
 
     def __init__(self, data: bytes, source: bytes, sibling: Sibling, path: Path, kind: str) -> None:
         super().__init__(data)
@@ -75,14 +77,7 @@ class Keyed(Catalog):
             state = "left out"
         place = unit.getid().rpartition(".")[0]
         return Entry(
-            sources,
-            targets,
-            place,
-            state,
-            unit,
-            self._singular,
-            self._one_has_number,
-            may_number=isinstance(self, _Appended),  # Java's and Apple's formats have numbers
+            sources, targets, place, state, unit, self._singular, self._one_has_number, may_number=self._may_number
         )
 
     @abstractmethod
@@ -193,6 +188,8 @@ class Android(_Appended):
 
 class Json(Keyed):
     """JSON: flat or nested, of i18next, browser extensions, Flutter and FormatJS; without comments, so with a list."""
+
+    _may_number: ClassVar[bool] = False
 
     def __init__(self, data: bytes, source: bytes, sibling: Sibling, path: Path, kind: str) -> None:
         super().__init__(data, source, sibling, path, kind)

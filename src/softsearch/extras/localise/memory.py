@@ -88,7 +88,7 @@ class _Similar(NamedTuple):
 
 
 def memories_of(
-    files: Iterable[Path], codes: Sequence[str], src_lang: str = "", *, unnamed: str = ""
+    files: Iterable[Path], codes: Sequence[str], src_lang: str = "", *, unnamed: str | None = None
 ) -> dict[str, Memory]:
     """Returns a memory of the catalogs of each target language, by its code; ``unnamed`` is that of those without.
 
