@@ -39,6 +39,7 @@ class ParquetTable:
         self._path, self._file, self._names, self._writer = path, file, names, writer
         self._read = deque[Any]()  # rows whose translations have not all come
         self._texts = list[str]()  # translations of the first of these
+        self._rows = 0  # read so far
 
     def blocks(self, blank: BlankLines) -> Iterator[list[str]]:
         """Yields the texts in blocks, null as "".
@@ -49,13 +50,12 @@ class ParquetTable:
         Raises:
             InputError: the file is damaged, or a text is too long or not UTF-8.
         """
-        number = 0
         for batch in self._batches():
             self._read.append(batch)
             block, size = list[str](), 0
             for raw in _bytes_of(column_of(batch, self._names)):
-                number += 1
-                block.append(decoded(raw, str(self._path), number, blank))
+                self._rows += 1
+                block.append(decoded(raw, str(self._path), self._rows, blank))
                 size += len(raw)
                 if len(block) == BLOCK_LINES or size >= BLOCK_BYTES:
                     yield block
@@ -70,6 +70,10 @@ class ParquetTable:
                     yield from self._file.iter_batches(_ROWS, row_groups=[group])
         except CorpusError as error:
             raise InputError(str(error)) from error
+
+    def part_read(self) -> float:
+        """The part of the rows that has been read, from 0 to 1."""
+        return self._rows / max(1, self._file.metadata.num_rows)
 
     def write(self, translation: Translation, _number: int) -> None:
         """Takes the translation of the next row; raises InputError if rows cannot be written."""

@@ -13,7 +13,7 @@ from softsearch.errors import ConfigError, InputError
 from softsearch.runtime.block_translation import Block, TranslatedBlock, translate_block
 from softsearch.runtime.input_blocks import BlankLines, InputBlock, open_input, read_blocks, read_input
 from softsearch.runtime.output import Output, open_output
-from softsearch.runtime.progress import show_progress
+from softsearch.runtime.progress import part_read, show_progress
 from softsearch.runtime.resume import ResumeState, resume_outputs
 from softsearch.runtime.review import ReviewWarnings
 from softsearch.runtime.translator import Translator
@@ -78,11 +78,11 @@ def translate_stream(
     with ExitStack() as stack:
         warnings = ReviewWarnings(blank=BlankLines(blank_errors, _LEAVE_BLANK))
         table = _open_table(stack, translator, files, keywords, resume)
-        source, read = _open_input(stack, files, table, keywords, warnings.blank)
+        part, read = _open_input(stack, files, table, keywords, warnings.blank)
         output, writes, resumed = _open_outputs(stack, files, table, keywords, resume)
         if files.attention:
             writes.append(stack.enter_context(_drawing(files.attention, translator, warnings)))
-        progress = stack.enter_context(show_progress(source, files.output))
+        progress = stack.enter_context(show_progress(part, files.output))
         blocks = _numbered(stack, read, files.prefixes, resumed, progress)
         each = _in_order(translator, blocks, keywords, processes, may_be_blank=blank_errors)
         for block, translated in stack.enter_context(closing(each)):
@@ -124,10 +124,10 @@ def _open_table(
 
 def _open_input(
     stack: ExitStack, files: Files, table: "ParquetTable | None", keywords: Mapping[str, Any], blank: BlankLines
-) -> tuple[IO[bytes] | None, Iterator[InputBlock]]:
-    """Opens the input; returns its file, if it is one of lines, and its blocks."""
+) -> tuple[Callable[[], float] | None, Iterator[InputBlock]]:
+    """Opens the input; returns what tells the part of it that has been read, if anything can, and its blocks."""
     if table:
-        return None, ((len(lines), lines, None) for lines in table.blocks(blank))
+        return table.part_read, ((len(lines), lines, None) for lines in table.blocks(blank))
     if files.text:
         source: IO[bytes] = io.BytesIO("".join(f"{line}\n" for line in files.text).encode("utf-8", "surrogateescape"))
     else:
@@ -135,7 +135,7 @@ def _open_input(
     read = read_blocks(
         source, files.input, files.features, blank, keep_ends=keeps_ends(keywords), markup=bool(keywords.get("markup"))
     )
-    return None if files.text else source, read
+    return part_read(source), read
 
 
 def _numbered(

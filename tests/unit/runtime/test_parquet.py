@@ -1,5 +1,6 @@
 """Parquet files that are translated: rows and other columns stay, and what is not whole has no name."""
 
+import io
 import sys
 from collections.abc import Callable
 from datetime import date
@@ -97,6 +98,28 @@ def test_any_sizes_of_blocks_and_row_groups_give_the_same_rows(
     found = parquet.read_table(folder / "out.parquet")
     assert found.drop_columns("de").equals(table)
     assert found["de"].to_pylist() == expected(bundle, lines)
+
+
+def test_the_progress_line_shows_the_part_of_the_rows(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr(tables, "BLOCK_LINES", 2)
+    run(pa.table({"en": LINES}))
+    assert [text.split(",")[0] for text in terminal.getvalue().split("\r")] == ["", "67%", "100%"]
+    assert " left" in terminal.getvalue()
+
+
+@pytest.mark.day
+@pytest.mark.multiprocess
+def test_processes_write_the_same_file(run: Any, tmp_path: Path) -> None:
+    table = pa.table({"id": range(6 * 600), "en": LINES * 600})
+    run(table, "--search", "greedy", row_group_size=1000)
+    alone = (tmp_path / "out.parquet").read_bytes()
+    run(table, "--search", "greedy", "--processes", 2, row_group_size=1000)
+    assert (tmp_path / "out.parquet").read_bytes() == alone
 
 
 def test_the_compression_stays(run: Any, tmp_path: Path) -> None:

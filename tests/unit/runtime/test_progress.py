@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from softsearch.runtime.progress import show_progress
+from softsearch.runtime.progress import part_read, show_progress
 
 
 class Terminal(io.StringIO):
@@ -32,7 +32,7 @@ def test_it_shows_the_share_the_speed_and_the_time_left(
 ) -> None:
     terminal = on_terminal(monkeypatch)
     (tmp_path / "in.txt").write_bytes(b"x" * 1000)
-    with (tmp_path / "in.txt").open("rb") as source, show_progress(source, tmp_path / "out.txt") as show:
+    with (tmp_path / "in.txt").open("rb") as source, show_progress(part_read(source), tmp_path / "out.txt") as show:
         source.read(400)
         show(4000)  # of an earlier run
         assert terminal.getvalue() == ""
@@ -46,7 +46,7 @@ def test_it_shows_the_share_the_speed_and_the_time_left(
 def test_a_short_run_prints_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = on_terminal(monkeypatch)
     (tmp_path / "in.txt").write_bytes(b"x\n")
-    with (tmp_path / "in.txt").open("rb") as source, show_progress(source, tmp_path / "out.txt") as show:
+    with (tmp_path / "in.txt").open("rb") as source, show_progress(part_read(source), tmp_path / "out.txt") as show:
         show(0)
     assert terminal.getvalue() == ""
 
@@ -57,7 +57,7 @@ def test_nothing_is_shown_where_translations_appear(
     terminal = on_terminal(monkeypatch)
     monkeypatch.setattr("sys.stdout", Terminal())
     (tmp_path / "in.txt").write_bytes(b"x" * 10)
-    with (tmp_path / "in.txt").open("rb") as source, show_progress(source, None) as show:
+    with (tmp_path / "in.txt").open("rb") as source, show_progress(part_read(source), None) as show:
         show(0)
         clock[0] += 1.0
         show(10)
