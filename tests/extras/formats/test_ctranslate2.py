@@ -1,5 +1,6 @@
 """CTranslate2 writes what our greedy search writes, token for token (beams: benchmarks/decode_speed.py)."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -80,6 +81,9 @@ def test_the_folder_holds_what_users_of_ctranslate2_need(
     assert {path.name for path in (tmp_path / "joint").iterdir()} == {
         "config.json", "joint.model", "model.bin", "shared_vocabulary.json"
     }  # fmt: skip
+    names = json.loads((tmp_path / "joint" / "shared_vocabulary.json").read_text(encoding="utf-8"))
+    numbers = range(len(SPECIALS), len(names))  # which docs/many-hosts.md promises to clients of Triton
+    assert names[len(SPECIALS) :] == joint[0].pieces(list(numbers))
     export(make_model(separate, "model.embeddings.tie=none"), separate, tmp_path / "separate")
     assert {"src.model", "tgt.model"} < {path.name for path in (tmp_path / "separate").iterdir()}
 
