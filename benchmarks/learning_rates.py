@@ -1,11 +1,12 @@
-"""The learning rates of the claims' models beside half and twice of them, by the loss of validation.
+"""Learning rates of the claims' models, doubled or halved until the loss of validation gets worse.
 
     python benchmarks/learning_rates.py --multi30k FOLDER --out RESULTS
 
 Claims compare architectures, so none may have a better tuned rate than another. Each model of a claim, on each kind of
-data, is trained for the same few steps with each rate, with the schedule of that length and one seed. Losses are kept
-in records/learning_rates.json, beside the table; what is there is not trained again. Two trainings run at a time, with
-one thread each. Recipes of whole experiments, whose rates were chosen elsewhere, are left out, and so is fine-tuning.
+data, is trained for the same steps with its rate and twice of it; from the better one the search goes on in the same
+direction. Each training has the schedule of that length and one seed. Losses are kept in records/learning_rates.json,
+beside the table; what is there is not trained again. Two models are trained at a time, with one thread each. Recipes
+of whole experiments, whose rates were chosen elsewhere, are left out, and so is fine-tuning.
 """
 
 import argparse
@@ -15,11 +16,12 @@ import os
 import shlex
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 RECORD = Path(__file__).resolve().parent / "records" / "learning_rates.json"
-FACTORS = (0.5, 1.0, 2.0)
 REPLACED = (
     "seed", "name", "hydra.run.dir", "resume", "test", "optimizer.lr", "trainer.max_steps", "trainer.val_check_interval"
 )  # fmt: skip
@@ -59,45 +61,77 @@ def loss(folder: Path, options: list[str], steps: int) -> float:
         return float([row["val/loss"] for row in csv.DictReader(rows) if row["val/loss"]][-1])
 
 
-def table(losses: dict[str, list[float]], steps: int) -> str:
+def search(known: dict[str, float], measure: Callable[[float], float]) -> None:
+    """Doubles or halves the rate until the loss gets worse.
+
+    Args:
+        known: losses by factors of the rate, which are not measured again and to which others are added.
+        measure: returns the loss with a factor.
+    """
+
+    def at(factor: float) -> float:
+        key = f"{factor:g}"
+        if key not in known:
+            known[key] = measure(factor)
+        return known[key]
+
+    best = 1.0
+    step = 2.0 if at(2.0) < at(1.0) else 0.5
+    while at(best * step) < at(best):
+        best *= step
+
+
+def table(losses: dict[str, dict[str, float]], steps: int) -> str:
     """The page, with the least loss of each model in bold."""
+    factors = sorted({factor for each in losses.values() for factor in each}, key=float)
     lines = [
         "# Learning rates of the claims' models",
         "",
-        f"The loss of validation, in nats a token, after {steps} steps with the learning rate of the claims, half",
-        "of it and twice of it; one seed. Made by `python benchmarks/learning_rates.py`.",
+        f"The loss of validation, in nats a token, after {steps} steps with the learning rate of the claims and with",
+        "multiples of it; one seed. Made by `python benchmarks/learning_rates.py`.",
         "",
-        f"| model, data, rate | {' | '.join(f'rate × {factor:g}' for factor in FACTORS)} | gained by the best |",
-        f"|---|{'---|' * len(FACTORS)}---|",
+        f"| model, data, rate | {' | '.join(f'rate × {factor}' for factor in factors)} | gained by the best |",
+        f"|---|{'---|' * len(factors)}---|",
     ]
     for name, each in losses.items():
-        cells = [f"**{value:.3f}**" if value == min(each) else f"{value:.3f}" for value in each]
-        lines.append(f"| {name} | {' | '.join(cells)} | {each[FACTORS.index(1.0)] - min(each):.3f} |")
+        least = min(each.values())
+        cells = [
+            f"**{each[f]:.3f}**" if each.get(f) == least else f"{each[f]:.3f}" if f in each else "" for f in factors
+        ]
+        lines.append(f"| {name} | {' | '.join(cells)} | {each['1'] - least:.3f} |")
     return "\n".join([*lines, ""])
 
 
 def main() -> None:
-    """Trains what is missing, and writes the record and the table after each model."""
+    """Trains what is missing, and writes the record and the table after each training."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--multi30k", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True, help="folder of the trainings")
-    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--steps", type=int, default=900)
     arguments = parser.parse_args()
     record = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
-    losses = record.setdefault(str(arguments.steps), {})
+    losses: dict[str, dict[str, float]] = record.setdefault(str(arguments.steps), {})
+    writing = threading.Lock()
+
+    def search_model(name: str, options: list[str], rate: float) -> None:
+        def measure(factor: float) -> float:
+            folder = arguments.out.resolve() / f"{name.replace(', ', '-')}-{factor:g}"
+            found = loss(folder, [*options, f"optimizer.lr={rate * factor:g}"], arguments.steps)
+            with writing:
+                losses.setdefault(name, {})[f"{factor:g}"] = found
+                RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+                RECORD.with_suffix(".md").write_text(table(losses, arguments.steps), encoding="utf-8")
+            print(name, f"{factor:g}", found, flush=True)
+            return found
+
+        search(dict(losses.get(name, {})), measure)
+
     with ThreadPoolExecutor(max_workers=2) as pool:
-        asked = {}
-        for name, (options, rate) in models(arguments.multi30k.resolve()).items():
-            if (key := f"{name}, {rate:g}") not in losses:
-                folders = [arguments.out.resolve() / f"{key.replace(', ', '-')}-{factor:g}" for factor in FACTORS]
-                changed = [[*options, f"optimizer.lr={rate * factor:g}"] for factor in FACTORS]
-                pairs = zip(folders, changed, strict=True)
-                asked[key] = [pool.submit(loss, folder, words, arguments.steps) for folder, words in pairs]
-        for key, trained in asked.items():
-            losses[key] = [each.result() for each in trained]
-            print(key, *losses[key], flush=True)
-            RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-            RECORD.with_suffix(".md").write_text(table(losses, arguments.steps), encoding="utf-8")
+        for each in [
+            pool.submit(search_model, f"{name}, {rate:g}", options, rate)
+            for name, (options, rate) in models(arguments.multi30k.resolve()).items()
+        ]:
+            each.result()
 
 
 if __name__ == "__main__":
