@@ -3,10 +3,11 @@
     python benchmarks/learning_rates.py --multi30k FOLDER --out RESULTS
 
 Claims compare architectures, so none may have a better tuned rate than another. Each model of a claim, on each kind of
-data, is trained for the same steps with its rate and twice of it; from the better one the search goes on in the same
-direction. Each training has the schedule of that length and one seed. Losses are kept in records/learning_rates.json,
-beside the table; what is there is not trained again. Two models are trained at a time, with one thread each. Recipes
-of whole experiments, whose rates were chosen elsewhere, are left out, and so is fine-tuning.
+data, is trained as in its first training, for at most ``--steps``, with its rate and twice of it; from the better one
+the search goes on in the same direction. Each training has the schedule of its length and one seed. Losses are kept
+in records/learning_rates.json, beside the table; what is there is not trained again. Two models are trained at a time,
+with one thread each. Recipes of whole experiments, whose rates were chosen elsewhere, are left out, and so is
+fine-tuning.
 """
 
 import argparse
@@ -38,16 +39,17 @@ def softsearch(*words: str) -> str:
     return done.stdout
 
 
-def models(multi30k: Path) -> dict[str, tuple[list[str], float]]:
-    """Options and learning rate of the first training of each model on each kind of data, by their names."""
-    found: dict[str, tuple[list[str], float]] = {}
+def models(multi30k: Path) -> dict[str, tuple[list[str], float, int]]:
+    """Options, rate and steps of the first training of each model on each kind of data, by their names."""
+    found: dict[str, tuple[list[str], float, int]] = {}
     for line in softsearch("reproduce", "claim=all", "dry_run=true", f"multi30k={multi30k}").splitlines():
         words = shlex.split(line, comments=True)
         options = dict(word.split("=", 1) for word in words if "=" in word)
         is_trained = words[1:2] == ["train"] and options.get("seed") == "1"
         if is_trained and {"model", "data", "optimizer.lr"} <= options.keys():
             kept = [word for word in words[2:] if word.partition("=")[0] not in REPLACED]
-            found.setdefault(f"{options['model']}, {options['data']}", (kept, float(options["optimizer.lr"])))
+            rate, steps = float(options["optimizer.lr"]), int(options["trainer.max_steps"])
+            found.setdefault(f"{options['model']}, {options['data']}", (kept, rate, steps))
     return found
 
 
@@ -81,16 +83,16 @@ def search(known: dict[str, float], measure: Callable[[float], float]) -> None:
         best *= step
 
 
-def table(losses: dict[str, dict[str, float]], steps: int) -> str:
+def table(losses: dict[str, dict[str, float]]) -> str:
     """The page, with the least loss of each model in bold."""
     factors = sorted({factor for each in losses.values() for factor in each}, key=float)
     lines = [
         "# Learning rates of the claims' models",
         "",
-        f"The loss of validation, in nats a token, after {steps} steps with the learning rate of the claims and with",
-        "multiples of it; one seed. Made by `python benchmarks/learning_rates.py`.",
+        "The loss of validation, in nats a token, with the learning rate of the claims and with multiples of it; one",
+        "seed. Made by `python benchmarks/learning_rates.py`.",
         "",
-        f"| model, data, rate | {' | '.join(f'rate × {factor}' for factor in factors)} | gained by the best |",
+        f"| model, data, steps, rate | {' | '.join(f'rate × {factor}' for factor in factors)} | gained by the best |",
         f"|---|{'---|' * len(factors)}---|",
     ]
     for name, each in losses.items():
@@ -107,30 +109,32 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--multi30k", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True, help="folder of the trainings")
-    parser.add_argument("--steps", type=int, default=900)
+    parser.add_argument("--steps", type=int, default=900, help="of a training at most")
+    parser.add_argument("--models", nargs="+", help="only these, by name")
     arguments = parser.parse_args()
-    record = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
-    losses: dict[str, dict[str, float]] = record.setdefault(str(arguments.steps), {})
+    losses: dict[str, dict[str, float]] = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
     writing = threading.Lock()
 
-    def search_model(name: str, options: list[str], rate: float) -> None:
+    def search_model(name: str, options: list[str], rate: float, steps: int) -> None:
         def measure(factor: float) -> float:
             folder = arguments.out.resolve() / f"{name.replace(', ', '-')}-{factor:g}"
-            found = loss(folder, [*options, f"optimizer.lr={rate * factor:g}"], arguments.steps)
+            found = loss(folder, [*options, f"optimizer.lr={rate * factor:g}"], steps)
             with writing:
                 losses.setdefault(name, {})[f"{factor:g}"] = found
-                RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-                RECORD.with_suffix(".md").write_text(table(losses, arguments.steps), encoding="utf-8")
+                RECORD.write_text(json.dumps(losses, indent=1) + "\n", encoding="utf-8")
+                RECORD.with_suffix(".md").write_text(table(losses), encoding="utf-8")
             print(name, f"{factor:g}", found, flush=True)
             return found
 
         search(dict(losses.get(name, {})), measure)
 
     with ThreadPoolExecutor(max_workers=2) as pool:
-        for each in [
-            pool.submit(search_model, f"{name}, {rate:g}", options, rate)
-            for name, (options, rate) in models(arguments.multi30k.resolve()).items()
-        ]:
+        searches = []
+        for name, (options, rate, own) in models(arguments.multi30k.resolve()).items():
+            if not arguments.models or name.split(", ")[0] in arguments.models:
+                steps = min(own, arguments.steps)
+                searches.append(pool.submit(search_model, f"{name}, {steps}, {rate:g}", options, rate, steps))
+        for each in searches:
             each.result()
 
 
