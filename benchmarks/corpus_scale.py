@@ -197,7 +197,7 @@ def draw(measured: dict[int, tuple[Measured, Measured]], path: Path) -> None:
             axis.plot(share, run.anonymous, colour, label=f"{pairs:,} pairs, {run.seconds:,.0f} s")
             axis.plot(share, both, colour, linestyle=":", linewidth=1)
         axis.set(title=title, xlabel="share of the time")
-        axis.legend(loc="center right", fontsize="small")
+        axis.legend(loc=(0.3, 0.6), fontsize="small")
     axes[0].set_ylim(0)  # of both, now that all is drawn
     axes[0].set_ylabel("resident memory of all processes, MB\n(dotted: with pages of files)")
     figure.tight_layout()

@@ -172,7 +172,7 @@ def obstacle(trainer: lightning.Trainer, module: Any) -> str | None:
     batching = getattr(getattr(trainer, "datamodule", None), "batching", None)
     reasons = {
         f"CUDA graphs need an NVIDIA GPU, but the run is on {module.device.type}": module.device.type != "cuda",
-        "they work only with one process": trainer.world_size > 1,
+        "they were never tried with several processes": trainer.world_size > 1,
         f"trainer.precision={trainer.precision} scales the loss": getattr(precision, "scaler", None) is not None,
         "they need method=teacher_forcing": getattr(module.method, "func", module.method) is not teacher_forcing,
         f"a {', a '.join(varying)} may change from step to step (varies_by_step)": bool(varying),
