@@ -64,6 +64,7 @@ class Day:
         fixed += [
             "batching.tokens=1000",
             "scheduler=constant",
+            "scheduler.warmup_steps=1",  # else a share of max_steps, which differs
             "trainer.val_check_interval=1000",
             "trainer.devices=1",
             "trainer.log_every_n_steps=1",
@@ -123,10 +124,10 @@ def _has_bytes(path: Path) -> bool:
     return path.exists() and path.stat().st_size > 0
 
 
-def losses(run: Path) -> list[float]:
-    """The loss of each step of a run."""
+def norms(run: Path) -> list[float]:
+    """The norm of the gradient of all processes in each step of a run."""
     with (run / "metrics.csv").open(newline="") as file:
-        return [float(row["train/loss"]) for row in csv.DictReader(file) if row["train/loss"]]
+        return [float(row["grad_norm/total"]) for row in csv.DictReader(file) if row["grad_norm/total"]]
 
 
 def main() -> None:
@@ -171,7 +172,7 @@ def main() -> None:
             f"trainer.max_steps={STEPS[-1][1]}",
         )
         for name in ("cut", "whole"):
-            print(f"losses, {name}: {' '.join(f'{loss:.5f}' for loss in losses(Path(folder, name)))}")
+            print(f"norms of gradients, {name}: {' '.join(f'{norm:.5f}' for norm in norms(Path(folder, name)))}")
 
 
 if __name__ == "__main__":
