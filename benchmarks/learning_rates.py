@@ -19,7 +19,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 RECORD = Path(__file__).resolve().parent / "records" / "learning_rates.json"
@@ -78,7 +78,7 @@ def search(known: dict[str, float], measure: Callable[[float], float]) -> None:
         return known[key]
 
     best = 1.0
-    step = 2.0 if at(2.0) < at(1.0) else 0.5
+    step = 2.0 if at(1.0) > at(2.0) else 0.5  # the rate itself comes first: the table needs it
     while at(best * step) < at(best):
         best *= step
 
@@ -134,7 +134,7 @@ def main() -> None:
             if not arguments.models or name.split(", ")[0] in arguments.models:
                 steps = min(own, arguments.steps)
                 searches.append(pool.submit(search_model, f"{name}, {steps}, {rate:g}", options, rate, steps))
-        for each in searches:
+        for each in as_completed(searches):
             each.result()
 
 
