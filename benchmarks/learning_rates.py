@@ -96,6 +96,8 @@ def table(losses: dict[str, dict[str, float]]) -> str:
         f"|---|{'---|' * len(factors)}---|",
     ]
     for name, each in losses.items():
+        if "1" not in each:  # an interrupted search
+            continue
         least = min(each.values())
         cells = [
             f"**{each[f]:.3f}**" if each.get(f) == least else f"{each[f]:.3f}" if f in each else "" for f in factors
