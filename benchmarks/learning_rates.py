@@ -78,7 +78,7 @@ def search(known: dict[str, float], measure: Callable[[float], float]) -> None:
         return known[key]
 
     best = 1.0
-    step = 2.0 if at(1.0) > at(2.0) else 0.5  # the rate itself comes first: the table needs it
+    step = 2.0 if at(1.0) > at(2.0) else 0.5
     while at(best * step) < at(best):
         best *= step
 

@@ -39,8 +39,7 @@ def claim_page(results: Results) -> str:
         "runs": {each["run"]: each for each in reversed(results["trainings"])},
         "comparisons": [each | {"verdict": verdict_words(each)} for each in results["comparisons"]],
         "written": _written(results),
-        "trained": _trained(results["trainings"]),
-        "minutes": sum({each["folder"]: each["minutes"] for each in results["trainings"]}.values()),
+        "trained": _trained(results),
     }
     return render_markdown(_PACKAGE, "claim_page.md.jinja", results | values, number=number)
 
@@ -71,12 +70,32 @@ def _written(results: Results) -> tuple[list[tuple[str, str, str]], list[str]]:
     return rows, [entry["says"] for key, entry in results["register"].items() if key not in current]
 
 
-def _trained(trainings: Sequence[Mapping[str, Any]]) -> str:
-    """Returns the dates and commits of trainings that noted them."""
-    dates = sorted({each["date"] for each in trainings if each.get("date")})
-    commits = sorted({commit[:8] for each in trainings for commit in each.get("commits", ())})
-    if not dates:
-        return "the dates and commits of the trainings were not noted" if trainings else ""
+def _trained(results: Results) -> str:
+    """Tells how many trainings ran on each machine, for how long, when, and with which commits.
+
+    Trainings of older results have no machine of their own: it is that of the results.
+    """
+    groups: dict[tuple[str, bool], list[Mapping[str, Any]]] = {}
+    for each in results["trainings"]:
+        groups.setdefault((each.get("machine", results["machine"]), bool(each.get("commits"))), []).append(each)
+    told = []
+    for (machine, noted), group in groups.items():
+        minutes = sum({each["folder"]: each["minutes"] for each in group}.values())
+        others = {option for each in results["trainings"] if each not in group for option in each["overrides"]}
+        own = [o for o in dict.fromkeys(o for each in group for o in each["overrides"]) if o not in others]
+        options = f", with `{' '.join(own)}`" if own and len(groups) > 1 else ""
+        some = f"{len(group)} trainings, {minutes:.0f} minutes in total"
+        one = f"1 training, {minutes:.0f} minutes"
+        told.append(f"{one if len(group) == 1 else some} on {machine}{options} ({_noted(group, noted)})")
+    return "; ".join(told)
+
+
+def _noted(trainings: Sequence[Mapping[str, Any]], noted: bool) -> str:
+    """Returns the dates and commits of trainings, if they noted them."""
+    if not noted:
+        return "dates and commits were not noted"
+    dates = sorted({each["date"] for each in trainings})
+    commits = sorted({commit[:8] for each in trainings for commit in each["commits"]})
     return f"{' to '.join(dict.fromkeys((dates[0], dates[-1])))}, commit {', '.join(commits)}"
 
 
