@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from softsearch.app.results import read_metrics
+from softsearch.extras.claims import claim_page
 from softsearch.extras.claims.trainings import own_seconds
 
 
@@ -24,3 +25,13 @@ def test_the_time_of_a_training_that_waited_is_that_of_its_steps(
     (tmp_path / "metrics.csv").write_text(f"step,train/elapsed_seconds\n{rows}")
     (tmp_path / "metrics.json").write_text('{"train/steps": 80, "train/seconds": 55}')
     assert own_seconds(tmp_path, read_metrics(tmp_path)) == pytest.approx(expected)
+
+
+def test_a_page_tells_where_and_when_each_group_of_trainings_ran() -> None:
+    older = [{"folder": name, "minutes": 2.0, "overrides": ["model=rnn", "trainer=gpu"]} for name in "ab"]
+    newer = {"folder": "c", "minutes": 5.0, "overrides": ["model=rnn"], "machine": "here"}
+    noted = newer | {"date": "2026-11-30", "commits": ["0123456789"]}
+    assert claim_page._trained({"machine": "there", "trainings": [*older, noted]}) == (
+        "2 trainings, 4 minutes in total on there, with `trainer=gpu` (dates and commits were not noted); "
+        "1 training, 5 minutes on here (2026-11-30, commit 01234567)"
+    )
