@@ -136,8 +136,12 @@ def main() -> None:
             if not arguments.models or name.split(", ")[0] in arguments.models:
                 steps = min(own, arguments.steps)
                 searches.append(pool.submit(search_model, f"{name}, {steps}, {rate:g}", options, rate, steps))
-        for each in as_completed(searches):
-            each.result()
+        try:
+            for each in as_completed(searches):
+                each.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 if __name__ == "__main__":

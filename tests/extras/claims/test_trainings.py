@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from softsearch.app import describe_machine
 from softsearch.app.results import read_metrics
 from softsearch.extras.claims import claim_page
+from softsearch.extras.claims.register import note_start, noted_starts
 from softsearch.extras.claims.trainings import own_seconds
 
 
@@ -35,3 +37,15 @@ def test_a_page_tells_where_and_when_each_group_of_trainings_ran() -> None:
         "2 trainings, 4 minutes in total on there, with `trainer=gpu` (dates and commits were not noted); "
         "1 training, 5 minutes on here (2026-11-30, commit 01234567)"
     )
+
+
+def test_the_machine_of_a_training_is_that_of_its_last_start_wherever_it_is_measured(tmp_path: Path) -> None:
+    assert noted_starts(tmp_path) == {"machine": describe_machine(), "date": None, "commits": []}
+    (tmp_path / "starts.txt").write_text("2026-11-29 0123456 Xeon, 2 cores\n2026-11-30 abcdef0+changes EPYC, 2 cores\n")
+    assert noted_starts(tmp_path) == {
+        "machine": "EPYC, 2 cores",
+        "date": "2026-11-30",
+        "commits": ["0123456", "abcdef0+changes"],
+    }
+    note_start(tmp_path)
+    assert noted_starts(tmp_path)["machine"] == describe_machine()

@@ -13,7 +13,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from softsearch.app import code_state
+from softsearch.app import code_state, describe_machine
 from softsearch.extras.claims.claim import Claim, Comparison
 from softsearch.extras.claims.measures import digest
 from softsearch.extras.claims.verdict import margin_of
@@ -21,7 +21,7 @@ from softsearch.files import new_file
 from softsearch.text.parts import read_json
 
 Register = Mapping[str, Mapping[str, Any]]  # by hash of the comparison: says, date, commit, known (null: nothing)
-STARTS = "starts.txt"  # in the folder of a training: date and commit of each start
+STARTS = "starts.txt"  # in the folder of a training: date, commit and machine of each start
 
 
 def comparison_hash(comparison: Comparison, margins: Mapping[str, float]) -> str:
@@ -70,18 +70,22 @@ def register_before(claim: Claim, path: Path, register: Register, finished: int,
 
 
 def note_start(folder: Path) -> None:
-    """Notes the date and the commit of a start of a training."""
+    """Notes the date, the commit and the machine of a start of a training."""
     state = code_state()
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / STARTS).open("a", encoding="utf-8") as file:
-        file.write(f"{today()} {state['commit'] or 'unknown'}{'+changes' * bool(state['dirty'])}\n")
+        commit = f"{state['commit'] or 'unknown'}{'+changes' * bool(state['dirty'])}"
+        file.write(f"{today()} {commit} {describe_machine()}\n")
 
 
 def noted_starts(folder: Path) -> dict[str, Any]:
-    """Returns the date of the last start of a training, and the commits of all."""
+    """Returns the machine and the date of the last start of a training, and the commits of all."""
     path = folder / STARTS
-    lines = [line.split() for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
-    return {"date": lines[-1][0] if lines else None, "commits": list(dict.fromkeys(commit for _, commit in lines))}
+    starts = (
+        [line.split(maxsplit=2) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+    )
+    date, _, machine = starts[-1] if starts else (None, None, describe_machine())
+    return {"machine": machine, "date": date, "commits": list(dict.fromkeys(commit for _, commit, _ in starts))}
 
 
 def today() -> str:

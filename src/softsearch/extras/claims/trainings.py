@@ -21,7 +21,6 @@ from softsearch.app import (
     cache_folder,
     check_sections,
     composed,
-    describe_machine,
     is_counted,
     plain,
     progress,
@@ -174,7 +173,6 @@ def described(each: Training) -> dict[str, Any]:
         "minutes": round(own_seconds(each.folder, metrics) / 60, 2),
         "parameters": int(metrics["model/parameters"]),
         "steps": int(config.trainer.max_steps),
-        "machine": describe_machine(),
         **noted_starts(each.folder),
     }
 
