@@ -1,19 +1,23 @@
-"""Learning rates of the claims' models, doubled or halved until the loss of validation gets worse.
+"""Learning rates of the claims that compare architectures, doubled or halved until the loss of validation gets worse.
 
     python benchmarks/learning_rates.py --multi30k FOLDER --out RESULTS
 
-Claims compare architectures, so none may have a better tuned rate than another. Each model of a claim, on each kind of
-data, is trained as in its first training, for at most ``--steps``, with its rate and twice of it; from the better one
-the search goes on in the same direction. Each training has the schedule of its length and one seed. Losses are kept
-in records/learning_rates.json, beside the table; what is there is not trained again. Two models are trained at a time,
-with one thread each. Recipes of whole experiments, whose rates were chosen elsewhere, are left out, and so is
-fine-tuning.
+No architecture may have a better tuned rate than the one it is compared with. Each model of these claims is trained as
+in its longest training, for at most ``--steps``, with its rate and twice of it; from the better one the search goes on
+in the same direction. Each training has the schedule of its length and one seed. Losses are kept in
+records/learning_rates.json, beside the table; what is there is not trained again. Two models are trained at a time,
+with one thread each.
+
+The rate is that of Adam, for embeddings, output layer, gains and biases. Muon's updates of matrices have the same size
+for all matrices, so its rate stays. The other claims compare a model with itself, on other text or with another search,
+or train recipes of whole experiments.
 """
 
 import argparse
 import csv
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -23,6 +27,14 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 RECORD = Path(__file__).resolve().parent / "records" / "learning_rates.json"
+CLAIMS = (
+    "attention_is_not_alignment",
+    "bahdanau2015_fig2",  # bahdanau2015_table1 has the same models
+    "characters",
+    "gao2020_convolutions",
+    "language_models",
+    "luong2015_ladder",
+)
 REPLACED = (
     "seed", "name", "hydra.run.dir", "resume", "test", "optimizer.lr", "trainer.max_steps", "trainer.val_check_interval"
 )  # fmt: skip
@@ -39,17 +51,17 @@ def softsearch(*words: str) -> str:
     return done.stdout
 
 
-def models(multi30k: Path) -> dict[str, tuple[list[str], float, int]]:
-    """Options, rate and steps of the first training of each model on each kind of data, by their names."""
+def models(claim: str, multi30k: Path) -> dict[str, tuple[list[str], float, int]]:
+    """Options, rate and steps of the first of the longest trainings of each model of a claim."""
     found: dict[str, tuple[list[str], float, int]] = {}
-    for line in softsearch("reproduce", "claim=all", "dry_run=true", f"multi30k={multi30k}").splitlines():
+    for line in softsearch("reproduce", f"claim={claim}", "dry_run=true", f"multi30k={multi30k}").splitlines():
         words = shlex.split(line, comments=True)
         options = dict(word.split("=", 1) for word in words if "=" in word)
-        is_trained = words[1:2] == ["train"] and options.get("seed") == "1"
-        if is_trained and {"model", "data", "optimizer.lr"} <= options.keys():
+        if words[1:2] == ["train"] and options["seed"] == "1":
             kept = [word for word in words[2:] if word.partition("=")[0] not in REPLACED]
             rate, steps = float(options["optimizer.lr"]), int(options["trainer.max_steps"])
-            found.setdefault(f"{options['model']}, {options['data']}", (kept, rate, steps))
+            if steps > found.get(options["model"], (kept, rate, 0))[2]:
+                found[options["model"]] = (kept, rate, steps)
     return found
 
 
@@ -87,12 +99,12 @@ def table(losses: dict[str, dict[str, float]]) -> str:
     """The page, with the least loss of each model in bold."""
     factors = sorted({factor for each in losses.values() for factor in each}, key=float)
     lines = [
-        "# Learning rates of the claims' models",
+        "# Learning rates of the claims that compare architectures",
         "",
-        "The loss of validation, in nats a token, with the learning rate of the claims and with multiples of it; one",
-        "seed. Made by `python benchmarks/learning_rates.py`.",
+        "The loss of validation, in nats a token, after these steps with this learning rate (`optimizer.lr`) and with",
+        "multiples of it; one seed. Made by `python benchmarks/learning_rates.py`. The claims have the best rates.",
         "",
-        f"| model, data, steps, rate | {' | '.join(f'rate × {factor}' for factor in factors)} | gained by the best |",
+        f"| claim: model, steps, rate | {' | '.join(f'rate × {factor}' for factor in factors)} | gained by the best |",
         f"|---|{'---|' * len(factors)}---|",
     ]
     for name, each in losses.items():
@@ -112,14 +124,14 @@ def main() -> None:
     parser.add_argument("--multi30k", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True, help="folder of the trainings")
     parser.add_argument("--steps", type=int, default=900, help="of a training at most")
-    parser.add_argument("--models", nargs="+", help="only these, by name")
+    parser.add_argument("--claims", nargs="+", default=CLAIMS, help="only these")
     arguments = parser.parse_args()
     losses: dict[str, dict[str, float]] = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
     writing = threading.Lock()
 
     def search_model(name: str, options: list[str], rate: float, steps: int) -> None:
         def measure(factor: float) -> float:
-            folder = arguments.out.resolve() / f"{name.replace(', ', '-')}-{factor:g}"
+            folder = arguments.out.resolve() / f"{re.sub('[:, ]+', '-', name)}-{factor:g}"
             found = loss(folder, [*options, f"optimizer.lr={rate * factor:g}"], steps)
             with writing:
                 losses.setdefault(name, {})[f"{factor:g}"] = found
@@ -132,10 +144,11 @@ def main() -> None:
 
     with ThreadPoolExecutor(max_workers=2) as pool:
         searches = []
-        for name, (options, rate, own) in models(arguments.multi30k.resolve()).items():
-            if not arguments.models or name.split(", ")[0] in arguments.models:
+        for claim in arguments.claims:
+            for model, (options, rate, own) in models(claim, arguments.multi30k.resolve()).items():
                 steps = min(own, arguments.steps)
-                searches.append(pool.submit(search_model, f"{name}, {steps}, {rate:g}", options, rate, steps))
+                name = f"{claim}: {model}, {steps}, {rate:g}"
+                searches.append(pool.submit(search_model, name, options, rate, steps))
         try:
             for each in as_completed(searches):
                 each.result()
