@@ -7,8 +7,11 @@ from pathlib import Path
 
 from softsearch.data.corpora.base import FilePair
 from softsearch.data.corpora.parallel import Parallel
+from softsearch.data.dataset import ParallelDataset
 from softsearch.data.preparation.encode import TokenWriter, flat
+from softsearch.text.tokenizer import TokenizerTrainer
 
+TRAINER = TokenizerTrainer(kind="char", vocab_size=60)
 WORDS = {
     "en": ("a", "dog", "cat", "red", "big", "runs", "sits", "here", "there", "now"),
     "de": ("ein", "hund", "katze", "rot", "groß", "rennt", "sitzt", "hier", "dort", "jetzt"),
@@ -40,3 +43,15 @@ def write_store(path: Path, sentences: Sequence[Sequence[int]], vocab_size: int)
     """Writes a store of token ids."""
     with ExitStack() as stack:
         TokenWriter(path, stack).append(*flat(sentences, vocab_size))
+
+
+def ids_of(dataset: ParallelDataset, index: int) -> tuple[list[int], list[int]]:
+    """The token ids of a pair."""
+    return dataset.src[index].tolist(), dataset.tgt[index].tolist()
+
+
+def files_of(cache: Path) -> dict[str, bytes]:
+    """The contents of all that was prepared, by path."""
+    folders = (cache / "prepared", cache / "parts")
+    paths = [path for folder in folders for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock"]
+    return {path.relative_to(cache).as_posix(): path.read_bytes() for path in paths}

@@ -27,11 +27,9 @@ from softsearch.data.sampler import Batching
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.text.corpus import read_lines
 from softsearch.text.filters import Filters
-from softsearch.text.tokenizer import TokenizerTrainer
-from tests.support.pairs import write_pair
+from tests.support.pairs import TRAINER, write_pair
 from tests.unit.data.test_datamodule import rank_of
 
-TRAINER = TokenizerTrainer(kind="char", vocab_size=60)
 Order = list[list[Any]]
 
 
