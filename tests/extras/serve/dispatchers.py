@@ -1,6 +1,7 @@
 """What tests of the dispatcher need: a log of what happened, and hands on the worker processes."""
 
 import asyncio
+import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any
@@ -9,6 +10,7 @@ from softsearch.extras.serve.dispatcher import Dispatcher
 from softsearch.extras.serve.monitoring import Metrics
 from tests.support.serving import stopped
 
+LINES = ["one two three", "ten", "two cats", "four five six"]
 Open = Callable[..., AbstractAsyncContextManager[Dispatcher]]
 
 
@@ -53,3 +55,18 @@ async def until(condition: Callable[[], object]) -> None:
     """Waits until a condition holds; the test's time limit ends it if it never does."""
     while not condition():
         await asyncio.sleep(0.01)
+
+
+def exists(pid: int) -> bool:
+    """Whether there is such a process; a zombie is one, too."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def text_of(dispatcher: Dispatcher, line: str) -> str:
+    """The translation of a line by the bundle ``small``."""
+    (found,) = await dispatcher.translate("small", [line])
+    return found.text

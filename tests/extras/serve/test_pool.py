@@ -8,7 +8,6 @@ import sys
 import textwrap
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -17,33 +16,14 @@ import pytest
 from softsearch.errors import BundleError
 from softsearch.extras.serve import pool, workers
 from softsearch.extras.serve.dispatcher import Dispatcher
-from softsearch.extras.serve.line_queue import Request, RequestError
-from softsearch.extras.serve.models import Model, ServedGlossary, encode_lines
+from softsearch.extras.serve.line_queue import RequestError
+from softsearch.extras.serve.models import Model
 from softsearch.extras.serve.settings import Settings
 from softsearch.extras.serve.workers import WorkerDiedError
-from softsearch.runtime.stages.chosen import Stages
-from softsearch.runtime.stages.terms import TermStage
 from softsearch.runtime.translator import Translator
-from tests.extras.serve.dispatchers import Log, Open, frozen, pids, until
-from tests.extras.serve.worker_faults import DEADLY, ONE_OPENS
-from tests.support.bundles import make_bundle
+from tests.extras.serve.dispatchers import LINES, Log, Open, exists, frozen, pids, text_of, until
+from tests.extras.serve.worker_faults import DEADLY
 from tests.support.serving import alive
-
-LINES = ["one two three", "ten", "two cats", "four five six"]
-
-
-def _exists(pid: int) -> bool:
-    """Whether there is such a process; a zombie is one, too."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-async def _ask(dispatcher: Dispatcher, line: str) -> str:
-    (found,) = await dispatcher.translate("small", [line])
-    return found.text
 
 
 @pytest.mark.parametrize("times", [1, 3])
@@ -55,14 +35,14 @@ async def test_a_killed_worker_is_replaced_and_no_line_is_lost(
         for _ in range(times):
             before = pids(dispatcher)
             with frozen(dispatcher):
-                asks = [asyncio.ensure_future(_ask(dispatcher, line)) for line in LINES * 5]
+                asks = [asyncio.ensure_future(text_of(dispatcher, line)) for line in LINES * 5]
                 await until(lambda: not dispatcher._pool.idle)
                 os.kill(before[0], signal.SIGKILL)
             assert await asyncio.gather(*asks) == expected * 5
             await until(lambda: dispatcher.workers == 2)
             assert before[1] in pids(dispatcher)
             assert before[0] not in pids(dispatcher)
-            assert not _exists(before[0])
+            assert not exists(before[0])
     assert log.deaths == times
     assert log.lines == {"done": 20 * times}
     assert "exit code -9" in caplog.text
@@ -74,7 +54,7 @@ async def test_an_idle_worker_that_dies_is_replaced(serve: Open, log: Log) -> No
         os.kill(before, signal.SIGKILL)
         await until(lambda: log.deaths)
         assert not dispatcher.ready
-        assert await _ask(dispatcher, "ten")  # waits for the new one
+        assert await text_of(dispatcher, "ten")  # waits for the new one
         assert dispatcher.ready
         assert pids(dispatcher) != [before]
 
@@ -86,7 +66,7 @@ async def test_workers_ignore_the_signals_that_a_terminal_or_systemd_sends_to_al
     async with serve() as dispatcher:
         (before,) = pids(dispatcher)
         os.kill(before, number)
-        assert await _ask(dispatcher, "ten")
+        assert await text_of(dispatcher, "ten")
         assert pids(dispatcher) == [before]
     assert log.deaths == 0
 
@@ -95,9 +75,9 @@ async def test_a_request_that_kills_two_workers_is_given_up_and_the_others_go_on
     """Fault: a request kills its workers. Effect: given up after two; other requests go on."""
     async with serve() as dispatcher:
         with frozen(dispatcher):
-            begun = asyncio.ensure_future(_ask(dispatcher, "ten"))
+            begun = asyncio.ensure_future(text_of(dispatcher, "ten"))
             await until(lambda: not dispatcher._pool.idle)
-            asks = [asyncio.ensure_future(_ask(dispatcher, line)) for line in [*LINES, DEADLY, *LINES]]
+            asks = [asyncio.ensure_future(text_of(dispatcher, line)) for line in [*LINES, DEADLY, *LINES]]
             await until(lambda: dispatcher.waiting == 9)
         found = await asyncio.gather(begun, *asks, return_exceptions=True)
     lost = [answer for answer in found if not isinstance(answer, str)]
@@ -113,12 +93,12 @@ async def test_a_client_that_has_left_is_not_tried_again(serve: Open, log: Log) 
     async with serve() as dispatcher:
         (before,) = pids(dispatcher)
         with frozen(dispatcher):
-            ask = asyncio.ensure_future(_ask(dispatcher, "ten"))
+            ask = asyncio.ensure_future(text_of(dispatcher, "ten"))
             await until(lambda: not dispatcher._pool.idle)
             ask.cancel()
             await asyncio.gather(ask, return_exceptions=True)
             os.kill(before, signal.SIGKILL)
-        assert await _ask(dispatcher, "two cats")
+        assert await text_of(dispatcher, "two cats")
     assert log.batches == [1]
 
 
@@ -138,7 +118,7 @@ async def test_nothing_unexpected_ends_the_replacement(
         monkeypatch.setattr(pool, "open_models", fail_first)
         with monkeypatch.context() as patch:
             patch.setattr(workers, "threading", Mock(Thread=Mock(return_value=thread)))
-            ask = asyncio.ensure_future(_ask(dispatcher, "ten"))  # cannot be sent, which ends the worker
+            ask = asyncio.ensure_future(text_of(dispatcher, "ten"))  # cannot be sent, which ends the worker
             await until(lambda: log.deaths)
         assert await ask
     assert "ZeroDivisionError" in caplog.text
@@ -154,7 +134,7 @@ async def test_a_worker_that_cannot_be_replaced_is_tried_again_until_it_can(
         (before,) = pids(dispatcher)
         victim.rename(away)
         with frozen(dispatcher):
-            ask = asyncio.ensure_future(_ask(dispatcher, "ten"))
+            ask = asyncio.ensure_future(text_of(dispatcher, "ten"))
             await until(lambda: not dispatcher._pool.idle)
             os.kill(before, signal.SIGKILL)
         await until(lambda: caplog.text.count("cannot be replaced, next attempt") >= 2)
@@ -163,112 +143,8 @@ async def test_a_worker_that_cannot_be_replaced_is_tried_again_until_it_can(
             await ask
         away.rename(victim)
         await until(lambda: dispatcher.ready)
-        assert await _ask(dispatcher, "ten")
+        assert await text_of(dispatcher, "ten")
     assert "expected the folder of an exported bundle" in caplog.text
-
-
-async def test_reload_under_load_loses_no_request_and_ends_with_the_new_bundle(
-    serve: Open, log: Log, victim: Path
-) -> None:
-    old = [found.text for found in Translator(victim, threads=1).translate(LINES)]
-    async with serve(victim, workers=2) as dispatcher:
-        before, facts = pids(dispatcher), dispatcher.models["small"]
-        assert await asyncio.gather(*(_ask(dispatcher, line) for line in LINES)) == old
-        make_bundle(victim, seed=1)
-        done = asyncio.Event()
-
-        async def client() -> set[str]:
-            seen = set()
-            while not done.is_set():
-                seen.add(await _ask(dispatcher, LINES[0]))
-            return seen
-
-        clients = [asyncio.ensure_future(client()) for _ in range(8)]
-        await dispatcher.load()
-        done.set()
-        seen = set.union(*await asyncio.gather(*clients))
-        assert not {*before} & {*pids(dispatcher)}
-        assert dispatcher.workers == 2
-        assert dispatcher.models["small"].sha256 != facts.sha256
-        await until(lambda: not any(map(_exists, before)))
-        new = [await _ask(dispatcher, line) for line in LINES]
-        assert seen <= {old[0], new[0]}
-        assert log.lines == {"done": sum(log.batches)}
-    assert new == [found.text for found in Translator(victim, threads=1).translate(LINES)] != old
-    assert log.deaths == 0
-
-
-async def test_lines_that_wait_at_a_reload_are_encoded_as_the_new_bundle_reads_them(serve: Open, victim: Path) -> None:
-    async with serve(victim) as dispatcher:
-        with frozen(dispatcher):
-            begun = asyncio.ensure_future(_ask(dispatcher, "ten"))
-            await until(lambda: not dispatcher._pool.idle)
-            waiting = [asyncio.ensure_future(_ask(dispatcher, line)) for line in LINES]
-            make_bundle(victim, words=True)  # with another vocabulary
-            await dispatcher.load()
-            found = await asyncio.gather(*waiting)
-        await begun
-
-    assert found == [found.text for found in Translator(victim, threads=1).translate(LINES)]
-
-
-async def test_terms_of_lines_that_wait_at_a_reload_stay(serve: Open, victim: Path, tmp_path: Path) -> None:
-    path = tmp_path / "terms.tsv"
-    path.write_text("two\tdrei\n")
-    wanted = [each.text for each in Translator(victim, threads=1).translate(LINES, glossary=path)]
-    async with serve(victim, glossary={"numbers": path}) as dispatcher:
-        path.unlink()  # it is read once
-        stages = Stages((TermStage(glossary=ServedGlossary("numbers")),))
-        group = dispatcher.model("small").translation_group({}, stages)
-        work, loop = partial(encode_lines, are_pairs=False), asyncio.get_running_loop()
-        blank = [None] * len(LINES)
-        encoded = await dispatcher.prepare(group.model, work, LINES, blank, group.finders)
-        request = Request(group, LINES, None, loop.create_future(), loop.time(), encoded)
-        await dispatcher.load()
-        found = [each.text for each in await dispatcher._answers(request)]
-    assert found == wanted != [each.text for each in Translator(victim, threads=1).translate(LINES)]
-
-
-async def test_a_bad_bundle_at_a_reload_leaves_the_old_one(serve: Open, victim: Path) -> None:
-    """Fault: a broken bundle at a reload. Effect: the old models stay."""
-    async with serve(victim, workers=2) as dispatcher:
-        before, text = pids(dispatcher), await _ask(dispatcher, "ten")
-        for name, content in (("src.model", b"damaged"), ("encoder.onnx", b"damaged")):
-            (victim / name).write_bytes(content)
-            with pytest.raises(BundleError, match="copy or export the bundle again"):
-                await dispatcher.load()
-        assert pids(dispatcher) == before
-        assert dispatcher.ready
-        assert await _ask(dispatcher, "ten") == text
-
-
-async def test_a_bundle_that_only_the_worker_finds_bad_leaves_the_old_one(serve: Open, victim: Path) -> None:
-    async with serve(victim) as dispatcher:
-        before = pids(dispatcher)
-        make_bundle(victim, graphs={name: {"inputs": [], "outputs": []} for name in ("encoder", "decoder_step")})
-        with pytest.raises(BundleError, match="export the bundle again"):
-            await dispatcher.load()
-        assert pids(dispatcher) == before
-        assert await _ask(dispatcher, "ten")
-
-
-async def test_a_reload_of_which_one_worker_dies_answers_nothing_with_the_new_bundle(
-    serve: Open, log: Log, victim: Path
-) -> None:
-    async with serve(victim, workers=2) as dispatcher:
-        before, facts, old = pids(dispatcher), dispatcher.models, await _ask(dispatcher, LINES[0])
-        make_bundle(victim, seed=1)
-        (victim.parent / ONE_OPENS).mkdir()
-        (victim.parent / ONE_OPENS / "token").touch()
-        reload = asyncio.ensure_future(dispatcher.load())
-        seen = set()
-        while not reload.done():
-            seen.add(await _ask(dispatcher, LINES[0]))
-        with pytest.raises(WorkerDiedError, match="exit code 9"):
-            await reload
-        seen |= {*await asyncio.gather(*(_ask(dispatcher, LINES[0]) for _ in range(50)))}
-        assert (pids(dispatcher), dispatcher.models, seen) == (before, facts, {old})
-    assert log.deaths == 0
 
 
 async def test_a_worker_that_hangs_in_a_batch_is_replaced(
@@ -277,11 +153,13 @@ async def test_a_worker_that_hangs_in_a_batch_is_replaced(
     async with serve(batch_timeout=4.0) as dispatcher:
         (before,) = pids(dispatcher)
         with frozen(dispatcher):
-            ask = asyncio.ensure_future(_ask(dispatcher, f"one{' ' * 1_000_000}two"))  # more than a pipe takes at once
+            ask = asyncio.ensure_future(
+                text_of(dispatcher, f"one{' ' * 1_000_000}two")
+            )  # more than a pipe takes at once
             await until(lambda: not dispatcher._pool.idle)
             with pytest.raises(RequestError, match="a batch took more than 4 s"):
                 await ask
-        assert await _ask(dispatcher, "ten")  # by the new one
+        assert await text_of(dispatcher, "ten")  # by the new one
         assert pids(dispatcher) != [before]
     assert log.deaths == 1
     assert log.lines == {"done": 1}  # the long one was still being split and encoded
@@ -294,11 +172,11 @@ async def test_a_stop_waits_for_no_worker_that_hangs(serve: Open, monkeypatch: p
     async with serve(workers=2) as dispatcher:
         before = pids(dispatcher)
         with frozen(dispatcher):
-            asks = [asyncio.ensure_future(_ask(dispatcher, line)) for line in LINES * busy]
+            asks = [asyncio.ensure_future(text_of(dispatcher, line)) for line in LINES * busy]
             await until(lambda: len(dispatcher._pool.idle) == (0 if busy else 2))
             dispatcher.abandon()
             await asyncio.wait_for(dispatcher.stop(), 20)
-            assert not any(map(_exists, before))
+            assert not any(map(exists, before))
         for found in await asyncio.gather(*asks, return_exceptions=True):
             assert isinstance(found, RequestError)
 
@@ -314,7 +192,7 @@ async def test_a_line_whose_worker_dies_after_its_deadline_is_not_tried_again(se
     async with serve(deadline=0.2) as dispatcher:
         (before,) = pids(dispatcher)
         with frozen(dispatcher):
-            ask = asyncio.ensure_future(_ask(dispatcher, "ten"))
+            ask = asyncio.ensure_future(text_of(dispatcher, "ten"))
             await asyncio.sleep(0.3)
             os.kill(before, signal.SIGKILL)
             with pytest.raises(RequestError, match=r"died after 0\.2 s"):
@@ -322,32 +200,19 @@ async def test_a_line_whose_worker_dies_after_its_deadline_is_not_tried_again(se
     assert log.lines == {"lost": 1}
 
 
-async def test_a_replacement_that_finds_another_bundle_replaces_all(
-    serve: Open, victim: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with serve(victim, workers=2) as dispatcher:
-        before = pids(dispatcher)
-        make_bundle(victim, seed=1)
-        os.kill(before[0], signal.SIGKILL)
-        await until(lambda: dispatcher.workers == 2 and not {*before} & {*pids(dispatcher)})
-        texts = {await _ask(dispatcher, LINES[0]) for _ in range(6)}
-    assert texts == {Translator(victim, threads=1).translate(LINES[:1])[0].text}
-    assert "have changed on disk" in caplog.text
-
-
 async def test_stop_answers_all_that_is_there_and_ends_the_processes(serve: Open, log: Log) -> None:
     async with serve(workers=2) as dispatcher:
         workers = pids(dispatcher)
         with frozen(dispatcher):
-            asks = [asyncio.ensure_future(_ask(dispatcher, line)) for line in LINES * 50]
+            asks = [asyncio.ensure_future(text_of(dispatcher, line)) for line in LINES * 50]
             await until(lambda: not dispatcher._pool.idle)
             stopping = asyncio.ensure_future(dispatcher.stop())
             await asyncio.sleep(0)
             with pytest.raises(RequestError):
-                await _ask(dispatcher, "ten")
+                await text_of(dispatcher, "ten")
         found = await asyncio.gather(*asks)
         await stopping
-        assert not any(map(_exists, workers))
+        assert not any(map(exists, workers))
 
     assert all(found)
     assert log.lines == {"done": 200}
