@@ -14,7 +14,7 @@ from softsearch.app.config.composition import CONFIGS
 from softsearch.machine import cores
 
 log = logging.getLogger(__name__)
-_MAX_DIFF_STAT = 10_000  # characters
+_LONGEST = 10_000  # characters
 _TIMEOUT = 20  # seconds: a slow file system must not hold up training
 
 
@@ -29,13 +29,13 @@ def describe_machine() -> str:
     return f"{processor}, {cores()} {'core' if cores() == 1 else 'cores'}{gpu}, {versions}"
 
 
-def code_state() -> dict[str, Any]:
-    """Returns the ``git_state`` of this code."""
-    return git_state(CONFIGS.parent)
+def code_state(*paths: str) -> dict[str, Any]:
+    """Returns the ``git_state`` of this code, or of these paths in it."""
+    return git_state(CONFIGS.parent, *paths)
 
 
-def git_state(folder: Path) -> dict[str, Any]:
-    """Returns the commit of the checkout in ``folder``, and which files differ from it.
+def git_state(folder: Path, *paths: str) -> dict[str, Any]:
+    """Returns the commit of the checkout in ``folder``, and which files differ from it: all, or those in ``paths``.
 
     Returns:
         ``commit``, ``dirty`` (changed or new files) and ``diff_stat``; all None without git or a checkout, for
@@ -46,8 +46,10 @@ def git_state(folder: Path) -> dict[str, Any]:
         try:
             return {
                 "commit": _run(git, folder, "rev-parse", "HEAD"),
-                "dirty": bool(_run(git, folder, "status", "--porcelain")),
-                "diff_stat": _run(git, folder, "diff", "--no-ext-diff", "--stat", "HEAD")[-_MAX_DIFF_STAT:],
+                "dirty": bool(_run(git, folder, "status", "--porcelain", "--", *paths)),
+                "diff_stat": _run(git, folder, "diff", "--no-ext-diff", "--stat", "HEAD", "--", *paths)[
+                    -_LONGEST:
+                ],
             }
         except (OSError, subprocess.SubprocessError) as error:
             log.warning("the state of the code in %s is unknown: %s", folder, error)

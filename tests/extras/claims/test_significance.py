@@ -47,13 +47,24 @@ def test_the_t_test_has_the_quantiles_of_tables(t: float, seeds: int, p: float) 
     assert t_test_p(values.tolist(), number) == pytest.approx(p, abs=1e-4)
 
 
-def test_the_smallest_effect_is_that_of_a_two_sided_t_test() -> None:
-    """2.7764 and 0.9410 are the quantiles of 0.975 and 0.8 with four degrees of freedom, 2.2281 and 0.8791 with ten."""
-    assert smallest_effect([1, 2, 3], [11, 12, 13]) == pytest.approx((2.7764 + 0.9410) * (2 / 3) ** 0.5, rel=7e-3)
-    assert smallest_effect([0.0, 2.0] * 3, [5.0, 7.0] * 3) == pytest.approx(
-        (2.2281 + 0.8791) * (1.2 / 3) ** 0.5, rel=2e-3
-    )
-    assert smallest_effect([1], [1, 2]) is None
+@pytest.mark.parametrize(("left", "right"), [(4, 4), (3, 9), (5, 5)])
+def test_the_smallest_effect_is_found_in_four_of_five_trials(left: int, right: int) -> None:
+    values = np.linspace(0, 1, left), np.linspace(0, 1, right)
+    squares = sum(((each - each.mean()) ** 2).sum() for each in values)
+    effect = smallest_effect(*(each.tolist() for each in values))
+    assert effect is not None
+    standard = effect / (squares / (left + right - 2)) ** 0.5
+    rng = np.random.default_rng(5)
+    found = [permutation_p(standard + rng.normal(size=left), rng.normal(size=right)) <= 0.05 for _ in range(TRIALS)]
+    assert np.mean(found) == pytest.approx(0.8, abs=0.04)
+
+
+def test_the_smallest_effect_on_a_number_is_that_of_a_two_sided_t_test() -> None:
+    """3.1824 and 0.9785 are the quantiles of 0.975 and 0.8 with three degrees of freedom."""
+    values = [0.0, 1.0, 2.0, 3.0]
+    assert smallest_effect(values, [9.0] * 4) == pytest.approx((3.1824 + 0.9785) * (5 / 3) ** 0.5 / 2, rel=1e-2)
+    assert smallest_effect([1, 2, 3], [4, 5, 7]) is None
+    assert smallest_effect([1] * 4, [2] * 4) is None
 
 
 def test_without_an_effect_seeds_decide_at_most_one_comparison_in_twenty() -> None:
@@ -74,6 +85,7 @@ def test_without_an_effect_seeds_and_sentences_decide_at_most_one_comparison_in_
         counts = rng.multinomial(sentences, [1 / sentences] * sentences, size=200) / sentences
         means, resampled = systems.mean(axis=2), systems @ counts.T
         by_sentences = bootstrap_p(*resampled, float(means[0].mean() - means[1].mean()), sentences)
+        assert by_sentences is not None
         decided.append(max(by_sentences, permutation_p(*means)) <= 0.05)
     assert np.mean(decided) < limit(400)
 
@@ -81,6 +93,7 @@ def test_without_an_effect_seeds_and_sentences_decide_at_most_one_comparison_in_
 def test_an_effect_is_found_by_seeds_and_sentences() -> None:
     rng = np.random.default_rng(3)
     left, right = rng.normal(size=(2, 4, 200))
-    assert bootstrap_p(left + 5, right, 5.0, 60) < 1e-4
-    assert bootstrap_p(left + 5, np.array([[0.0]]), 5.0, 60) < 1e-4
-    assert bootstrap_p(left, right, 0.01, 60) > 0.9
+    assert bootstrap_p(left + 5, right, 5.0, 60) == pytest.approx(0, abs=1e-4)
+    assert bootstrap_p(left + 5, np.array([[0.0]]), 5.0, 60) == pytest.approx(0, abs=1e-4)
+    assert bootstrap_p(left, right, 0.01, 60) == pytest.approx(1, abs=0.1)
+    assert bootstrap_p(np.ones((4, 200)), np.array([[0.0]]), 1.0, 60) is None

@@ -1,4 +1,4 @@
-"""What is recorded of a training."""
+"""What pages tell of trainings, and of when comparisons were written."""
 
 from pathlib import Path
 
@@ -49,3 +49,24 @@ def test_the_machine_of_a_training_is_that_of_its_last_start_wherever_it_is_meas
     }
     note_start(tmp_path)
     assert noted_starts(tmp_path)["machine"] == describe_machine()
+
+
+def test_a_page_tells_which_comparisons_were_changed_and_which_dropped() -> None:
+    entries = {
+        "1": ("2026-11-25", "0123456789+changes", None, "Longer is longer."),
+        "2": ("2026-11-30", None, "all", "Longer is longer."),
+        "3": ("2026-11-26", "abcdef0123", "all", "Shorter is shorter."),
+    }
+    register = {key: dict(zip(("date", "commit", "known", "says"), each, strict=True)) for key, each in entries.items()}
+    current = [{"hash": "2", "says": "Longer is longer."}]
+    assert claim_page._written({"comparisons": current, "register": register}) == (
+        [("Longer is longer.", "2026-11-30", "all")],
+        [
+            "Changed since, in what is compared or in the margin: Longer is longer.",
+            "Dropped since: Shorter is shorter.",
+        ],
+    )
+    current[0]["hash"] = "1"
+    assert claim_page._written({"comparisons": current, "register": register})[0] == [
+        ("Longer is longer.", "2026-11-25, 01234567+changes", "none")
+    ]

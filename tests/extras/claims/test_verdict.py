@@ -43,6 +43,7 @@ TABLES: dict[str, list[dict[str, Any]]] = {
         *({"run": "old", "seed": seed, "sentences": 80, "bleu": 20.0 + seed} for seed in range(1, 5)),
     ],
     "one": bin_of("all", 30, seeds=1),
+    "same": bin_of("all", 30, seeds=1, wide=0),
     "times": [{"model": model, "seed": seed, "us": us} for model, us in (("a", 1), ("b", 2)) for seed in (1, 2, 3)],
     "groups": [{"run": "three", "seed": f"{n}+{n + 1}", "bleu": 50.0 + n} for n in (1, 3, 5)],
     "members": [{"run": "all", "r": 0.4, "members_p": 0.03, "p": 0.5}],
@@ -120,6 +121,18 @@ def test_a_number_is_met_by_a_t_test() -> None:
     assert found[2].p == pytest.approx(0.0045, abs=1e-3)  # t = -17 / (4.08 / 2), three degrees of freedom
     assert verdict(40, "scores.bleu[run=bad]").outcome == "holds"
     assert verdict("members.r", 0, chance="members").p == 0.03
+
+
+def test_a_side_without_differences_between_seeds_is_a_number() -> None:
+    found = verdict("scores.bleu[run=good]", "scores.bleu[run=base]")
+    assert (found.outcome, found.p) == ("holds", verdict("scores.bleu[run=good]", 25).p)
+    assert found.p == pytest.approx(0.0005, abs=2e-4)  # t = 6 / (0.816 / 2), three degrees of freedom
+    assert verdict("scores.bleu[run=base]", "scores.bleu[run=good]").p == found.p
+
+
+def test_resamples_that_are_all_the_same_decide_nothing() -> None:
+    found = verdict("same.bleu", 20, chance="sentences")
+    assert (found.outcome, found.why) == ("undecided", "all resamples of its sentences have the same score")
 
 
 def test_margins_are_those_of_columns_unless_a_comparison_has_its_own() -> None:

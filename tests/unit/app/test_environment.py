@@ -47,6 +47,7 @@ def test_changes_are_named(checkout: Path) -> None:
 def test_a_new_file_makes_it_dirty(checkout: Path) -> None:
     (checkout / "new.py").write_text("")
     assert (git_state(checkout)["dirty"], git_state(checkout)["diff_stat"]) == (True, "")
+    assert [git_state(checkout, path)["dirty"] for path in ("model.py", "new.py")] == [False, True]
 
 
 def test_the_checkout_of_a_hook_is_not_ours(checkout: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from statistics import mean, stdev
 from typing import Any
 
+from softsearch.extras.claims.register import short_commit
 from softsearch.extras.claims.results import Results
 from softsearch.extras.claims.verdict import BY_CONSTRUCTION, FAILS, HOLDS, INCONCLUSIVE, UNDECIDED
 from softsearch.report.parts import render_markdown
@@ -60,14 +61,20 @@ def verdict_words(comparison: Mapping[str, Any]) -> str:
 
 
 def _written(results: Results) -> tuple[list[tuple[str, str, str]], list[str]]:
-    """Returns what each comparison says, when it was written and what was known then; and comparisons dropped since."""
+    """Returns what each comparison says, when it was written and what was known then; and those that were before.
+
+    They are sentences: comparisons with other cells or margins, and dropped ones.
+    """
     current = {each["hash"]: each["says"] for each in results["comparisons"]}
     rows = []
     for key, says in current.items():
         entry = results["register"][key]
-        when = f"{entry['date']}, {entry['commit'][:8]}" if entry["commit"] else entry["date"]
+        when = f"{entry['date']}, {short_commit(entry['commit'])}" if entry["commit"] else entry["date"]
         rows.append((says, when, entry["known"] or "none"))
-    return rows, [entry["says"] for key, entry in results["register"].items() if key not in current]
+    earlier = dict.fromkeys(entry["says"] for key, entry in results["register"].items() if key not in current)
+    changed, dropped = ([says for says in earlier if (says in current.values()) == one] for one in (True, False))
+    told = (("Changed since, in what is compared or in the margin", changed), ("Dropped since", dropped))
+    return rows, [f"{what}: {' '.join(each)}" for what, each in told if each]
 
 
 def _trained(results: Results) -> str:
@@ -95,7 +102,7 @@ def _noted(trainings: Sequence[Mapping[str, Any]], noted: bool) -> str:
     if not noted:
         return "dates and commits were not noted"
     dates = sorted({each["date"] for each in trainings})
-    commits = sorted({commit[:8] for each in trainings for commit in each["commits"]})
+    commits = sorted({short_commit(commit) for each in trainings for commit in each["commits"]})
     return f"{' to '.join(dict.fromkeys((dates[0], dates[-1])))}, commit {', '.join(commits)}"
 
 

@@ -21,6 +21,7 @@ from softsearch.files import new_file
 from softsearch.text.parts import read_json
 
 Register = Mapping[str, Mapping[str, Any]]  # by hash of the comparison: says, date, commit, known (null: nothing)
+_CHANGES = "+changes"
 STARTS = "starts.txt"  # in the folder of a training: date, commit and machine of each start
 
 
@@ -45,7 +46,7 @@ def registered(claim: Claim, register: Register, known: str | None) -> Register:
         register: the register so far.
         known: which results are known; None: none.
     """
-    now = {"date": today(), "commit": code_state()["commit"], "known": known}
+    now = {"date": today(), "commit": _commit(), "known": known}
     hashes = {comparison_hash(each, claim.margins): each.says for each in claim.holds}
     kept = {key: {**entry, "says": hashes.get(key, entry["says"])} for key, entry in register.items()}
     return kept | {key: {"says": says, **now} for key, says in hashes.items() if key not in register}
@@ -71,11 +72,9 @@ def register_before(claim: Claim, path: Path, register: Register, finished: int,
 
 def note_start(folder: Path) -> None:
     """Notes the date, the commit and the machine of a start of a training."""
-    state = code_state()
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / STARTS).open("a", encoding="utf-8") as file:
-        commit = f"{state['commit'] or 'unknown'}{'+changes' * bool(state['dirty'])}"
-        file.write(f"{today()} {commit} {describe_machine()}\n")
+        file.write(f"{today()} {_commit() or 'unknown'} {describe_machine()}\n")
 
 
 def noted_starts(folder: Path) -> dict[str, Any]:
@@ -86,6 +85,17 @@ def noted_starts(folder: Path) -> dict[str, Any]:
     )
     date, _, machine = starts[-1] if starts else (None, None, describe_machine())
     return {"machine": machine, "date": date, "commits": list(dict.fromkeys(commit for _, commit, _ in starts))}
+
+
+def _commit() -> str | None:
+    """Returns the commit, and whether code or configs have changes, which pages that are published do not count as."""
+    state = code_state("src", "configs")
+    return state["commit"] and f"{state['commit']}{_CHANGES * state['dirty']}"
+
+
+def short_commit(commit: str) -> str:
+    """Returns the first digits of a commit, and whether there were changes."""
+    return f"{commit[:8]}{_CHANGES * commit.endswith(_CHANGES)}"
 
 
 def today() -> str:

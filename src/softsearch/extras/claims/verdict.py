@@ -33,6 +33,7 @@ HOLDS, FAILS, INCONCLUSIVE, UNDECIDED = "holds", "does not hold", "inconclusive"
 BY_CONSTRUCTION = "by construction"  # arithmetic: no evidence
 MIN_SENTENCES = 60
 RESAMPLED = "_resampled"
+_ALL_THE_SAME = "all resamples of its sentences have the same score"
 CELL = re.compile(r"(\w+)\.(\w+)(?:\[([^\]]*)\])?")
 
 
@@ -46,7 +47,7 @@ class Verdict:
     p: float | None  # two-sided p-value of the difference
     of: str  # what p is of: between what chance makes differences
     margin: float  # the smallest difference that matters
-    detectable: float | None  # smallest difference that these seeds would detect with a power of 0.8
+    detectable: float | None  # smallest difference that the test of these seeds would find with a power of 0.8
     outcome: str
     why: str = ""  # why it is undecided
 
@@ -145,17 +146,21 @@ def _of_seeds(left: Side, right: Side, difference: float) -> Chance:
     if any(len(set(side.values.values())) > 1 for side in sides):
         found[f"{name}s"] = _between_seeds(left, right)
     if few:
-        found["sentences"] = bootstrap_p(left.scores, right.scores, difference, min(few))
+        p = bootstrap_p(left.scores, right.scores, difference, min(few))
+        if p is None:
+            return None, "", _ALL_THE_SAME
+        found["sentences"] = p
     if not found:
         return None, "", f"all {name}s have the same value, and the sentences were not resampled"
     return max(found.values()), " and ".join(found), ""
 
 
 def _between_seeds(left: Side, right: Side) -> float:
-    values = [list(side.values.values()) for side in (left, right)]
-    if right.is_number:
-        return t_test_p(values[0], values[1][0])
-    return t_test_p(values[1], values[0][0]) if left.is_number else permutation_p(*values)
+    """Tests two sides, of which one may be a number, or the same for all seeds, like a model of counts."""
+    one, other = ([*side.values.values()] for side in (left, right))
+    if len(set(other)) == 1:
+        return t_test_p(one, other[0])
+    return t_test_p(other, one[0]) if len(set(one)) == 1 else permutation_p(one, other)
 
 
 def _missing(seeds: Collection[Any], name: str) -> str:
@@ -172,7 +177,8 @@ def _of_sentences(left: Side, right: Side, difference: float) -> Chance:
     """Takes the largest p of a paired bootstrap of each seed, all in one direction; or resamples the sentences."""
     rows = [row for side in (left, right) for row in side.rows]
     if all(side.is_number or side.resampled is not None for side in (left, right)):
-        return bootstrap_p(left.scores, right.scores, difference, rows[0]["sentences"]), "sentences", ""
+        p = bootstrap_p(left.scores, right.scores, difference, rows[0]["sentences"])
+        return (p, "sentences", "") if p is not None else (None, "", _ALL_THE_SAME)
     ps = [row["p"] for row in rows if row.get("p") is not None]  # systems without a difference have none
     if not ps:
         return None, "", "its sentences were not resampled"
