@@ -151,7 +151,8 @@ def write_pages(folder: Path) -> None:
     for name in found.keys() & claims.keys():
         found[name] = judged_again(found[name], read_claim(name, found[name]["scale"]))
     with new_contents(folder, "pages") as new:
-        facts = {name: (claim.title, claim.source, claim.minutes) for name, claim in claims.items()}
+        own = {name: read_claim(name, found[name]["scale"]) if name in found else claims[name] for name in claims}
+        facts = {name: (claim.title, claim.source, claim.minutes) for name, claim in own.items()}
         (new / PAGE).write_text(claims_index(facts, found), encoding="utf-8")
     for name, results in found.items():
         write_claim(results, folder / name)

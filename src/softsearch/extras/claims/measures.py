@@ -126,6 +126,7 @@ class Evaluate:
             training text by ``softsearch dictionary``.
         rerank: the first model of a group searches, and all of them score its n-best list; ``all``: they score the
             lists of all of them.
+        best: each group has the scores of its best model alone, by BLEU, instead of those of its models together.
     """
 
     table: Literal[
@@ -139,10 +140,12 @@ class Evaluate:
     ends: Sequence[AtLeastOne] | None = None
     dictionary: bool = False
     rerank: Literal["first", "all"] | None = None
+    best: bool = False
 
     def __call__(self, runs: Runs) -> list[Row]:
         """Evaluates runs that have not been evaluated with these options."""
-        return [row for systems in self._groups(runs) for row in self._rows(systems)]
+        rows = self._best if self.best else self._rows
+        return [row for systems in self._groups(runs) for row in rows(systems)]
 
     def _groups(self, runs: Runs) -> list[dict[tuple[str, int], Path]]:
         """Returns the folders of each report by run and seed."""
@@ -154,6 +157,10 @@ class Evaluate:
                 group = {"each": (name, seed), "runs": seed, "seeds": part}[self.together]
                 groups.setdefault(group, {})[name, seed] = folder
         return [group for group in groups.values() if self.size in (None, len(group)) or self.together != "seeds"]
+
+    def _best(self, systems: Mapping[tuple[str, int], Path]) -> Iterator[Row]:
+        alone = [row for key, folder in systems.items() for row in self._rows({key: folder})]
+        yield max(alone, key=lambda row: float(row["bleu"])) | {"seed": "+".join(str(seed) for _, seed in systems)}
 
     def _rows(self, systems: Mapping[tuple[str, int], Path]) -> Iterator[Row]:
         report, keys = self._report(list(systems.values())), list(systems)

@@ -58,15 +58,17 @@ def by_length(system: SystemReport, report: Report, ends: Sequence[int]) -> Iter
 
 
 def by_unknown(system: SystemReport, report: Report) -> Iterator[Row]:
-    """Yields a row of sentences without unknown words on either side, and one of as many of the same lengths with some.
+    """Yields a row of sentences without unknown words, and one of as many of the same lengths with some in the source.
 
-    Of each length in source words, both have the number that the rarer kind has.
+    No reference has any: a model that writes words could not match it. Of each length in source words, both have the
+    number that the rarer kind has.
     """
     tokenizers = lab.Run(Path(system.origin)).tokenizers
     kinds: dict[tuple[int, bool], list[int]] = defaultdict(list)
     for index, pair in enumerate(zip(report.sources, report.references, strict=True)):
-        some = any(UNK in tokenizer.encode(line) for tokenizer, line in zip(tokenizers, pair, strict=True))
-        kinds[len(pair[0].split()), some].append(index)
+        in_source, in_reference = (UNK in each.encode(line) for each, line in zip(tokenizers, pair, strict=True))
+        if not in_reference:
+            kinds[len(pair[0].split()), in_source].append(index)
     both = Counter({length: min(len(kinds[length, False]), len(kinds[length, True])) for length, _ in [*kinds]})
     for some, name in ((False, "none"), (True, "some")):
         part = [index for length, number in sorted(both.items()) for index in kinds[length, some][:number]]

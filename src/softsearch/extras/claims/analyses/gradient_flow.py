@@ -22,10 +22,10 @@ from softsearch.models import Cell, ElmanCell, Recurrence, RecurrentEncoder
 def gradient_flow(
     inspected: Inspected, text: HeldOutText, _: Path, *, lags: Sequence[int], sentences: int
 ) -> Iterator[dict[str, Any]]:
-    """Yields rows of norms of d s_T / d s_{T-k} in the encoder's first layer, by lag k; T is the end of a source.
+    """Yields rows of norms of d h_T / d h_{T-k} in the encoder's first layer, by lag k; T is the end of a source.
 
-    They are means of spectral norms over the longest sources. ``curve`` is the run's name, for the whole state s, or
-    the name with ``cell path``, for the path through c in an LSTM. ``bound`` is (gamma lambda_1)^k for an Elman cell.
+    They are means of spectral norms over the longest sources. ``curve`` is the run's name, or the name with ``cell
+    path``, for d c_T / d c_{T-k} along c alone in an LSTM. ``bound`` is (gamma lambda_1)^k for an Elman cell.
     """
     model = inspected.model
     encoder = cast(RecurrentEncoder, model.encoder)
@@ -40,7 +40,7 @@ def gradient_flow(
         float(torch.linalg.matrix_norm(cell.recurrent_weight.detach(), 2)) if isinstance(cell, ElmanCell) else None
     )
     for curve, every in paths.items():
-        norms = torch.stack([product_norms(steps, lags) for steps in every]).mean(0)
+        norms = torch.stack([product_norms(steps, lags, size) for steps in every]).mean(0)
         for k, norm in zip(lags, norms.tolist(), strict=True):
             yield {"curve": curve, "k": k, "norm": norm, "bound": None if largest is None else largest**k}
 
@@ -64,10 +64,13 @@ def state_jacobians(cell: Cell, inputs: Tensor) -> Tensor:
     return torch.stack(jacobians)
 
 
-def product_norms(jacobians: Tensor, lags: Sequence[int]) -> Tensor:
-    """Returns spectral norms of products of the last k ``jacobians`` ``[len, dim, dim]``, for each k in ``lags``."""
+def product_norms(jacobians: Tensor, lags: Sequence[int], size: int) -> Tensor:
+    """Returns spectral norms of products of the last k ``jacobians`` ``[len, dim, dim]``, for each k in ``lags``.
+
+    The norms are those of the first ``size`` rows and columns: of h, which in an LSTM also acts through c.
+    """
     product, norms = torch.eye(jacobians.shape[1]).to(jacobians), []
     for step in reversed(jacobians.unbind(0)):
         product = product @ step
-        norms.append(torch.linalg.matrix_norm(product, 2))
+        norms.append(torch.linalg.matrix_norm(product[:size, :size], 2))
     return torch.stack([norms[k - 1] for k in lags])
