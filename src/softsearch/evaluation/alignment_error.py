@@ -30,14 +30,20 @@ def alignment_error_rate(predicted: Sequence[Collection[Link]], gold: Sequence[G
     Raises:
         CorpusError: there are no links at all.
     """
-    hits = size = 0
-    for pairs, (sure, possible) in zip(predicted, gold, strict=True):
-        distinct = set(pairs)
-        hits += len(distinct & sure) + len(distinct & possible)
-        size += len(distinct) + len(sure)
+    counts = alignment_counts(predicted, gold)
+    size = sum(size for _, size in counts)
     if not size:
         raise CorpusError("neither the model nor the gold alignments have any links; check the gold file")
-    return 1 - hits / size
+    return 1 - sum(hits for hits, _ in counts) / size
+
+
+def alignment_counts(predicted: Sequence[Collection[Link]], gold: Sequence[Gold]) -> list[tuple[int, int]]:
+    """Returns ``|A and S| + |A and P|`` and ``|A| + |S|`` of each sentence, of whose sums the error rate is."""
+    counts = []
+    for pairs, (sure, possible) in zip(predicted, gold, strict=True):
+        distinct = set(pairs)
+        counts.append((len(distinct & sure) + len(distinct & possible), len(distinct) + len(sure)))
+    return counts
 
 
 def read_gold(path: Path, lengths: Sequence[tuple[int, int]], *, first: int) -> list[Gold]:

@@ -1,3 +1,4 @@
+from .alignment_error import alignment_counts as alignment_counts
 from .inference import TorchState as TorchState
 from .measure import Evaluator as Evaluator
 from .metrics import bleu_for as bleu_for

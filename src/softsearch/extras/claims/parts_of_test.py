@@ -32,6 +32,22 @@ def resampled_text(scores: Sequence[float]) -> str:
     return " ".join(f"{score:.5g}" for score in scores)
 
 
+def resampled_ratio(
+    name: str, parts: NDArray[np.floating | np.integer], wholes: NDArray[np.floating | np.integer]
+) -> Row:
+    """Returns the sum of ``parts`` divided by that of ``wholes``, as a score with this name, and that of resamples.
+
+    Both have a value for each sentence; ``wholes`` are whole numbers, such as tokens. ``sentences`` are those with
+    any; the resamples are of all.
+    """
+    if not wholes.any():
+        return {"sentences": 0, name: None}
+    counts = resample_counts(range(len(wholes)))
+    ratios = (counts @ parts) / np.maximum(counts @ wholes, 1)  # few sentences may have none in a resample
+    score = float(parts.sum() / wholes.sum())
+    return {"sentences": int(np.count_nonzero(wholes)), name: score, name + RESAMPLED: resampled_text(ratios.tolist())}
+
+
 def score_part(system: SystemReport, report: Report, part: Sequence[int]) -> Row:
     """Returns the number of sentences of a part, their BLEU, and that of their resamples."""
     run = lab.Run(Path(system.origin))

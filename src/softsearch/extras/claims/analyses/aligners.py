@@ -4,7 +4,7 @@ Also measures how long after a source word a model without attention generates i
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import cycle, islice
 from pathlib import Path
@@ -16,18 +16,11 @@ from torch import Tensor
 
 from softsearch.data import Joined, ParallelSource, train_lexicon
 from softsearch.errors import CorpusError
-from softsearch.evaluation import (
-    Gold,
-    HeldOutText,
-    TorchStepFunction,
-    align,
-    alignment_error_rate,
-    encode_sentences,
-    links,
-    read_gold,
-)
-from softsearch.evaluation.parts import TorchState, read_split
+from softsearch.evaluation import Gold, HeldOutText, TorchStepFunction, align, encode_sentences, links, read_gold
+from softsearch.evaluation.parts import TorchState, alignment_counts, read_split
 from softsearch.extras.claims.inspected import Inspected
+from softsearch.extras.claims.parts_of_test import resampled_ratio
+from softsearch.extras.claims.verdict import Row
 from softsearch.models import MultiHeadAttention, Seq2Seq
 from softsearch.search import Candidates, StepFunction
 from softsearch.text import read_lines, read_parallel
@@ -35,6 +28,7 @@ from softsearch.text import read_lines, read_parallel
 LINKS = Path(__file__).with_name("multi30k_val.links")  # Pharaoh: sure 0-0, possible 0?0; English before German
 PAIRS = Path(__file__).with_name("multi30k_val.pairs")  # for each line of LINKS: number of the pair, from 1, and hash
 Lines = tuple[list[str], list[str]]  # sources and targets
+Link = tuple[int, int]
 _FIRST = 3  # words
 
 
@@ -55,9 +49,15 @@ def alignment_errors(inspected: Inspected, text: HeldOutText, cache_dir: Path) -
     src, tgt = (encode_sentences(t, side) for t, side in zip(inspected.tokenizers, text.lines, strict=True))
     for name, step_fn in step_fns.items():
         forced = align(step_fn, inspected.tokenizers, src, tgt, units="words") or []
-        yield {"aligner": name, "aer": alignment_error_rate([links(each) for each in forced], gold)}
+        yield {"aligner": name, **_errors([links(each) for each in forced], gold)}
     train = tuple([*read_lines(path)] for path in inspected.source.files(cache_dir)["train"])
-    yield {"aligner": "IBM 1", "aer": alignment_error_rate(model_1_links(cast(Lines, train), text.lines), gold)}
+    yield {"aligner": "IBM 1", **_errors(model_1_links(cast(Lines, train), text.lines), gold)}
+
+
+def _errors(predicted: Sequence[Collection[Link]], gold: Sequence[Gold]) -> Row:
+    """Returns the alignment error rate, and that of resampled sentences."""
+    hits, sizes = np.array(alignment_counts(predicted, gold)).T
+    return resampled_ratio("aer", sizes - hits, sizes)
 
 
 def read_aligned(inspected: Inspected, text: HeldOutText, cache_dir: Path) -> tuple[HeldOutText, list[Gold]]:

@@ -7,8 +7,8 @@ import numpy as np
 
 from softsearch.evaluation import HeldOutText
 from softsearch.extras.claims.inspected import Inspected
-from softsearch.extras.claims.parts_of_test import resample_counts, resampled_text
-from softsearch.extras.claims.verdict import RESAMPLED, Row
+from softsearch.extras.claims.parts_of_test import resampled_ratio
+from softsearch.extras.claims.verdict import Row
 from softsearch.search import score_pairs
 
 _BATCH_TOKENS = 1024
@@ -18,9 +18,4 @@ def resampled_losses(inspected: Inspected, text: HeldOutText, _: Path) -> Iterat
     """Yields one row: the loss (nats per token, EOS included), and that of resamples of the sentences."""
     scores = score_pairs(inspected.step_fn, *text.encode(inspected.tokenizers), batch_tokens=_BATCH_TOKENS)
     sums = np.array([(-score.log_prob, len(score.token_log_probs)) for score in scores])
-    losses, tokens = (resample_counts(range(len(sums))) @ sums).T
-    yield {
-        "sentences": len(sums),
-        "loss": float(sums[:, 0].sum() / sums[:, 1].sum()),
-        f"loss{RESAMPLED}": resampled_text((losses / tokens).tolist()),
-    }
+    yield resampled_ratio("loss", *sums.T)
