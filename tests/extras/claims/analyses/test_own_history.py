@@ -1,10 +1,17 @@
 """Losses after the reference's tokens and after the model's own."""
 
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
 from torch.nn import functional
 
-from softsearch.extras.claims.analyses.contexts import read_losses
+from softsearch.extras.claims.analyses import contexts
+from softsearch.extras.claims.analyses.contexts import losses_by_history, read_losses
+from softsearch.extras.claims.parts_of_test import resample_counts
 from softsearch.testing.models import small_model
 from softsearch.text.vocabulary import BOS, EOS, PAD
 
@@ -28,3 +35,25 @@ def test_the_gold_history_is_teacher_forcing_and_the_own_one_what_was_most_proba
     expected = functional.cross_entropy(model(SRC, read).transpose(1, 2), TGT[:, 1:], reduction="none")
     torch.testing.assert_close(read_losses(model, SRC, TGT, own=True), expected)
     assert not torch.equal(read, TGT[:, :-1])
+
+
+def test_a_resample_has_the_loss_of_its_tokens_at_the_positions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contexts, "_BATCH", 2)
+    model = small_model("nematus", seed=5)
+    src, tgt = [[5, 6, 7], [8, 9], [4]], [[7, 8], [5, 6, 9, 9], []]
+    system: Any = SimpleNamespace(model=model, tokenizers=None)
+    text: Any = SimpleNamespace(encode=lambda _: (src, tgt))
+    rows = {(row["history"], row["position"]): row for row in losses_by_history(system, text, Path(), ends=[2, 5, 9])}
+    draws = [np.repeat(range(3), counts.astype(int)) for counts in resample_counts(range(3))]
+    for own in (False, True):
+        losses = [
+            read_losses(model, torch.tensor([[*x, EOS]]), torch.tensor([[BOS, *y, EOS]]), own=own)[0].tolist()
+            for x, y in zip(src, tgt, strict=True)
+        ]
+        for name, part, sentences in (("01-02", slice(2), 3), ("03-05", slice(2, 5), 2), ("all", slice(9), 3)):
+            row = rows["own" if own else "gold", name]
+            assert row["sentences"] == sentences
+            assert row["loss"] == pytest.approx(np.mean([loss for each in losses for loss in each[part]]))
+            expected = [np.mean([loss for i in drawn for loss in losses[i][part]] or [0]) for drawn in draws]
+            assert [float(each) for each in row["loss_resampled"].split()] == pytest.approx(expected, rel=1e-4)
+        assert rows["own" if own else "gold", "06-09"]["loss"] is None

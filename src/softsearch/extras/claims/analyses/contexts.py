@@ -10,11 +10,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from softsearch.data import pad
 from softsearch.evaluation import HeldOutText
 from softsearch.extras.claims.inspected import Inspected
+from softsearch.extras.claims.parts_of_test import resampled_ratio
+from softsearch.extras.claims.verdict import Row
 from softsearch.models import Seq2Seq
 from softsearch.text import BOS, EOS, PAD
 
@@ -27,7 +30,8 @@ def losses_by_history(
 ) -> Iterator[dict[str, Any]]:
     """Yields rows of the loss (nats per token) by ``history``, gold or own, and ``position`` in the reference.
 
-    Positions are grouped: from 1 to ``ends[0]``, and so on; ``all`` is all of them.
+    Positions are grouped: from 1 to ``ends[0]``, and so on; ``all`` is all of them. ``sentences`` are those with tokens
+    there.
     """
     model = inspected.model
     src, tgt = ([np.asarray(ids) for ids in side] for side in text.encode(inspected.tokenizers))
@@ -38,17 +42,25 @@ def losses_by_history(
         both = torch.stack([read_losses(model, pad(src[part]), targets, own=own) for own in (False, True)])
         position = torch.arange(1, targets.shape[1]).expand(targets[:, 1:].shape)
         parts.append(torch.cat((position[None], both))[:, targets[:, 1:] != PAD])  # [3, tokens]
-    position, *losses = torch.cat(parts, dim=1)
+    position, *losses = torch.cat(parts, dim=1).numpy()
+    sentence = _sentence_of_tokens(tgt)
     groups = {
         f"{first + 1:02}-{last:02}": (position > first) & (position <= last) for first, last in pairwise((0, *ends))
     }
     for group, inside in {**groups, "all": position > 0}.items():
         for history, values in zip(("gold", "own"), losses, strict=True):
-            yield {
-                "history": history,
-                "position": group,
-                "loss": float(values[inside].mean()) if inside.any() else None,
-            }
+            yield {"history": history, "position": group, **_loss(values[inside], sentence[inside], len(tgt))}
+
+
+def _sentence_of_tokens(tgt: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Returns the number of the sentence of each token, EOS included."""
+    return np.repeat(np.arange(len(tgt)), [len(ids) + 1 for ids in tgt])
+
+
+def _loss(losses: NDArray[np.floating], sentence: NDArray[np.int64], sentences: int) -> Row:
+    """Returns the mean loss of tokens, each of a sentence with this number, and that of resampled sentences."""
+    sums, tokens = (np.bincount(sentence, weights, minlength=sentences) for weights in (losses, None))
+    return resampled_ratio("loss", sums, tokens)
 
 
 @torch.no_grad()
@@ -79,8 +91,8 @@ def losses_by_context(
     sources, targets = pad(src), pad(tgt, bos=True)
     named: list[tuple[int | str, int]] = [*((context, context) for context in contexts), ("all", targets.shape[1])]
     for name, context in named:
-        loss = float(cut_losses(model, sources, targets, context).mean())
-        yield {"context": name, "loss": loss, "perplexity": float(np.exp(loss))}
+        row = _loss(cut_losses(model, sources, targets, context).numpy(), _sentence_of_tokens(tgt), len(tgt))
+        yield {"context": name, **row, "perplexity": float(np.exp(row["loss"]))}
 
 
 @torch.no_grad()
