@@ -19,6 +19,7 @@ from softsearch.extras.claims.analyses.summaries import (
     summarise,
 )
 from softsearch.extras.claims.inspected import Inspected
+from softsearch.extras.claims.parts_of_test import resample_counts
 from softsearch.testing.models import small_model
 
 TEXT = HeldOutText("test", [], [], "plain", "en", "de")
@@ -58,6 +59,28 @@ def test_a_summary_is_what_the_decoder_starts_from_and_the_mean_of_words_knows_n
         assert rows["words", form]["distance"] == 0  # not the rounding error of sums in another order
         assert rows["summary", form]["distance"] > 0.05
     assert (rows["words", "moved"]["nearer"], rows["words", "swapped"]["nearer"]) == (0, None)
+
+
+def test_a_resample_has_the_mean_distance_of_its_forms() -> None:
+    lstm = inspected("sutskever2014")
+    rows = {row["form"]: row for row in forms_apart(lstm, TEXT, Path()) if row["vectors"] == "summary"}
+    vectors = {name: summarise(lstm, lines).numpy() for name, lines in sentence_forms().items()}
+    active = vectors["active"]
+    unit = np.mean([np.linalg.norm(active[:i] - one, axis=1).sum() for i, one in enumerate(active)]) / 89.5
+    apart = {name: np.linalg.norm(each - active, axis=1) / unit for name, each in vectors.items()}
+    draws = [np.repeat(range(180), counts.astype(int)) for counts in resample_counts(range(180))]
+    for name in ("moved", "passive", "swapped"):
+        assert rows[name]["sentences"] == 180
+        means = {"distance": apart[name]}
+        if name != "swapped":
+            means["nearer"] = apart[name] < apart["swapped"] - 1e-3
+        for column, values in means.items():
+            assert rows[name][column] == pytest.approx(values.mean(), rel=1e-4)
+            expected = [values[drawn].mean() for drawn in draws]
+            assert [float(each) for each in rows[name][f"{column}_resampled"].split()] == pytest.approx(
+                expected, rel=1e-4
+            )
+    assert "nearer_resampled" not in rows["swapped"]
 
 
 def test_points_in_the_plane_are_the_two_principal_components() -> None:

@@ -7,24 +7,24 @@ section 5.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations, permutations, product
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from softsearch.data import ParallelSource, pad
 from softsearch.evaluation import HeldOutText
 from softsearch.extras.claims.inspected import Inspected
-from softsearch.extras.claims.parts_of_test import resample_counts, resampled_text
-from softsearch.extras.claims.verdict import RESAMPLED
+from softsearch.extras.claims.parts_of_test import resampled_ratio
+from softsearch.extras.claims.verdict import Row
 from softsearch.text import language_tag, read_lines
 
 _WHO = ("man", "woman", "boy", "girl")
 _DOES = {"chasing": "chased", "pushing": "pushed", "holding": "held", "watching": "watched", "kissing": "kissed"}
 _WHERE = ("in the park", "on the street", "at the beach")
 _SAME = 1e-3  # times the mean distance; sums in another order differ by less
-Row = dict[str, Any]
 
 
 def sentence_forms() -> dict[str, list[str]]:
@@ -46,8 +46,8 @@ def forms_apart(inspected: Inspected, _text: HeldOutText, _cache_dir: Path) -> I
     """Yields rows of the distance from a sentence's active form to its other forms, by ``form`` and ``vectors``.
 
     ``distance`` is relative to the mean distance of two active sentences; ``nearer`` is the share of sentences whose
-    form is nearer than the swapped one. The vectors are the model's summary of a sentence, or the mean of its word
-    vectors, which does not depend on word order.
+    form is nearer than the swapped one. Resampled sentences keep this mean distance as the unit. The vectors are the
+    model's summary of a sentence, or the mean of its word vectors, which does not depend on word order.
     """
     forms = sentence_forms()
     summaries = {name: summarise(inspected, lines) for name, lines in forms.items()}
@@ -58,8 +58,14 @@ def forms_apart(inspected: Inspected, _text: HeldOutText, _cache_dir: Path) -> I
         apart = {name: (each - active).norm(dim=1) / unit for name, each in vectors.items()}
         apart = {name: distances * (distances > _SAME) for name, distances in apart.items()}  # without rounding errors
         for name, distances in apart.items():
-            nearer = None if name == "swapped" else float((distances < apart["swapped"] - _SAME).float().mean())
-            yield {"vectors": kind, "form": name, "distance": float(distances.mean()), "nearer": nearer}
+            nearer = (distances < apart["swapped"] - _SAME).numpy()
+            shares = {"nearer": None} if name == "swapped" else _mean("nearer", nearer)
+            yield {"vectors": kind, "form": name, **shares, **_mean("distance", distances.numpy())}
+
+
+def _mean(name: str, values: NDArray[np.floating | np.bool_]) -> Row:
+    """Returns the mean of a value for each sentence, and those of resampled sentences."""
+    return resampled_ratio(name, values.astype(np.float64), np.ones(len(values)))
 
 
 def forms_in_plane(inspected: Inspected, _text: HeldOutText, _cache_dir: Path) -> Iterator[Row]:
@@ -93,7 +99,7 @@ def paraphrases_together(
     for kind, vectors_of in _VECTORS.items():
         one, other = (vectors_of(inspected, lines) for lines in sides)
         distance = float((one - other).norm(dim=1).mean() / torch.pdist(one).mean())
-        yield {"vectors": kind, "sentences": len(one), "distance": distance, **_found(one, other)}
+        yield {"vectors": kind, "distance": distance, **_found(one, other)}
 
 
 def languages_together(
@@ -113,7 +119,7 @@ def languages_together(
         vectors = _by_language(inspected, cache_dir, corpora, tags, vectors_of)
         for one, other in combinations(vectors, 2):
             found = _found(vectors[one], vectors[other])
-            yield {"vectors": kind, "pair": f"{one}-{other}", "sentences": len(vectors[one]), **found}
+            yield {"vectors": kind, "pair": f"{one}-{other}", **found}
 
 
 def languages_in_plane(
@@ -187,11 +193,10 @@ def _found(one: Tensor, other: Tensor) -> Row:
         within = torch.cdist(vectors, vectors).fill_diagonal_(torch.inf).min(1).values
         hits["found"].append(distances.min(1).values == own)
         hits["nearest"].append((distances.min(1).values == own) & (own < within))
-    counts = resample_counts(range(len(one)))
     row: Row = {}
     for name, directions in hits.items():
         share = torch.stack(directions).double().mean(0).numpy()  # of each sentence
-        row |= {name: float(share.mean()), name + RESAMPLED: resampled_text(counts @ share / len(one))}
+        row |= _mean(name, share)
     return row
 
 
