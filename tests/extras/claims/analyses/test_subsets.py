@@ -1,14 +1,17 @@
 """All subsets of an ensemble, against the search's own ensembles."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from softsearch.evaluation.inference import mean_nll
 from softsearch.extras.claims.analyses.subsets import by_size, mantel, pair_row, square, subset_rows
 from softsearch.extras.claims.inspected import Inspected
+from softsearch.extras.claims.parts_of_test import resample_counts
 from softsearch.search.ensemble import Ensemble
 from softsearch.search.forced_decoding import score_pairs
 from softsearch.testing.models import small_model
@@ -48,6 +51,37 @@ def test_each_subset_has_the_loss_of_the_ensemble_of_its_members() -> None:
     assert sizes[4]["below_best_resampled"].split()[0] in ("0", "1")
     (pair,) = pair_row([systems[0], systems[2]], text, Path(), sentences=3)  # type: ignore[arg-type]
     assert pair["gain_over_best"] == pytest.approx(min(alone) - rows["1+3"]["nll"])
+
+
+def test_a_resample_has_the_gains_of_its_sentences() -> None:
+    systems, text = members()[:3], Text()
+    draws = [np.repeat(range(3), counts.astype(int)) for counts in resample_counts(range(3))]
+
+    def losses(*chosen: int) -> NDArray[np.float64]:
+        step_fn = Ensemble([systems[member].step_fn for member in chosen], average="probs")
+        sums = np.array([-pair.log_prob for pair in score_pairs(step_fn, SRC, TGT, batch_tokens=100)])
+        return np.array([sums[drawn].sum() / sum(len(TGT[i]) + 1 for i in drawn) for drawn in draws])
+
+    def resampled(row: Any, column: str) -> list[float]:
+        return [float(each) for each in row[f"{column}_resampled"].split()]
+
+    alone = np.array([losses(member) for member in range(3)])
+    gains = {pair: alone[[*pair]].min(0) - losses(*pair) for pair in ((0, 1), (0, 2), (1, 2))}
+    (row,) = pair_row([systems[0], systems[2]], text, Path(), sentences=3)  # type: ignore[arg-type]
+    assert row["sentences"] == 3
+    assert resampled(row, "gain_over_best") == pytest.approx(gains[0, 2], abs=1e-5)
+    assert resampled(row, "gain") == pytest.approx(alone[[0, 2]].mean(0) - losses(0, 2), abs=1e-5)
+    parts: list[Any] = [SimpleNamespace(encode=lambda _, i=i: (SRC[i : i + 1], TGT[i : i + 1])) for i in range(3)]
+    each = [next(pair_row([systems[0], systems[2]], part, Path(), sentences=1))["diversity"] for part in parts]
+    tokens = np.array([len(ids) + 1 for ids in TGT])
+    expected = [(each * tokens)[drawn].sum() / tokens[drawn].sum() for drawn in draws]
+    assert resampled(row, "diversity") == pytest.approx(expected, abs=1e-5)
+    one, two, three = by_size(systems, text, Path(), sentences=3)  # type: ignore[arg-type]
+    assert "least_gain" not in one
+    assert resampled(two, "least_gain") == pytest.approx(np.min([*gains.values()], axis=0), abs=1e-5)
+    assert resampled(three, "least_gain") == pytest.approx(alone.min(0) - losses(0, 1, 2), abs=1e-5)
+    rows = list(subset_rows(systems, text, Path(), sentences=3))  # type: ignore[arg-type]
+    assert two["least_gain"] == min(row["best_member"] - row["nll"] for row in rows if row["size"] == 2)
 
 
 def test_members_are_permuted_not_pairs() -> None:

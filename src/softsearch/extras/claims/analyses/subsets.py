@@ -39,7 +39,7 @@ def subset_rows(
 def _subsets(
     systems: Sequence[Inspected], text: HeldOutText, sentences: int
 ) -> Iterator[tuple[dict[str, Any], NDArray[np.float64]]]:
-    """Yields the rows of ``subset_rows``, each with the loss and the tokens of each sentence, ``[2, sentences]``."""
+    """Yields the rows of ``subset_rows``, each with ``[3, sentences]``: sums of loss and diversity, and the tokens."""
     src, tgt = ([np.asarray(ids) for ids in side[:sentences]] for side in text.encode(systems[0].tokenizers))
     models = [inspected.model for inspected in systems]
     probs = torch.stack([next_token_probs(model, src, tgt) for model in models])  # [members, tokens, vocab]
@@ -51,6 +51,7 @@ def _subsets(
         for members in map(list, combinations(range(len(systems)), size)):
             mean = probs[members].mean(0)
             losses = _losses(mean, targets)
+            diversity = _entropy(mean) - entropies[members].mean(0)
             nll = float(losses.mean())
             pairs = [float((best[one] != best[other]).float().mean()) for one, other in combinations(members, 2)]
             row = {
@@ -59,44 +60,60 @@ def _subsets(
                 "nll": nll,
                 "error": float((mean.argmax(-1) != targets).float().mean()),
                 "gain": float(means[members].mean()) - nll,
-                "diversity": float((_entropy(mean) - entropies[members].mean(0)).mean()),
+                "diversity": float(diversity.mean()),
                 "disagreement": float(np.mean(pairs)) if pairs else 0.0,
                 "best_member": float(means[members].min()),
             }
-            yield row, np.array([np.add.reduceat(losses.double().numpy(), ends[:-1]), np.diff(ends)])
+            values = torch.stack((losses, diversity)).double().numpy()
+            yield row, np.array([*np.add.reduceat(values, ends[:-1], axis=1), np.diff(ends)])
+
+
+def _resampled(subsets: Sequence[tuple[dict[str, Any], NDArray[np.float64]]]) -> NDArray[np.float64]:
+    """Returns loss and diversity per token of resampled sentences, ``[2, subsets, resamples]``."""
+    sums = np.array([each for _, each in subsets])
+    counts = resample_counts(range(sums.shape[2]))
+    losses, diversities, tokens = np.moveaxis(sums @ counts.T, 1, 0)
+    return np.array([losses, diversities]) / tokens
 
 
 def pair_row(systems: Sequence[Inspected], text: HeldOutText, _: Path, *, sentences: int) -> Iterator[dict[str, Any]]:
     """Yields the row of the pair of two systems, with its ``gain_over_best``: how much lower its loss is than both."""
-    row = list(_subsets(systems, text, sentences))[-1][0]
-    yield row | {"gain_over_best": row["best_member"] - row["nll"]}
+    found = list(_subsets(systems, text, sentences))
+    (row, sums), ((*alone, both), (*_, diversity)) = found[-1], _resampled(found)
+    yield row | {
+        "sentences": sums.shape[1],
+        "gain_over_best": row["best_member"] - row["nll"],
+        "gain_over_best_resampled": resampled_text(np.min(alone, axis=0) - both),
+        "gain_resampled": resampled_text(np.mean(alone, axis=0) - both),
+        "diversity_resampled": resampled_text(diversity),
+    }
 
 
 def by_size(systems: Sequence[Inspected], text: HeldOutText, _: Path, *, sentences: int) -> Iterator[dict[str, Any]]:
     """Yields a row for each size of subset, up to the ``whole``: means, ``lowest`` and ``highest`` loss, comparisons.
 
-    ``below_best`` is the share of subsets with a lower loss than each of their members. For pairs, ``correlation`` is
-    between gain and diversity, and ``members_p`` is the share of permutations of the members with a correlation as
-    large, in either direction (Mantel 1967). Losses and shares are also those of resampled sentences.
+    ``below_best`` is the share of subsets with a lower loss than each of their members, ``least_gain`` how much
+    lower it is, for the subset that gains the least. For pairs, ``correlation`` is between gain and diversity, and
+    ``members_p`` is the share of permutations of the members with a correlation as large, in either direction (Mantel
+    1967). Losses, shares and gains are also those of resampled sentences.
     """
     found = list(_subsets(systems, text, sentences))
-    counts = resample_counts(range(found[0][1].shape[1]))
-    resampled = np.array(
-        [(counts @ losses) / (counts @ tokens) for _, (losses, tokens) in found]
-    )  # [subsets, resamples]
+    resampled, count = _resampled(found)[0], found[0][1].shape[1]
     alone = resampled[: len(systems)]
     for size in range(1, len(systems) + 1):
         chosen = [index for index, (row, _) in enumerate(found) if row["size"] == size]
         own, drawn = [found[index][0] for index in chosen], resampled[chosen]
         means = {key: float(np.mean([row[key] for row in own])) for key in ("nll", "error", "gain", "diversity")}
         losses = [row["nll"] for row in own]
-        row = {"size": size, "sentences": counts.shape[1], **means, "lowest": min(losses), "highest": max(losses)}
+        row = {"size": size, "sentences": count, **means, "lowest": min(losses), "highest": max(losses)}
         row |= {"nll_resampled": resampled_text(drawn.mean(0)), "lowest_resampled": resampled_text(drawn.min(0))}
         if size > 1:
             members = [[int(member) - 1 for member in each["seed"].split("+")] for each in own]
-            below = [nll < alone[each].min(0) for nll, each in zip(drawn, members, strict=True)]
-            row["below_best"] = float(np.mean([each["nll"] < each["best_member"] for each in own]))
-            row["below_best_resampled"] = resampled_text(np.mean(below, axis=0))
+            gains = np.array([each["best_member"] - each["nll"] for each in own])
+            drawn_gains = np.array([alone[each].min(0) for each in members]) - drawn
+            row |= {"below_best": float(np.mean(gains > 0)), "least_gain": float(gains.min())}
+            row["below_best_resampled"] = resampled_text(np.mean(drawn_gains > 0, axis=0))
+            row["least_gain_resampled"] = resampled_text(drawn_gains.min(0))
         row["whole"] = size == len(systems)
         if size == 2 and len(systems) > 2:
             tables = ([each[key] for each in own] for key in ("gain", "diversity"))
