@@ -3,14 +3,12 @@
 import hashlib
 import io
 import json
-from bisect import bisect_right
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +21,7 @@ from softsearch.errors import ConfigError
 from softsearch.evaluation import Report, SystemReport, read_report
 from softsearch.extras.claims.parts_of_test import ENDS, by_length, by_unknown, score_part
 from softsearch.extras.claims.verdict import Row
+from softsearch.extras.claims.words_by_frequency import count_words, words_by_frequency
 from softsearch.files import METRICS, REPORT, new_file
 from softsearch.ranges import AtLeastOne
 from softsearch.text import ParallelCorpus, read_parallel
@@ -32,8 +31,6 @@ Runs = Mapping[str, Mapping[int, Path]]  # folders of finished runs by name and 
 Measure = Callable[[Runs], list[Row]]
 _DIGITS = 6
 _PARTS = 5  # parts of the sentences, by rarity
-_LOWER_BOUNDS = (0, 1, 2, 5, 10, 100, 1000)  # occurrences in the training text
-_NAMES = ("0", "1", "2-4", "5-9", "10-99", "100-999", "1000+")
 
 
 def digest(value: object) -> str:
@@ -229,8 +226,7 @@ def _training_text(system: SystemReport) -> list[ParallelCorpus]:
 
 def _frequencies(system: SystemReport, report: Report) -> Iterator[Row]:
     counts = count_words(line for corpus in _training_text(system) for line in corpus.tgt)
-    for part in words_by_frequency(counts, system.hypotheses, report.references):
-        yield {"frequency": part.name, "words": part.words, "recall": part.recall, "f1": part.f1}
+    yield from words_by_frequency(counts, system.hypotheses, report.references)
 
 
 def _rarity(system: SystemReport, report: Report) -> Iterator[Row]:
@@ -282,40 +278,6 @@ def evaluated(folders: Sequence[Path], options: Sequence[str]) -> Report:
         with redirect_stdout(io.StringIO()):
             run_here("evaluate", ["overlap=false", *options, *words])
     return read_report(folder)
-
-
-class FrequencyRange(NamedTuple):
-    """How well the words in a range of frequencies are translated."""
-
-    name: str
-    words: int  # number of words in the references
-    recall: float  # the share of them in the translations
-    f1: float  # harmonic mean of recall and precision, the share of written words that the references have
-
-
-def count_words(lines: Iterable[str]) -> Counter[str]:
-    """Counts each word, separated by spaces, in the lines."""
-    return Counter(word for line in lines for word in line.split())
-
-
-def words_by_frequency(
-    counts: Mapping[str, int], translations: Sequence[str], references: Sequence[str]
-) -> list[FrequencyRange]:
-    """Returns recall and F1 of words by range, rare first, without empty ranges; ``counts`` are from the training text.
-
-    Repeated words count as often as they are on both sides; positions do not matter (the clipped unigram F1 of Sennrich
-    et al. 2016, arXiv:1508.07909, section 4.1).
-    """
-    words, written, found = Counter[int](), Counter[int](), Counter[int]()
-    for translation, reference in zip(translations, references, strict=True):
-        ours, theirs = count_words([translation]), count_words([reference])
-        for total, part in ((written, ours), (words, theirs), (found, ours & theirs)):
-            for word, number in part.items():
-                total[bisect_right(_LOWER_BOUNDS, counts.get(word, 0)) - 1] += number
-    return [
-        FrequencyRange(_NAMES[i], words[i], found[i] / words[i], 2 * found[i] / (words[i] + written[i]))
-        for i in sorted(words)
-    ]
 
 
 def inverted_pairs(weights: NDArray[np.floating]) -> float:
