@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from softsearch.errors import ConfigError
-from softsearch.extras.claims import measures
+from softsearch.extras.claims import inspection, measures
 from softsearch.extras.claims.claim_page import averaged
-from softsearch.extras.claims.inspection import Logged
+from softsearch.extras.claims.inspection import Logged, PairMeasure
 from tests.support.commands import ROOT
 
 
@@ -37,6 +37,23 @@ def test_a_row_of_what_a_run_logged(folder: Path) -> None:
     assert rows == [expected]
     with pytest.raises(ConfigError, match="there is no run 'c', expected some of a"):
         Logged(runs=["c"])({"a": {1: folder}})
+
+
+@pytest.mark.parametrize("seeds", [4, 5])
+def test_no_model_is_in_two_pairs_of_a_partner(monkeypatch: pytest.MonkeyPatch, seeds: int) -> None:
+    def opened(folder: Path) -> Any:
+        model = SimpleNamespace(cpu=lambda: folder.name)
+        return SimpleNamespace(model=model, tokenizers=None, source=None, cache_dir=folder, held_out=lambda: "text")
+
+    monkeypatch.setattr(inspection.lab, "Run", opened)
+    measure = PairMeasure(
+        rows=lambda systems, *_: [{"models": [system.model for system in systems]}], run="a", partners=["a", "b"]
+    )
+    rows = measure({name: {seed: Path(f"{name}{seed}") for seed in range(1, seeds + 1)} for name in ("a", "b")})
+    assert [row["models"] for row in rows] == [["a1", "a2"], ["a3", "a4"], ["a1", "b1"], ["a3", "b3"]]
+    assert [(row["run"], row["partner"], row["seed"]) for row in rows] == [
+        ("a", partner, seed) for partner in ("a", "b") for seed in (1, 3)
+    ]
 
 
 def test_the_config_of_a_run_names_nothing_that_a_checkpoint_may_not(

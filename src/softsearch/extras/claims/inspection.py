@@ -90,7 +90,9 @@ class PairMeasure:
     Args:
         rows: a function of the two models, their test set and the cache folder.
         run: name of the run.
-        partners: names of runs; a partner that is the run itself is its model of the next seed.
+        partners: names of runs. The run itself pairs its first seed with the second, the third with the fourth, and so
+            on; another partner is the model of the same seed, of the first one of each of these pairs. So no two rows
+            of a partner share a model.
     """
 
     rows: Callable[[Sequence[Inspected], HeldOutText, Path], Iterable[Row]]
@@ -101,7 +103,8 @@ class PairMeasure:
         """Opens the models of each pair."""
         found: list[Row] = []
         seeds = list(runs[self.run])
-        for partner, (seed, following) in product(self.partners, zip(seeds, seeds[1:] + seeds[:1], strict=True)):
+        pairs = [*zip(seeds[::2], seeds[1::2], strict=False)]  # without an odd last seed
+        for partner, (seed, following) in product(self.partners, pairs):
             first, second = runs[self.run][seed], runs[partner][following if partner == self.run else seed]
             opened = [lab.Run(folder) for folder in (first, second)]
             (one, text), (other, _) = (_inspected(self.run, each) for each in opened)
