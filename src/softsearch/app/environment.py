@@ -47,9 +47,7 @@ def git_state(folder: Path, *paths: str) -> dict[str, Any]:
             return {
                 "commit": _run(git, folder, "rev-parse", "HEAD"),
                 "dirty": bool(_run(git, folder, "status", "--porcelain", "--", *paths)),
-                "diff_stat": _run(git, folder, "diff", "--no-ext-diff", "--stat", "HEAD", "--", *paths)[
-                    -_LONGEST:
-                ],
+                "diff_stat": _run(git, folder, "diff", "--no-ext-diff", "--stat", "HEAD", "--", *paths)[-_LONGEST:],
             }
         except (OSError, subprocess.SubprocessError) as error:
             log.warning("the state of the code in %s is unknown: %s", folder, error)
