@@ -74,20 +74,19 @@ def by_length(system: SystemReport, report: Report, ends: Sequence[int]) -> Iter
 
 
 def by_unknown(system: SystemReport, report: Report) -> Iterator[Row]:
-    """Yields a row of sentences without unknown words, and one of as many of the same lengths with some in the source.
+    """Yields a row of sentences without unknown words in the source, and one of as many of the same lengths with some.
 
-    No reference has any: a model that writes words could not match it. Of each length in source words, both have the
-    number that the rarer kind has.
+    As many of both have some in the reference, which a model that writes words cannot match. Of each length in source
+    words, both have the number that the rarer kind has.
     """
     tokenizers = lab.Run(Path(system.origin)).tokenizers
-    kinds: dict[tuple[int, bool], list[int]] = defaultdict(list)
+    kinds: dict[tuple[tuple[int, bool], bool], list[int]] = defaultdict(list)
     for index, pair in enumerate(zip(report.sources, report.references, strict=True)):
         in_source, in_reference = (UNK in each.encode(line) for each, line in zip(tokenizers, pair, strict=True))
-        if not in_reference:
-            kinds[len(pair[0].split()), in_source].append(index)
-    both = Counter({length: min(len(kinds[length, False]), len(kinds[length, True])) for length, _ in [*kinds]})
+        kinds[(len(pair[0].split()), in_reference), in_source].append(index)
+    both = Counter({alike: min(len(kinds[alike, False]), len(kinds[alike, True])) for alike, _ in [*kinds]})
     for some, name in ((False, "none"), (True, "some")):
-        part = [index for length, number in sorted(both.items()) for index in kinds[length, some][:number]]
+        part = [index for alike, number in sorted(both.items()) for index in kinds[alike, some][:number]]
         if part:
             mean = float(np.mean([len(report.sources[index].split()) for index in part]))
             yield {"unknown": name, "words": mean, **score_part(system, report, part)}
