@@ -52,7 +52,7 @@ def softsearch(*words: str) -> str:
 
 
 def models(claim: str, multi30k: Path) -> dict[str, tuple[list[str], float, int]]:
-    """Options, rate and steps of the first of the longest trainings of each model of a claim."""
+    """Options, rate and steps of the first of the longest trainings of each model of a claim, and kind of text."""
     found: dict[str, tuple[list[str], float, int]] = {}
     for line in softsearch("reproduce", f"claim={claim}", "dry_run=true", f"multi30k={multi30k}").splitlines():
         words = shlex.split(line, comments=True)
@@ -60,8 +60,9 @@ def models(claim: str, multi30k: Path) -> dict[str, tuple[list[str], float, int]
         if words[1:2] == ["train"] and options["seed"] == "1":
             kept = [word for word in words[2:] if word.partition("=")[0] not in REPLACED]
             rate, steps = float(options["optimizer.lr"]), int(options["trainer.max_steps"])
-            if steps > found.get(options["model"], (kept, rate, 0))[2]:
-                found[options["model"]] = (kept, rate, steps)
+            name = " ".join(options[key] for key in ("model", "tokenizer.kind") if key in options)
+            if steps > found.get(name, (kept, rate, 0))[2]:
+                found[name] = (kept, rate, steps)
     return found
 
 
