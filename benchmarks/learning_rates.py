@@ -5,8 +5,8 @@
 No architecture may have a better tuned rate than the one it is compared with. Each model of these claims is trained as
 in its longest training, for at most ``--steps``, with its rate and twice of it; from the better one the search goes on
 in the same direction. Each training has the schedule of its length and one seed. Losses are kept in
-records/learning_rates.json, beside the table; what is there is not trained again. Two models are trained at a time,
-with one thread each.
+records/learning_rates.json, beside the table; what is there is not trained again, so once a claim has the best rate,
+nothing is. Two models are trained at a time, with one thread each.
 
 The rate is that of Adam, for embeddings, output layer, gains and biases. Muon's updates of matrices have the same size
 for all matrices, so its rate stays. The other claims compare a model with itself, on other text or with another search,
@@ -17,7 +17,6 @@ import argparse
 import csv
 import json
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -76,46 +75,44 @@ def loss(folder: Path, options: list[str], steps: int) -> float:
         return float([row["val/loss"] for row in csv.DictReader(rows) if row["val/loss"]][-1])
 
 
-def search(known: dict[str, float], measure: Callable[[float], float]) -> None:
+def search(rate: float, known: dict[str, float], measure: Callable[[float], float]) -> None:
     """Doubles or halves the rate until the loss gets worse.
 
     Args:
-        known: losses by factors of the rate, which are not measured again and to which others are added.
-        measure: returns the loss with a factor.
+        rate: where the search begins.
+        known: losses by rate, which are not measured again.
+        measure: returns the loss with a rate.
     """
 
-    def at(factor: float) -> float:
-        key = f"{factor:g}"
+    def at(rate: float) -> float:
+        key = f"{rate:g}"
         if key not in known:
-            known[key] = measure(factor)
+            known[key] = measure(rate)
         return known[key]
 
-    best = 1.0
-    step = 2.0 if at(1.0) > at(2.0) else 0.5
-    while at(best * step) < at(best):
-        best *= step
+    step = 2.0 if at(rate) > at(2 * rate) else 0.5
+    while at(rate * step) < at(rate):
+        rate *= step
 
 
 def table(losses: dict[str, dict[str, float]]) -> str:
     """The page, with the least loss of each model in bold."""
-    factors = sorted({factor for each in losses.values() for factor in each}, key=float)
     lines = [
         "# Learning rates of the claims that compare architectures",
         "",
-        "The loss of validation, in nats a token, after these steps with this learning rate (`optimizer.lr`) and with",
-        "multiples of it; one seed. Made by `python benchmarks/learning_rates.py`. The claims have the best rates.",
+        "The loss of validation, in nats a token, after these steps, by learning rate (`optimizer.lr`); one seed.",
+        "Made by `python benchmarks/learning_rates.py`; the claims get the best rates before they are trained again.",
         "",
-        f"| claim: model, steps, rate | {' | '.join(f'rate × {factor}' for factor in factors)} | gained by the best |",
-        f"|---|{'---|' * len(factors)}---|",
+        "| claim | model | steps | learning rate: loss |",
+        "|---|---|---|---|",
     ]
-    for name, each in losses.items():
-        if "1" not in each:  # an interrupted search
-            continue
-        least = min(each.values())
-        cells = [
-            f"**{each[f]:.3f}**" if each.get(f) == least else f"{each[f]:.3f}" if f in each else "" for f in factors
+    for name, each in sorted(losses.items()):
+        claim, model, steps = name.split(", ")
+        found = [
+            f"**{rate}: {loss:.3f}**" if loss == min(each.values()) else f"{rate}: {loss:.3f}"
+            for rate, loss in sorted(each.items(), key=lambda item: float(item[0]))
         ]
-        lines.append(f"| {name} | {' | '.join(cells)} | {each['1'] - least:.3f} |")
+        lines.append(f"| `{claim}` | {model} | {steps} | {', '.join(found)} |")
     return "\n".join([*lines, ""])
 
 
@@ -130,26 +127,25 @@ def main() -> None:
     losses: dict[str, dict[str, float]] = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
     writing = threading.Lock()
 
-    def search_model(name: str, options: list[str], rate: float, steps: int) -> None:
-        def measure(factor: float) -> float:
-            folder = arguments.out.resolve() / f"{re.sub('[:, ]+', '-', name)}-{factor:g}"
-            found = loss(folder, [*options, f"optimizer.lr={rate * factor:g}"], steps)
+    def search_model(name: str, options: list[str], start: float, steps: int) -> None:
+        def measure(rate: float) -> float:
+            folder = arguments.out.resolve() / f"{name.replace(', ', '-').replace(' ', '-')}-{rate:g}"
+            found = loss(folder, [*options, f"optimizer.lr={rate:g}"], steps)
             with writing:
-                losses.setdefault(name, {})[f"{factor:g}"] = found
-                RECORD.write_text(json.dumps(losses, indent=1) + "\n", encoding="utf-8")
+                losses.setdefault(name, {})[f"{rate:g}"] = found
+                RECORD.write_text(json.dumps(losses, indent=1, sort_keys=True) + "\n", encoding="utf-8")
                 RECORD.with_suffix(".md").write_text(table(losses), encoding="utf-8")
-            print(name, f"{factor:g}", found, flush=True)
+            print(name, f"{rate:g}", found, flush=True)
             return found
 
-        search(dict(losses.get(name, {})), measure)
+        search(start, dict(losses.get(name, {})), measure)
 
     with ThreadPoolExecutor(max_workers=2) as pool:
         searches = []
         for claim in arguments.claims:
             for model, (options, rate, own) in models(claim, arguments.multi30k.resolve()).items():
                 steps = min(own, arguments.steps)
-                name = f"{claim}: {model}, {steps}, {rate:g}"
-                searches.append(pool.submit(search_model, name, options, rate, steps))
+                searches.append(pool.submit(search_model, f"{claim}, {model}, {steps}", options, rate, steps))
         try:
             for each in as_completed(searches):
                 each.result()
