@@ -14,7 +14,7 @@ from softsearch.app.config.composition import CONFIGS
 from softsearch.machine import cores
 
 log = logging.getLogger(__name__)
-_LONGEST = 10_000  # characters
+_LONGEST = 10_000  # characters of diff_stat
 _TIMEOUT = 20  # seconds: a slow file system must not hold up training
 
 

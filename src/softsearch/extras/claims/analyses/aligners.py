@@ -28,7 +28,6 @@ from softsearch.text import read_lines, read_parallel
 LINKS = Path(__file__).with_name("multi30k_val.links")  # Pharaoh: sure 0-0, possible 0?0; English before German
 PAIRS = Path(__file__).with_name("multi30k_val.pairs")  # for each line of LINKS: number of the pair, from 1, and hash
 Lines = tuple[list[str], list[str]]  # sources and targets
-Link = tuple[int, int]
 _FIRST = 3  # words
 
 
@@ -54,7 +53,7 @@ def alignment_errors(inspected: Inspected, text: HeldOutText, cache_dir: Path) -
     yield {"aligner": "IBM 1", **_errors(model_1_links(cast(Lines, train), text.lines), gold)}
 
 
-def _errors(predicted: Sequence[Collection[Link]], gold: Sequence[Gold]) -> Row:
+def _errors(predicted: Sequence[Collection[tuple[int, int]]], gold: Sequence[Gold]) -> Row:
     """Returns the alignment error rate, and that of resampled sentences."""
     hits, sizes = np.array(alignment_counts(predicted, gold)).T
     return resampled_ratio("aer", sizes - hits, sizes)
