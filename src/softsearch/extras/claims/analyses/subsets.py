@@ -95,7 +95,7 @@ def by_size(systems: Sequence[Inspected], text: HeldOutText, _: Path, *, sentenc
     ``below_best`` is the share of subsets with a lower loss than each of their members, ``least_gain`` how much
     lower it is, for the subset that gains the least. For pairs, ``correlation`` is between gain and diversity, and
     ``members_p`` is the share of permutations of the members with a correlation as large, in either direction (Mantel
-    1967). Losses, shares and gains are also those of resampled sentences.
+    1967). Losses and gains are also those of resampled sentences.
     """
     found = list(_subsets(systems, text, sentences))
     resampled, count = _resampled(found)[0], found[0][1].shape[1]
@@ -112,7 +112,6 @@ def by_size(systems: Sequence[Inspected], text: HeldOutText, _: Path, *, sentenc
             gains = np.array([each["best_member"] - each["nll"] for each in own])
             drawn_gains = np.array([alone[each].min(0) for each in members]) - drawn
             row |= {"below_best": float(np.mean(gains > 0)), "least_gain": float(gains.min())}
-            row["below_best_resampled"] = resampled_text(np.mean(drawn_gains > 0, axis=0))
             row["least_gain_resampled"] = resampled_text(drawn_gains.min(0))
         row["whole"] = size == len(systems)
         if size == 2 and len(systems) > 2:
