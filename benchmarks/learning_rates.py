@@ -101,7 +101,7 @@ def table(losses: dict[str, dict[str, float]]) -> str:
         "# Learning rates of the claims that compare architectures",
         "",
         "The loss of validation, in nats a token, after these steps, by learning rate (`optimizer.lr`); one seed.",
-        "Made by `python benchmarks/learning_rates.py`; the claims get the best rates before they are trained again.",
+        "Made by `python benchmarks/learning_rates.py`; the claims have the best rates, which a test compares.",
         "",
         "| claim | model | steps | learning rate: loss |",
         "|---|---|---|---|",

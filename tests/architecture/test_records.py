@@ -4,11 +4,14 @@ A figure is a number with a decimal point or a comma, in a table or in a line wi
 in its line, else those of its section and of the page's beginning.
 """
 
+import json
 import re
 from functools import cache
 from pathlib import Path
 
 import pytest
+
+from softsearch.extras.claims.claim import read_claim
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("README.md", "docs/results.md", "docs/models.md", "docs/comparison.md")
@@ -98,3 +101,18 @@ def test_the_readme_counts_the_comparisons_of_claims() -> None:
     assert counted is not None
     assert shown is not None
     assert shown.groups() == counted.groups()
+
+
+def test_each_model_has_the_learning_rate_with_the_least_loss() -> None:
+    record = json.loads((ROOT / "benchmarks" / "records" / "learning_rates.json").read_text(encoding="utf-8"))
+    best = {tuple(key.split(", ")[:2]): float(min(losses, key=losses.__getitem__)) for key, losses in record.items()}
+    rates, expected = {}, {}
+    for name in sorted({claim for claim, _ in best} | {"bahdanau2015_table1"}):
+        claim, searched = read_claim(name, "cpu"), name.replace("table1", "fig2")  # which have the same models
+        for run, overrides in claim.runs.items():
+            options = dict(word.split("=", 1) for word in (*claim.common, *claim.sizes, *overrides) if "=" in word)
+            model = " ".join(options[key] for key in ("model", "tokenizer.kind") if key in options)
+            if model != "ngram":  # counted
+                rates[name, run] = float(options["optimizer.lr"])
+                expected[name, run] = best.get((searched, model))
+    assert rates == expected
