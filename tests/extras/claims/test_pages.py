@@ -42,8 +42,9 @@ def test_every_claim_composes_at_every_scale(name: str, scale: str) -> None:
 @pytest.mark.parametrize("name", sorted(published(PAGES)))
 def test_the_numbers_of_a_page_are_those_of_its_results(name: str) -> None:
     results = published(PAGES)[name]
-    assert (PAGES / name / PAGE).read_text(encoding="utf-8") == claim_page(results)
-    assert results["name"] == name
+    page = claim_page(results)
+    assert (PAGES / name / PAGE).read_text(encoding="utf-8") == page
+    assert re.search(rf"^softsearch reproduce claim={name} scale={results['scale']}(  # .*)?$", page, re.M)
     claim = read_claim(name, results["scale"])
     assert results == judged_again(results, claim)
     thresholds = {each.says for each in claim.holds if not (isinstance(each.left, str) and isinstance(each.right, str))}
@@ -70,7 +71,9 @@ def test_the_trainings_of_a_page_are_those_of_its_claim(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(published(PAGES)))
 def test_a_page_and_its_figure_have_words_instead_of_names(name: str) -> None:
     results = published(PAGES)[name]
-    page = re.sub("`[^`]*`", "", claim_page(results).partition("## Measured")[2])
+    whole = claim_page(results)
+    assert "\n## Results\n\n**" in whole
+    page = re.sub("`[^`]*`", "", whole.partition("\n## Results\n")[2].partition("\n## ")[0])
     with style():
         figure = claim_chart(results)
         figure.draw_without_rendering()
