@@ -1,16 +1,15 @@
-"""Learning rates of the claims that compare architectures, doubled or halved until the loss of validation gets worse.
+"""Learning rates of the models of claims, doubled or halved until the loss of validation gets worse.
 
     python benchmarks/learning_rates.py --multi30k FOLDER --out RESULTS
 
-No architecture may have a better tuned rate than the one it is compared with. Each model of these claims is trained as
-in its longest training, for at most ``--steps``, with its rate and twice of it; from the better one the search goes on
-in the same direction. Each training has the schedule of its length and one seed. Losses are kept in
+No model may have a better tuned rate than the one it is compared with. Each model of these claims is trained as in its
+longest training, for at most ``--steps``, with its rate and twice of it; from the better one the search goes on in the
+same direction. Each training has the schedule of its length and one seed. Losses are kept in
 records/learning_rates.json, beside the table; what is there is not trained again, so once a claim has the best rate,
 nothing is. Two models are trained at a time, with one thread each.
 
 The rate is that of Adam, for embeddings, output layer, gains and biases. Muon's updates of matrices have the same size
-for all matrices, so its rate stays. The other claims compare a model with itself, on other text or with another search,
-or train recipes of whole experiments.
+for all matrices, so its rate stays. The other claims train recipes of whole experiments, or compare gradients or times.
 """
 
 import argparse
@@ -21,7 +20,7 @@ import shlex
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
@@ -30,10 +29,21 @@ CLAIMS = (
     "attention_is_not_alignment",
     "bahdanau2015_fig2",  # bahdanau2015_table1 has the same models
     "characters",
+    "exposure_bias",
     "gao2020_convolutions",
     "language_models",
+    "large_vocabulary",
     "luong2015_ladder",
+    "multilingual",
+    "open_vocabulary",
+    "pretrained_embeddings",
+    "source_likelihood",
+    "state_once_or_always",
+    "subword_regularization",
+    "summary_vectors",
+    "sutskever2014_reversal",
 )
+KINDS = ("model", "tokenizer.kind", "model.decoder.summary", "loss")  # options that make another model
 REPLACED = (
     "seed", "name", "hydra.run.dir", "resume", "test", "optimizer.lr", "trainer.max_steps", "trainer.val_check_interval"
 )  # fmt: skip
@@ -50,16 +60,23 @@ def softsearch(*words: str) -> str:
     return done.stdout
 
 
+def searched(words: Iterable[str]) -> tuple[str, float] | None:
+    """The name of a training's model and its learning rate; None for a recipe, a continued training and n-grams."""
+    options = dict(word.split("=", 1) for word in words if "=" in word)
+    if {"experiment", "init.ckpt"} & options.keys() or options["model"] == "ngram":
+        return None
+    return " ".join(options[key] for key in KINDS if key in options), float(options["optimizer.lr"])
+
+
 def models(claim: str, multi30k: Path) -> dict[str, tuple[list[str], float, int]]:
-    """Options, rate and steps of the first of the longest trainings of each model of a claim, and kind of text."""
+    """Options, rate and steps of the first of the longest trainings of each model of a claim."""
     found: dict[str, tuple[list[str], float, int]] = {}
     for line in softsearch("reproduce", f"claim={claim}", "dry_run=true", f"multi30k={multi30k}").splitlines():
         words = shlex.split(line, comments=True)
-        options = dict(word.split("=", 1) for word in words if "=" in word)
-        if words[1:2] == ["train"] and options["seed"] == "1":
+        if words[1:2] == ["train"] and "seed=1" in words and (model := searched(words)):
+            name, rate = model
             kept = [word for word in words[2:] if word.partition("=")[0] not in REPLACED]
-            rate, steps = float(options["optimizer.lr"]), int(options["trainer.max_steps"])
-            name = " ".join(options[key] for key in ("model", "tokenizer.kind") if key in options)
+            steps = int([word.partition("=")[2] for word in words if word.startswith("trainer.max_steps=")][-1])
             if steps > found.get(name, (kept, rate, 0))[2]:
                 found[name] = (kept, rate, steps)
     return found
@@ -98,7 +115,7 @@ def search(rate: float, known: dict[str, float], measure: Callable[[float], floa
 def table(losses: dict[str, dict[str, float]]) -> str:
     """The page, with the least loss of each model in bold."""
     lines = [
-        "# Learning rates of the claims that compare architectures",
+        "# Learning rates of the models of claims",
         "",
         "The loss of validation, in nats a token, after these steps, by learning rate (`optimizer.lr`); one seed.",
         "Made by `python benchmarks/learning_rates.py`; the claims have the best rates, which a test compares.",
@@ -123,6 +140,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder of the trainings")
     parser.add_argument("--steps", type=int, default=900, help="of a training at most")
     parser.add_argument("--claims", nargs="+", default=CLAIMS, help="only these")
+    parser.add_argument("--start", type=float, help="the first rate of models without a record (default: the claim's)")
     arguments = parser.parse_args()
     losses: dict[str, dict[str, float]] = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
     writing = threading.Lock()
@@ -145,7 +163,9 @@ def main() -> None:
         for claim in arguments.claims:
             for model, (options, rate, own) in models(claim, arguments.multi30k.resolve()).items():
                 steps = min(own, arguments.steps)
-                searches.append(pool.submit(search_model, f"{claim}, {model}, {steps}", options, rate, steps))
+                name = f"{claim}, {model}, {steps}"
+                start = rate if name in losses else arguments.start or rate
+                searches.append(pool.submit(search_model, name, options, start, steps))
         try:
             for each in as_completed(searches):
                 each.result()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import learning_rates
 from softsearch.extras.claims.claim import read_claim
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -110,9 +111,7 @@ def test_each_model_has_the_learning_rate_with_the_least_loss() -> None:
     for name in sorted({claim for claim, _ in best} | {"bahdanau2015_table1"}):
         claim, searched = read_claim(name, "cpu"), name.replace("table1", "fig2")  # which have the same models
         for run, overrides in claim.runs.items():
-            options = dict(word.split("=", 1) for word in (*claim.common, *claim.sizes, *overrides) if "=" in word)
-            model = " ".join(options[key] for key in ("model", "tokenizer.kind") if key in options)
-            if model != "ngram":  # counted
-                rates[name, run] = float(options["optimizer.lr"])
-                expected[name, run] = best.get((searched, model))
+            if model := learning_rates.searched((*claim.common, *claim.sizes, *overrides)):
+                rates[name, run] = model[1]
+                expected[name, run] = best.get((searched, model[0]))
     assert rates == expected
