@@ -95,5 +95,6 @@ def test_an_effect_is_found_by_seeds_and_sentences() -> None:
     left, right = rng.normal(size=(2, 4, 200))
     assert bootstrap_p(left + 5, right, 5.0, 60) == pytest.approx(0, abs=1e-4)
     assert bootstrap_p(left + 5, np.array([[0.0]]), 5.0, 60) == pytest.approx(0, abs=1e-4)
+    assert bootstrap_p(left + 50, right, 50.0, 1000) == t_test_p([1.0, 1 + 1e-9] * 500, 0) == 1e-12
     assert bootstrap_p(left, right, 0.01, 60) == pytest.approx(1, abs=0.1)
     assert bootstrap_p(np.ones((4, 200)), np.array([[0.0]]), 1.0, 60) is None

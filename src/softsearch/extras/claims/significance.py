@@ -49,18 +49,22 @@ def _divisions(left: int, right: int) -> NDArray[np.int64]:
 def t_test_p(values: Sequence[float], number: float) -> float:
     """Returns the two-sided p-value of Student's t-test that the mean of at least two differing values is a number."""
     t = (mean(values) - number) / sqrt(variance(values) / len(values))
-    return 1 - _within(abs(t), len(values) - 1)
+    return _beyond(abs(t), len(values) - 1)
 
 
-def _within(t: float, degrees: int) -> float:
-    """Returns the probability that Student's t is between ``-t`` and ``t`` (Abramowitz & Stegun 26.7.3 and 26.7.4)."""
+def _beyond(t: float, degrees: int) -> float:
+    """Returns the probability that Student's t is not between ``-t`` and ``t``, or 1e-12, the least that is exact.
+
+    Source: Abramowitz & Stegun 26.7.3 and 26.7.4.
+    """
     angle = atan(t / sqrt(degrees))
     odd = degrees % 2
     term = total = (cos(angle) if odd else 1.0) if degrees > 1 else 0.0
     for k in range(2 + odd, degrees - 1, 2):
         term *= cos(angle) ** 2 * (k - 1) / k
         total += term
-    return 2 / pi * (angle + sin(angle) * total) if odd else sin(angle) * total
+    within = 2 / pi * (angle + sin(angle) * total) if odd else sin(angle) * total
+    return max(1 - within, _ROUNDING)
 
 
 def bootstrap_p(
@@ -88,7 +92,7 @@ def bootstrap_p(
         seeds = rng.integers(len(side), size=(max(1, len(side) - 1), _DRAWS))
         means.append(side[seeds, resample % side.shape[1]].mean(axis=0))
     error = float(np.std(means[0] - means[1])) * sqrt(sentences / (sentences - 1))
-    return 1 - _within(abs(difference) / error, sentences - 1) if error else None
+    return _beyond(abs(difference) / error, sentences - 1) if error else None
 
 
 def smallest_effect(left: Sequence[float], right: Sequence[float]) -> float | None:
