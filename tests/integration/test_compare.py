@@ -2,11 +2,12 @@
 
 import csv
 import json
+import shlex
 from pathlib import Path
 
 import pytest
 
-from tests.support.commands import run
+from tests.support.commands import SMALL, run
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +36,26 @@ def test_a_run_and_its_evaluation_are_compared(trained: Path, evaluated: Path, t
     assert len(scores) == 2
     assert scores[0] == pytest.approx(scores[1])  # the run's last act was the same search on the same text
     assert {row["signature"] for row in rows[:2]} == {rows[0]["signature"]}
+
+
+@pytest.mark.day
+def test_runs_without_a_test_are_compared_by_their_best_validations(tmp_path: Path) -> None:
+    steps = ("trainer.max_steps=6", "trainer.val_check_interval=2", "monitor=val/loss", "test=false")
+    folders = (f"hydra.sweep.dir={tmp_path / 'sweep'}", f"cache_dir={tmp_path / 'cache'}")
+    done = run("train.py", "-m", *SMALL, *steps, "seed=1,2", *folders)
+    assert done.returncode == 0, done.stderr
+    _, *printed = shlex.split(done.stdout.partition("next: ")[2])
+    compared = run(*printed, f"hydra.run.dir={tmp_path / 'out'}")
+    assert compared.returncode == 0, compared.stderr
+    with (tmp_path / "out" / "results.csv").open(newline="") as file:
+        shown = sorted(float(row["chrf"]) for row in csv.DictReader(file))
+    best = []
+    for metrics in tmp_path.glob("sweep/*/metrics.csv"):
+        with metrics.open(newline="") as file:
+            validations = [row for row in csv.DictReader(file) if row["val/loss"]]
+        assert len(validations) == 3
+        best.append(float(min(validations, key=lambda row: float(row["val/loss"]))["val/chrf"]))
+    assert shown == pytest.approx(sorted(best))
 
 
 @pytest.mark.day

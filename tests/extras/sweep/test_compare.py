@@ -228,7 +228,7 @@ def test_names_tell_runs_apart(tmp_path: Path) -> None:
     ("files", "reason"),
     [
         ({}, "it has neither report.json nor metrics.json"),
-        ({"metrics.csv": "step\n"}, "the run has not ended: it has no metrics.json"),
+        ({"metrics.csv": "step\n"}, "the run has not ended, or has no scores: it has no metrics.json"),
         ({"metrics.json": "{"}, "its files cannot be read: JSONDecodeError"),
         ({"metrics.json": "[]"}, "its files cannot be read: AttributeError"),
         ({"metrics.json": '{"val/bleu": 1}'}, "metrics.json has no scores for test, found val/bleu 1; set split"),

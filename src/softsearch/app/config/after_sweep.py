@@ -14,4 +14,5 @@ class NextOfSweep(Callback):
 
     def on_multirun_end(self, config: DictConfig, **_: Any) -> None:
         """Prints it."""
-        echo(f"next: {shell_command(('softsearch', 'compare', f'{config.hydra.sweep.dir}/*'))}")
+        untested = ("split=val",) if not config.test else ()
+        echo(f"next: {shell_command(('softsearch', 'compare', f'{config.hydra.sweep.dir}/*', *untested))}")

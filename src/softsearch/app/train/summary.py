@@ -21,6 +21,7 @@ from softsearch.app.results import print_test, write_hypotheses, write_metrics
 from softsearch.app.train.parts import TrainParts
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.evaluation.inference import evaluate
+from softsearch.evaluation.metrics import Scores, facts, for_text
 from softsearch.evaluation.test_set import HeldOutText, read_split
 from softsearch.models.seq2seq import Seq2Seq
 from softsearch.search.interface import SearchStrategy
@@ -75,15 +76,23 @@ def final_test(
 ) -> Callable[[], None]:
     """Tests a model on all processes, and writes scores and translations to the run's folder.
 
-    After ``trainer.max_time``, it is left out if it takes long. Returns a function that prints scores and the paths of
-    files at the end, after W&B has printed its summary.
+    After ``trainer.max_time``, it is left out if it takes long. Without a test the scores are those of the best
+    validation. Returns a function that prints scores and the paths of files at the end, after W&B has printed its
+    summary.
     """
     from softsearch.training.loggers.tables_and_images import log_options, log_test  # only the end needs it
 
     options, trainer = parts.options, parts.trainer
+    counted = {"model/parameters": float(sum(w.numel() for w in model.weights()))}
+    for part in parts.asked():
+        counted |= part.summary()
     if not options.test:
-        validated = {name: float(v) for name, v in trainer.callback_metrics.items() if name.startswith("val/")}
-        log_options(trainer.loggers, validated, trainer.global_step)
+        best = getattr(best_saver(trainer), "validated", {})
+        log_options(trainer.loggers, best, trainer.global_step)
+        if best and trainer.is_global_zero:
+            text = read_split(data.source, "val", data.cache_dir, "set data.val")
+            bound = for_text(parts.metrics, text.text_form, text.tgt_lang)
+            write_metrics(options.run_dir, Scores(best, {}, facts(bound)), counted, model=options.name, text=text)
         return lambda: None
     split, text = test_text(data, options.test)
     limit = time_limit_of(trainer)
@@ -99,9 +108,6 @@ def final_test(
         )
         return lambda: None
     log_test(trainer.loggers, scores.prefixed(split).values, trainer.global_step)
-    counted = {"model/parameters": float(sum(w.numel() for w in model.weights()))}
-    for part in parts.asked():
-        counted |= part.summary()
     if trainer.is_global_zero:
         write_hypotheses(options.run_dir, split, hypotheses)  # before metrics.json, which marks the end of the run
         write_metrics(options.run_dir, scores.prefixed(split), counted, model=options.name, text=text)

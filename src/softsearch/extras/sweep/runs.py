@@ -103,7 +103,7 @@ def _read(folder: Path, split: str) -> Iterator[Run]:
         elif not folder.is_dir():
             yield Run(folder=folder, missing="there is no such folder")
         elif (folder / "metrics.csv").is_file():
-            yield Run(folder=folder, missing=f"the run has not ended: it has no {METRICS}")
+            yield Run(folder=folder, missing=f"the run has not ended, or has no scores: it has no {METRICS}")
         else:
             yield Run(folder=folder, missing=f"it has neither {REPORT} nor {METRICS}")
     except UNREADABLE as error:  # the file may come from another program

@@ -88,7 +88,6 @@ class BestCheckpoint(ModelCheckpoint):
     Among validations with the same best score, the one with the lowest loss wins.
     """
 
-    best_loss = math.inf
     scores: tuple[float, float, int] = (math.inf, -math.inf, 0)  # lowest, highest, number of scores
 
     def __init__(self, *, dirpath: str | Path, monitor: str, mode: Literal["min", "max"]) -> None:
@@ -100,17 +99,18 @@ class BestCheckpoint(ModelCheckpoint):
             save_on_train_epoch_end=False,  # only at validations, where a run can resume
             enable_version_counter=False,
         )
+        self.validated: dict[str, float] = {}  # what the best validation logged
 
     def check_monitor_top_k(self, trainer: lightning.Trainer, current: Tensor | None = None) -> bool:
         """Tells whether a validation is the best so far."""
         if current is None:
             return False
         is_best = super().check_monitor_top_k(trainer, current)
-        loss = float(trainer.callback_metrics.get("val/loss", math.inf))
+        logged = {name: float(value) for name, value in trainer.callback_metrics.items() if name.startswith("val/")}
         ties = self.best_model_score is not None and bool(current == self.best_model_score)
-        is_best = is_best or trainer.strategy.reduce_boolean_decision(ties and loss < self.best_loss)
-        if is_best:
-            self.best_loss = loss
+        is_lower = logged.get("val/loss", math.inf) < self.validated.get("val/loss", math.inf)
+        is_best = is_best or trainer.strategy.reduce_boolean_decision(ties and is_lower)
+        self.validated = logged if is_best else self.validated
         lowest, highest, number = self.scores
         self.scores = min(lowest, float(current)), max(highest, float(current)), number + 1
         return is_best
@@ -126,17 +126,12 @@ class BestCheckpoint(ModelCheckpoint):
                 self.monitor,
                 lowest,
                 number,
-                self.best_loss,
+                self.validated.get("val/loss", math.inf),
             )
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the best score so far; its checkpoint is in the same folder."""
-        return {
-            "best_model_path": self.best_model_path,
-            "best_model_score": self.best_model_score,
-            "best_loss": self.best_loss,
-            "scores": self.scores,
-        }
+        return {name: getattr(self, name) for name in ("best_model_path", "best_model_score", "validated", "scores")}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continues with the best score so far if its checkpoint exists and is undamaged."""
@@ -152,7 +147,7 @@ class BestCheckpoint(ModelCheckpoint):
             return
         self.best_model_path = self.kth_best_model_path = str(best)
         self.best_model_score = self.kth_value = score
-        self.best_loss = state_dict.get("best_loss", math.inf)
+        self.validated = state_dict.get("validated", {})  # checkpoints of 0.2 have none
         self.best_k_models = {str(best): score}
 
 

@@ -68,11 +68,13 @@ def test_equal_scores_go_to_the_lower_loss_also_in_a_resumed_run(
     assert "val/score was 0 at all 2 validations" in caplog.text
     step, best = trained([0.0, 0.0, 0.0], 12, run / "checkpoints" / "last.ckpt")
     assert step == 12
-    assert best.best_loss == pytest.approx(float(best_of_loss(run)))
+    assert best.validated["val/loss"] == pytest.approx(float(best_of_loss(run)))
     assert "val/score was 0 at all 3 validations" in caplog.text
     caplog.clear()
-    step, _ = trained([0.0, 0.5, 0.25], 12)
-    assert step == 8
+    for scores, resumed in (([0.0, 0.5, 0.25], None), ([0.0, 0.5, 0.25, 0.1], run / "checkpoints" / "last.ckpt")):
+        step, best = trained(scores, 4 * len(scores), resumed)
+        assert step == 8
+        assert best.validated["val/score"] == 0.5
     assert "at all" not in caplog.text
 
 
