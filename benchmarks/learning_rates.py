@@ -1,12 +1,12 @@
-"""Learning rates of the models of claims, doubled or halved until the loss of validation gets worse.
+"""Learning rates of claims, by model, doubled or halved until the loss of validation gets worse.
 
     python benchmarks/learning_rates.py --multi30k FOLDER --out RESULTS
 
 No model may have a better tuned rate than the one it is compared with. Each model of these claims is trained as in its
-longest training, for at most ``--steps``, with its rate and twice of it; from the better one the search goes on in the
-same direction. Each training has the schedule of its length and one seed. Losses are kept in
-records/learning_rates.json, beside the table; what is there is not trained again, so once a claim has the best rate,
-nothing is. Two models are trained at a time, with one thread each.
+longest training, for at most ``--steps``, with a first rate (the claim's, or the best of the record) and twice of it;
+from the better one the search goes on in the same direction. Each training has the schedule of its length and one seed.
+Losses are kept in records/learning_rates.json, beside the table; what is there is not trained again, so once a claim
+has the best rate, nothing is. Two models are trained at a time, with one thread each.
 
 The rate is that of Adam, for embeddings, output layer, gains and biases. Muon's updates of matrices have the same size
 for all matrices, so its rate stays. The other claims train recipes of whole experiments, or compare gradients or times.
@@ -20,7 +20,7 @@ import shlex
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
@@ -60,9 +60,13 @@ def softsearch(*words: str) -> str:
     return done.stdout
 
 
-def searched(words: Iterable[str]) -> tuple[str, float] | None:
+def options_of(words: Iterable[str]) -> dict[str, str]:
+    """The options of a command, the last of each name."""
+    return dict(word.split("=", 1) for word in words if "=" in word)
+
+
+def searched(options: Mapping[str, str]) -> tuple[str, float] | None:
     """The name of a training's model and its learning rate; None for a recipe, a continued training and n-grams."""
-    options = dict(word.split("=", 1) for word in words if "=" in word)
     if {"experiment", "init.ckpt"} & options.keys() or options["model"] == "ngram":
         return None
     return " ".join(options[key] for key in KINDS if key in options), float(options["optimizer.lr"])
@@ -73,10 +77,11 @@ def models(claim: str, multi30k: Path) -> dict[str, tuple[list[str], float, int]
     found: dict[str, tuple[list[str], float, int]] = {}
     for line in softsearch("reproduce", f"claim={claim}", "dry_run=true", f"multi30k={multi30k}").splitlines():
         words = shlex.split(line, comments=True)
-        if words[1:2] == ["train"] and "seed=1" in words and (model := searched(words)):
+        options = options_of(words)
+        if words[1:2] == ["train"] and options["seed"] == "1" and (model := searched(options)):
             name, rate = model
             kept = [word for word in words[2:] if word.partition("=")[0] not in REPLACED]
-            steps = int([word.partition("=")[2] for word in words if word.startswith("trainer.max_steps=")][-1])
+            steps = int(options["trainer.max_steps"])
             if steps > found.get(name, (kept, rate, 0))[2]:
                 found[name] = (kept, rate, steps)
     return found
@@ -115,7 +120,7 @@ def search(rate: float, known: dict[str, float], measure: Callable[[float], floa
 def table(losses: dict[str, dict[str, float]]) -> str:
     """The page, with the least loss of each model in bold."""
     lines = [
-        "# Learning rates of the models of claims",
+        "# Learning rates of claims, by model",
         "",
         "The loss of validation, in nats a token, after these steps, by learning rate (`optimizer.lr`); one seed.",
         "Made by `python benchmarks/learning_rates.py`; the claims have the best rates, which a test compares.",
@@ -164,7 +169,8 @@ def main() -> None:
             for model, (options, rate, own) in models(claim, arguments.multi30k.resolve()).items():
                 steps = min(own, arguments.steps)
                 name = f"{claim}, {model}, {steps}"
-                start = rate if name in losses else arguments.start or rate
+                known = losses.get(name)
+                start = float(min(known, key=known.__getitem__)) if known else arguments.start or rate
                 searches.append(pool.submit(search_model, name, options, start, steps))
         try:
             for each in as_completed(searches):

@@ -111,7 +111,8 @@ def test_each_model_has_the_learning_rate_with_the_least_loss() -> None:
     for name in sorted({claim for claim, _ in best} | {"bahdanau2015_table1"}):
         claim, searched = read_claim(name, "cpu"), name.replace("table1", "fig2")  # which have the same models
         for run, overrides in claim.runs.items():
-            if model := learning_rates.searched((*claim.common, *claim.sizes, *overrides)):
+            options = learning_rates.options_of((*claim.common, *claim.sizes, *overrides))
+            if model := learning_rates.searched(options):
                 rates[name, run] = model[1]
                 expected[name, run] = best.get((searched, model[0]))
     assert rates == expected
