@@ -77,7 +77,7 @@ def test_the_config_of_a_run_names_nothing_that_a_checkpoint_may_not(
     [("first", ["search.models=[b,'c=1']"]), ("all", ["search.models=[b,'c=1']", "search.proposers=[b,'c=1']"])],
 )
 def test_the_first_model_of_a_group_searches_and_the_others_score_its_list(
-    monkeypatch: pytest.MonkeyPatch, rerank: Any, more: list[str]
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, rerank: Any, more: list[str]
 ) -> None:
     facts = dict.fromkeys(("nll", "length_ratio", "aer", "parameters", "sentences_per_second", "no_unk_sentences"), 1)
     system = SimpleNamespace(name="a", scores={}, hypotheses=["ein"], **facts)
@@ -91,9 +91,11 @@ def test_the_first_model_of_a_group_searches_and_the_others_score_its_list(
     measure = measures.Evaluate(
         table="scores", together="seeds", size=3, rerank=rerank, options=["search.search.beam=4"]
     )
+    caplog.set_level("INFO")
     rows = measure({"x": {seed: Path(name) for seed, name in enumerate(("a", "b", "c=1", "d", "e", "f"), 1)}})
     assert asked[0] == ([Path("a")], ["search=rerank", "search.search.beam=4", *more])
     assert [row["seed"] for row in rows] == ["1+2+3", "4+5+6"]
+    assert caplog.messages[-1] == "evaluation 2 of 2: x, seed 4; x, seed 5; x, seed 6"
 
 
 def test_rows_of_a_table_differ_by_text_and_whole_numbers() -> None:

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from softsearch.text.parts import read_json
 
 Runs = Mapping[str, Mapping[int, Path]]  # folders of finished runs by name and seed
 Measure = Callable[[Runs], list[Row]]
+log = logging.getLogger(__name__)
 _DIGITS = 6
 _PARTS = 5  # parts of the sentences, by rarity
 
@@ -142,7 +144,13 @@ class Evaluate:
     def __call__(self, runs: Runs) -> list[Row]:
         """Evaluates runs that have not been evaluated with these options."""
         rows = self._best if self.best else self._rows
-        return [row for systems in self._groups(runs) for row in rows(systems)]
+        groups = self._groups(runs)
+        found: list[Row] = []
+        for number, systems in enumerate(groups, 1):
+            names = "; ".join(f"{run}, seed {seed}" for run, seed in systems)
+            log.info("evaluation %d of %d: %s", number, len(groups), names)
+            found += rows(systems)
+        return found
 
     def _groups(self, runs: Runs) -> list[dict[tuple[str, int], Path]]:
         """Returns the folders of each report by run and seed."""
