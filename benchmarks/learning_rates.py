@@ -16,6 +16,7 @@ import argparse
 import csv
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -43,7 +44,11 @@ CLAIMS = (
     "summary_vectors",
     "sutskever2014_reversal",
 )
-KINDS = ("model", "tokenizer.kind", "model.decoder.summary", "loss")  # options that make another model
+KINDS = (  # options that make another model, or train it in another way
+    "tokenizer", "tokenizer.kind", "tokenizer.sampling", "model.decoder.summary", "loss", "method", "vectors.src",
+    "data",
+)  # fmt: skip
+CAPTIONS = ("multi30k", "joined")  # data that do neither
 REPLACED = (
     "seed", "name", "hydra.run.dir", "resume", "test", "optimizer.lr", "trainer.max_steps", "trainer.val_check_interval"
 )  # fmt: skip
@@ -69,7 +74,8 @@ def searched(options: Mapping[str, str]) -> tuple[str, float] | None:
     """The name of a training's model and its learning rate; None for a recipe, a continued training and n-grams."""
     if {"experiment", "init.ckpt"} & options.keys() or options["model"] == "ngram":
         return None
-    return " ".join(options[key] for key in KINDS if key in options), float(options["optimizer.lr"])
+    kinds = (f"{key}={options[key]}" for key in KINDS if key in options and options[key] not in CAPTIONS)
+    return " ".join((options["model"], *kinds)), float(options["optimizer.lr"])
 
 
 def models(claim: str, multi30k: Path) -> dict[str, tuple[list[str], float, int]]:
@@ -118,7 +124,7 @@ def search(rate: float, known: dict[str, float], measure: Callable[[float], floa
 
 
 def table(losses: dict[str, dict[str, float]]) -> str:
-    """The page, with the least loss of each model in bold."""
+    """The page, with the least loss of each model in bold, which is between two others once its search has ended."""
     lines = [
         "# Learning rates of claims, by model",
         "",
@@ -134,7 +140,8 @@ def table(losses: dict[str, dict[str, float]]) -> str:
             f"**{rate}: {loss:.3f}**" if loss == min(each.values()) else f"{rate}: {loss:.3f}"
             for rate, loss in sorted(each.items(), key=lambda item: float(item[0]))
         ]
-        lines.append(f"| `{claim}` | {model} | {steps} | {', '.join(found)} |")
+        unfinished = " (to be continued)" if "**" in found[0] + found[-1] else ""
+        lines.append(f"| `{claim}` | {model} | {steps} | {', '.join(found)}{unfinished} |")
     return "\n".join([*lines, ""])
 
 
@@ -152,7 +159,7 @@ def main() -> None:
 
     def search_model(name: str, options: list[str], start: float, steps: int) -> None:
         def measure(rate: float) -> float:
-            folder = arguments.out.resolve() / f"{name.replace(', ', '-').replace(' ', '-')}-{rate:g}"
+            folder = arguments.out.resolve() / re.sub(r"[^\w.]+", "-", f"{name} {rate:g}")
             found = loss(folder, [*options, f"optimizer.lr={rate:g}"], steps)
             with writing:
                 losses.setdefault(name, {})[f"{rate:g}"] = found
