@@ -48,7 +48,7 @@ KINDS = (  # options that make another model, or train it in another way
     "tokenizer", "tokenizer.kind", "tokenizer.sampling", "model.decoder.summary", "loss", "method", "vectors.src",
     "data",
 )  # fmt: skip
-CAPTIONS = ("multi30k", "joined")  # data that do neither
+CAPTIONS = ("multi30k", "joined")  # values of data that leave the model as it is
 REPLACED = (
     "seed", "name", "hydra.run.dir", "resume", "test", "optimizer.lr", "trainer.max_steps", "trainer.val_check_interval"
 )  # fmt: skip
