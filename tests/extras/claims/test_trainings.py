@@ -9,6 +9,7 @@ from softsearch.app.results import read_metrics
 from softsearch.extras.claims import claim_page
 from softsearch.extras.claims.register import note_start, noted_starts
 from softsearch.extras.claims.trainings import own_seconds
+from softsearch.text.parts import read_json
 
 
 @pytest.mark.parametrize(
@@ -37,6 +38,15 @@ def test_a_page_tells_where_and_when_each_group_of_trainings_ran() -> None:
         "2 trainings, 4 minutes in total on there, with `trainer=gpu` (dates and commits were not noted); "
         "1 training, 5 minutes on here (2026-11-30, commit 01234567)"
     )
+
+
+def test_a_page_without_trainings_tells_when_it_was_measured() -> None:
+    results = read_json(Path("docs/reproduce/parallel_training/results.json")) | {"machine": "EPYC, 2 cores"}
+    results["measured"] = {"date": "2026-12-01", "commits": ["0123456789"]}
+    told = "Measured without training on EPYC, 2 cores"
+    assert f"{told} (2026-12-01, commit 01234567), with" in claim_page.claim_page(results)
+    del results["measured"]
+    assert f"{told} (dates and commits were not noted), with" in claim_page.claim_page(results)
 
 
 def test_the_machine_of_a_training_is_that_of_its_last_start_wherever_it_is_measured(tmp_path: Path) -> None:

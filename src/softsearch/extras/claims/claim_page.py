@@ -41,6 +41,7 @@ def claim_page(results: Results) -> str:
         "comparisons": [each | {"verdict": verdict_words(each)} for each in results["comparisons"]],
         "written": _written(results),
         "trained": _trained(results),
+        "when_measured": _noted([results["measured"]] if results.get("measured") else []),
     }
     return render_markdown(_PACKAGE, "claim_page.md.jinja", results | values, number=number)
 
@@ -93,16 +94,16 @@ def _trained(results: Results) -> str:
         options = f", with `{' '.join(own)}`" if own and len(groups) > 1 else ""
         some = f"{len(group)} trainings, {minutes:.0f} minutes in total"
         one = f"1 training, {minutes:.0f} minutes"
-        told.append(f"{one if len(group) == 1 else some} on {machine}{options} ({_noted(group, noted)})")
+        told.append(f"{one if len(group) == 1 else some} on {machine}{options} ({_noted(group if noted else [])})")
     return "; ".join(told)
 
 
-def _noted(trainings: Sequence[Mapping[str, Any]], noted: bool) -> str:
-    """Returns the dates and commits of trainings, if they noted them."""
-    if not noted:
+def _noted(starts: Sequence[Mapping[str, Any]]) -> str:
+    """Returns the dates and commits of trainings that noted them, or of a measurement."""
+    if not starts:
         return "dates and commits were not noted"
-    dates = sorted({each["date"] for each in trainings})
-    commits = sorted({short_commit(commit) for each in trainings for commit in each["commits"]})
+    dates = sorted({each["date"] for each in starts})
+    commits = sorted({short_commit(commit) for each in starts for commit in each["commits"]})
     return f"{' to '.join(dict.fromkeys((dates[0], dates[-1])))}, commit {', '.join(commits)}"
 
 

@@ -16,7 +16,7 @@ from softsearch.extras.claims.claim_page import claim_page, claims_index, number
 from softsearch.extras.claims.made_files import make_files
 from softsearch.extras.claims.measures import Measure, build_measure, measured
 from softsearch.extras.claims.options import Reproduce
-from softsearch.extras.claims.register import Register, program_hash, register_before
+from softsearch.extras.claims.register import Register, noted_now, program_hash, register_before
 from softsearch.extras.claims.results import RESULTS, Results, earlier_results, judged, judged_again, published
 from softsearch.extras.claims.trainings import Training, described, train_all, trainings
 from softsearch.files import new_contents, new_folder
@@ -125,6 +125,7 @@ def _results(
         "tables": tables,
         "version": softsearch.__version__,
         "machine": describe_machine() if kept is None else kept["machine"],
+        "measured": noted_now() if kept is None else kept.get("measured"),
     }
 
 

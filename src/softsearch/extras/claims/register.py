@@ -77,6 +77,11 @@ def note_start(folder: Path) -> None:
         file.write(f"{today()} {_commit() or 'unknown'} {describe_machine()}\n")
 
 
+def noted_now() -> dict[str, Any]:
+    """Returns the date and the commit of a measurement."""
+    return {"date": today(), "commits": [_commit() or "unknown"]}
+
+
 def noted_starts(folder: Path) -> dict[str, Any]:
     """Returns the machine and the date of the last start of a training, and the commits of all."""
     path = folder / STARTS

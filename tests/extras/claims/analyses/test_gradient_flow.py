@@ -1,5 +1,6 @@
 """Gradients along a recurrence, against finite differences and the equation of Pascanu et al. 2013."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -102,3 +103,13 @@ def test_rows_are_norms_at_the_end_of_the_longest_source_and_the_bound_of_the_pa
         bound = np.linalg.svd(u, compute_uv=False)[0] ** k
         assert (row["curve"], row["k"]) == ("rnn", k)
         assert (row["norm"], row["bound"]) == pytest.approx((np.linalg.norm(product, 2), bound), rel=1e-6)
+        resampled = np.array(row["norm_resampled"].split(), dtype=np.float64)
+        assert row["sentences"] == 1
+        np.testing.assert_allclose(resampled, row["norm"], rtol=1e-4)  # of one source
+
+    lines = text.sources
+    both, *each = (
+        [row["norm"] for row in gradient_flow(inspected, part, Path(), lags=[1, 3], sentences=2)]
+        for part in (text, *(replace(text, sources=[line], references=[""]) for line in lines))
+    )
+    np.testing.assert_allclose(both, np.mean(each, axis=0), rtol=1e-6)

@@ -16,6 +16,7 @@ from torch import Tensor
 from softsearch.data import pad
 from softsearch.evaluation import HeldOutText
 from softsearch.extras.claims.inspected import Inspected
+from softsearch.extras.claims.parts_of_test import resampled_ratio
 from softsearch.models import Cell, ElmanCell, Recurrence, RecurrentEncoder
 
 
@@ -24,8 +25,9 @@ def gradient_flow(
 ) -> Iterator[dict[str, Any]]:
     """Yields rows of norms of d h_T / d h_{T-k} in the encoder's first layer, by lag k; T is the end of a source.
 
-    They are means of spectral norms over the longest sources. ``curve`` is the run's name, or the name with ``cell
-    path``, for d c_T / d c_{T-k} along c alone in an LSTM. ``bound`` is (gamma lambda_1)^k for an Elman cell.
+    They are means of spectral norms over the longest sources, and over resamples of these. ``curve`` is the run's name,
+    or the name with ``cell path``, for d c_T / d c_{T-k} along c alone in an LSTM. ``bound`` is (gamma lambda_1)^k for
+    an Elman cell.
     """
     model = inspected.model
     encoder = cast(RecurrentEncoder, model.encoder)
@@ -40,9 +42,10 @@ def gradient_flow(
         float(torch.linalg.matrix_norm(cell.recurrent_weight.detach(), 2)) if isinstance(cell, ElmanCell) else None
     )
     for curve, every in paths.items():
-        norms = torch.stack([product_norms(steps, lags, size) for steps in every]).mean(0)
-        for k, norm in zip(lags, norms.tolist(), strict=True):
-            yield {"curve": curve, "k": k, "norm": norm, "bound": None if largest is None else largest**k}
+        norms = torch.stack([product_norms(steps, lags, size) for steps in every]).double().numpy()  # [sources, lags]
+        for k, of_sources in zip(lags, norms.T, strict=True):
+            mean = resampled_ratio("norm", of_sources, np.ones_like(of_sources))
+            yield {"curve": curve, "k": k, **mean, "bound": None if largest is None else largest**k}
 
 
 @torch.no_grad()
