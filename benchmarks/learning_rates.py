@@ -10,6 +10,7 @@ has the best rate, nothing is. Two models are trained at a time, with one thread
 
 The rate is that of Adam, for embeddings, output layer, gains and biases. Muon's updates of matrices have the same size
 for all matrices, so its rate stays. The other claims train recipes of whole experiments, or compare gradients or times.
+The word vectors of pretrained_embeddings must be there: start its trainings once, and stop them.
 """
 
 import argparse
@@ -45,10 +46,11 @@ CLAIMS = (
     "sutskever2014_reversal",
 )
 KINDS = (  # options that make another model, or train it in another way
-    "tokenizer", "tokenizer.kind", "tokenizer.sampling", "model.decoder.summary", "loss", "method", "vectors.src",
-    "data",
+    "tokenizer", "tokenizer.kind", "tokenizer.sampling", "model.embeddings.tie", "model.decoder.summary", "loss",
+    "method", "vectors.src", "data", "data.train_size", "batching.max_length",
 )  # fmt: skip
 CAPTIONS = ("multi30k", "joined")  # values of data that leave the model as it is
+VECTORS = re.compile(r"'?(?:.*/)?(\w+).*")  # the name of a file of word vectors
 REPLACED = (
     "seed", "name", "hydra.run.dir", "resume", "test", "optimizer.lr", "trainer.max_steps", "trainer.val_check_interval"
 )  # fmt: skip
@@ -74,7 +76,8 @@ def searched(options: Mapping[str, str]) -> tuple[str, float] | None:
     """The name of a training's model and its learning rate; None for a recipe, a continued training and n-grams."""
     if {"experiment", "init.ckpt"} & options.keys() or options["model"] == "ngram":
         return None
-    kinds = (f"{key}={options[key]}" for key in KINDS if key in options and options[key] not in CAPTIONS)
+    shown = {**options, "vectors.src": VECTORS.sub(r"\1", options.get("vectors.src", ""))}
+    kinds = (f"{key}={shown[key]}" for key in KINDS if key in options and options[key] not in CAPTIONS)
     return " ".join((options["model"], *kinds)), float(options["optimizer.lr"])
 
 

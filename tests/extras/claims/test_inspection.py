@@ -13,7 +13,7 @@ import pytest
 from softsearch.errors import ConfigError
 from softsearch.extras.claims import inspection, measures
 from softsearch.extras.claims.claim_page import averaged
-from softsearch.extras.claims.inspection import Logged, PairMeasure
+from softsearch.extras.claims.inspection import Logged, ModelMeasure, PairMeasure
 from tests.support.commands import ROOT
 
 
@@ -39,13 +39,24 @@ def test_a_row_of_what_a_run_logged(folder: Path) -> None:
         Logged(runs=["c"])({"a": {1: folder}})
 
 
+def fake_run(folder: Path) -> Any:
+    model = SimpleNamespace(cpu=lambda: folder.name)
+    return SimpleNamespace(model=model, tokenizers=None, source=None, cache_dir=folder, held_out=lambda: "text")
+
+
+def test_all_models_get_the_translations_of_the_first_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inspection.lab, "Run", fake_run)
+    monkeypatch.setattr(
+        inspection, "evaluated", lambda paths, _: SimpleNamespace(systems=[SimpleNamespace(hypotheses=paths)])
+    )
+    measure = ModelMeasure(rows=lambda *_, translations: [{"of": translations}], runs=["a"], translator="b")
+    rows = measure({name: {seed: Path(f"{name}{seed}") for seed in (2, 3)} for name in ("a", "b")})
+    assert [(row["seed"], row["of"]) for row in rows] == [(2, [Path("b2")]), (3, [Path("b2")])]
+
+
 @pytest.mark.parametrize("seeds", [4, 5])
 def test_no_model_is_in_two_pairs_of_a_partner(monkeypatch: pytest.MonkeyPatch, seeds: int) -> None:
-    def opened(folder: Path) -> Any:
-        model = SimpleNamespace(cpu=lambda: folder.name)
-        return SimpleNamespace(model=model, tokenizers=None, source=None, cache_dir=folder, held_out=lambda: "text")
-
-    monkeypatch.setattr(inspection.lab, "Run", opened)
+    monkeypatch.setattr(inspection.lab, "Run", fake_run)
     measure = PairMeasure(
         rows=lambda systems, *_: [{"models": [system.model for system in systems]}], run="a", partners=["a", "b"]
     )

@@ -10,7 +10,7 @@ from softsearch.app.config.composition import composed
 from softsearch.app.config.validation import read_options
 from softsearch.data.pretrained_embeddings import fill_vectors
 from softsearch.extras.claims.claim import read_claim
-from softsearch.extras.claims.made_files import made_file, make_files
+from softsearch.extras.claims.made_files import made_file, make_files, with_root
 from softsearch.extras.claims.options import Reproduce
 from softsearch.extras.claims.trainings import trainings
 from softsearch.text.vocabulary import SPECIALS
@@ -40,3 +40,13 @@ def test_word_vectors_are_made_once_and_read_by_trainings(tmp_path: Path, monkey
     assert vectors.folder.name == trainings(claim, options(tmp_path / "there"))[1].folder.name
     wider = replace(claim, files={**claim.files, "english": claim.files["german"]})
     assert vectors.folder.name != trainings(wider, here)[1].folder.name
+
+
+def test_measures_read_multi30k_from_the_folder_of_the_command() -> None:
+    table1, fig2 = (read_claim(name, "cpu").measures for name in ("bahdanau2015_table1", "bahdanau2015_fig2"))
+    given, without = table1["unknown"], fig2["scores"]
+    assert given is not None
+    assert without is not None
+    assert with_root(given, Path("/texts")).options == [*given.options, "data.root='/texts'"]
+    assert with_root(given, None) == given
+    assert with_root(without, Path("/texts")) == without

@@ -13,7 +13,7 @@ from softsearch.errors import ConfigError
 from softsearch.extras.claims.claim import Claim, claim_names, read_claim
 from softsearch.extras.claims.claim_figure import draw_claim
 from softsearch.extras.claims.claim_page import claim_page, claims_index, number, verdict_words
-from softsearch.extras.claims.made_files import make_files
+from softsearch.extras.claims.made_files import make_files, with_root
 from softsearch.extras.claims.measures import Measure, build_measure, measured
 from softsearch.extras.claims.options import Reproduce
 from softsearch.extras.claims.register import Register, noted_now, program_hash, register_before
@@ -40,7 +40,7 @@ def reproduce(options: Reproduce) -> None:
     pages = {} if options.publish is None else published(options.publish)
     kept = {name: results_to_keep(pages.get(name), claims[name], options) for name in names}
     needed = {name: _without(kept[name], trainings(claim, options)) for name, claim in claims.items()}
-    measures = {name: _measures(claim) for name, claim in claims.items()}
+    measures = {name: _measures(claim, options.multi30k) for name, claim in claims.items()}
     if options.dry_run:
         every = {each.folder: each for name in names for each in needed[name]}  # claims share trainings
         echo("\n".join(f"{each.command}{' # finished' * each.finished}" for each in every.values()))
@@ -76,8 +76,9 @@ def _register(
     return register_before(claim, path, {} if page is None else page["register"], finished, known)
 
 
-def _measures(claim: Claim) -> dict[str, Measure]:
-    return {name: build_measure(name, node) for name, node in claim.measures.items() if node is not None}
+def _measures(claim: Claim, multi30k: Path | None) -> dict[str, Measure]:
+    nodes = {name: with_root(node, multi30k) for name, node in claim.measures.items() if node is not None}
+    return {name: build_measure(name, node) for name, node in nodes.items()}
 
 
 def results_to_keep(page: Results | None, claim: Claim, options: Reproduce) -> Results | None:

@@ -29,8 +29,8 @@ class ModelMeasure:
         runs: names of the runs; null for all.
         seeds: seeds of these runs; null for all.
         weights: ``trained``, or ``initial`` for a new model with the run's config and seed.
-        translator: a run of the claim; the function gets the translations of its test set, with the same seed, as
-            option ``translations``.
+        translator: a run of the claim; the function gets the translations of its test set, by the model of the first
+            seed, as option ``translations``, so that all models have the same ones.
     """
 
     rows: Callable[..., Iterable[Row]]
@@ -49,7 +49,8 @@ class ModelMeasure:
             inspected, text = _inspected(run, opened)
             rows = self.rows
             if self.translator is not None:
-                (translated,) = evaluated([runs[self.translator][seed]], ()).systems
+                first = next(iter(runs[self.translator].values()))
+                (translated,) = evaluated([first], ()).systems
                 rows = partial(rows, translations=translated.hypotheses)
             for weights in self.weights:
                 if weights == "initial":

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app import Parts, build, flatten, plain
 from softsearch.data import ParallelSource
@@ -46,6 +46,16 @@ def make_files(files: Parts, options: Trainings) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with new_file(path) as file:
             build(node)(Path(file.name), options.cache_dir)
+
+
+def with_root(measure: DictConfig, multi30k: Path | None) -> DictConfig:
+    """Returns the config of a measure whose options read Multi30k from a folder, if it is given."""
+    options = measure.get("options", [])
+    if multi30k is None or "data=multi30k" not in options:
+        return measure
+    found = measure.copy()
+    found.options = [*options, f"data.root='{multi30k}'"]
+    return found
 
 
 def without_root(values: dict[str, Any], multi30k: Path | None) -> list[str]:
