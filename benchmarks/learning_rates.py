@@ -127,7 +127,10 @@ def search(rate: float, known: dict[str, float], measure: Callable[[float], floa
 
 
 def table(losses: dict[str, dict[str, float]]) -> str:
-    """The page, with the least loss of each model in bold, which is between two others once its search has ended."""
+    """The page, with the least loss of each model in bold, which is between two others once its search has ended.
+
+    A model without losses is not searched yet, and has the rate of its claim's first trainings.
+    """
     lines = [
         "# Learning rates of claims, by model",
         "",
@@ -143,7 +146,7 @@ def table(losses: dict[str, dict[str, float]]) -> str:
             f"**{rate}: {loss:.3f}**" if loss == min(each.values()) else f"{rate}: {loss:.3f}"
             for rate, loss in sorted(each.items(), key=lambda item: float(item[0]))
         ]
-        unfinished = " (to be continued)" if "**" in found[0] + found[-1] else ""
+        unfinished = " (to be continued)" if not found or "**" in found[0] + found[-1] else ""
         lines.append(f"| `{claim}` | {model} | {steps} | {', '.join(found)}{unfinished} |")
     return "\n".join([*lines, ""])
 
