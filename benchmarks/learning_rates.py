@@ -1,6 +1,7 @@
 """Learning rates of claims, by model, doubled or halved until the loss of validation gets worse.
 
     python benchmarks/learning_rates.py --multi30k FOLDER --out RESULTS
+    python benchmarks/learning_rates.py --claims multilingual --overrides trainer.precision=bf16-mixed ...  # faster
 
 No model may have a better tuned rate than the one it is compared with. Each model of these claims is trained as in its
 longest training, for at most ``--steps``, with a first rate (the claim's, or the best of the record) and twice of it;
@@ -140,13 +141,13 @@ def table(losses: dict[str, dict[str, float]]) -> str:
         "|---|---|---|---|",
     ]
     for name, each in sorted(losses.items()):
-        claim, model, steps = name.split(", ")
+        claim, model, *how = name.split(", ")
         found = [
             f"**{rate}: {loss:.3f}**" if loss == min(each.values()) else f"{rate}: {loss:.3f}"
             for rate, loss in sorted(each.items(), key=lambda item: float(item[0]))
         ]
         unfinished = " (to be continued)" if not found or "**" in found[0] + found[-1] else ""
-        lines.append(f"| `{claim}` | {model} | {steps} | {', '.join(found)}{unfinished} |")
+        lines.append(f"| `{claim}` | {model} | {', '.join(how)} | {', '.join(found)}{unfinished} |")
     return "\n".join([*lines, ""])
 
 
@@ -158,6 +159,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=900, help="of a training at most")
     parser.add_argument("--claims", nargs="+", default=CLAIMS, help="only these")
     parser.add_argument("--start", type=float, help="the first rate of models without a record (default: the claim's)")
+    parser.add_argument("--overrides", nargs="+", default=[], help="options of all trainings")
     arguments = parser.parse_args()
     losses: dict[str, dict[str, float]] = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
     writing = threading.Lock()
@@ -165,7 +167,7 @@ def main() -> None:
     def search_model(name: str, options: list[str], start: float, steps: int) -> None:
         def measure(rate: float) -> float:
             folder = arguments.out.resolve() / re.sub(r"[^\w.]+", "-", f"{name} {rate:g}")
-            found = loss(folder, [*options, f"optimizer.lr={rate:g}"], steps)
+            found = loss(folder, [*options, *arguments.overrides, f"optimizer.lr={rate:g}"], steps)
             with writing:
                 losses.setdefault(name, {})[f"{rate:g}"] = found
                 RECORD.write_text(json.dumps(losses, indent=1, sort_keys=True) + "\n", encoding="utf-8")
@@ -180,7 +182,7 @@ def main() -> None:
         for claim in arguments.claims:
             for model, (options, rate, own) in models(claim, arguments.multi30k.resolve()).items():
                 steps = min(own, arguments.steps)
-                name = f"{claim}, {model}, {steps}"
+                name = ", ".join((claim, model, str(steps), *arguments.overrides))
                 known = losses.get(name)
                 start = float(min(known, key=known.__getitem__)) if known else arguments.start or rate
                 searches.append(pool.submit(search_model, name, options, start, steps))
