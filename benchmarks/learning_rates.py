@@ -1,4 +1,4 @@
-"""Learning rates of claims, by model, doubled or halved until the loss of validation gets worse.
+"""Learning rates of claims, by model, doubled or halved until validation gets worse.
 
     python benchmarks/learning_rates.py --multi30k FOLDER --out RESULTS
     python benchmarks/learning_rates.py --claims multilingual --overrides trainer.precision=bf16-mixed ...  # faster
@@ -6,8 +6,11 @@
 No model may have a better tuned rate than the one it is compared with. Each model of these claims is trained as in its
 longest training, for at most ``--steps``, with a first rate (the claim's, or the best of the record) and twice of it;
 from the better one the search goes on in the same direction. Each training has the schedule of its length and one seed.
-Losses are kept in records/learning_rates.json, beside the table; what is there is not trained again, so once a claim
+Results are kept in records/learning_rates.json, beside the table; what is there is not trained again, so once a claim
 has the best rate, nothing is. Two models are trained at a time, with one thread each.
+
+The loss differs less between seeds than BLEU does. But with little text it rises while translations get better, and
+then the rate of the least loss is too low for them: use ``--metric bleu``, which chooses checkpoints as well.
 
 The rate is that of Adam, for embeddings, output layer, gains and biases. Muon's updates of matrices have the same size
 for all matrices, so its rate stays. The other claims train recipes of whole experiments, or compare gradients or times.
@@ -26,6 +29,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from typing import Any
 
 RECORD = Path(__file__).resolve().parent / "records" / "learning_rates.json"
 CLAIMS = (
@@ -46,6 +50,7 @@ CLAIMS = (
     "summary_vectors",
     "sutskever2014_reversal",
 )
+BEST: dict[str, Callable[..., Any]] = {"loss": min, "bleu": max}
 KINDS = (  # options that make another model, or train it in another way
     "tokenizer", "tokenizer.kind", "tokenizer.sampling", "model.embeddings.tie", "model.decoder.summary", "loss",
     "method", "vectors.src", "data", "data.train_size", "batching.max_length",
@@ -97,54 +102,60 @@ def models(claim: str, multi30k: Path) -> dict[str, tuple[list[str], float, int]
     return found
 
 
-def loss(folder: Path, options: list[str], steps: int) -> float:
-    """Trains and returns the least loss of validation, which is always measured after the last step."""
+def train(folder: Path, options: list[str], steps: int, metric: str) -> float:
+    """Trains and returns the best of a metric of validation, which is always measured after the last step."""
     own = ["seed=1", "test=false", "logger=csv", f"hydra.run.dir={folder}", "overwrite=true"]
     softsearch("train", *options, f"trainer.max_steps={steps}", *own)
     with (folder / "metrics.csv").open(encoding="utf-8", newline="") as rows:
-        return min(float(row["val/loss"]) for row in csv.DictReader(rows) if row["val/loss"])
+        return BEST[metric](float(row[f"val/{metric}"]) for row in csv.DictReader(rows) if row[f"val/{metric}"])
 
 
-def search(rate: float, known: dict[str, float], measure: Callable[[float], float]) -> None:
-    """Doubles or halves the rate until the loss gets worse.
+def best(name: str, results: Mapping[str, float]) -> str:
+    """The best rate of a model: that of the greatest BLEU, or of the least loss."""
+    return BEST["bleu" if name.endswith(", bleu") else "loss"](results, key=results.__getitem__)
+
+
+def search(name: str, rate: float, known: dict[str, float], measure: Callable[[float], float]) -> None:
+    """Doubles or halves the rate until the result gets worse.
 
     Args:
+        name: of the model, with its metric.
         rate: where the search begins.
-        known: losses by rate, which are not measured again.
-        measure: returns the loss with a rate.
+        known: results by rate, which are not measured again.
+        measure: returns the result with a rate.
     """
 
-    def at(rate: float) -> float:
-        key = f"{rate:g}"
-        if key not in known:
-            known[key] = measure(rate)
-        return known[key]
+    def better(new: float, old: float) -> bool:
+        for each in (new, old):
+            if f"{each:g}" not in known:
+                known[f"{each:g}"] = measure(each)
+        return best(name, {key: known[key] for key in (f"{old:g}", f"{new:g}")}) == f"{new:g}"
 
-    step = 2.0 if at(rate) > at(2 * rate) else 0.5
-    while at(rate * step) < at(rate):
+    step = 2.0 if better(2 * rate, rate) else 0.5
+    while better(rate * step, rate):
         rate *= step
 
 
-def table(losses: dict[str, dict[str, float]]) -> str:
-    """The page, with the least loss of each model in bold, which is between two others once its search has ended.
+def table(records: dict[str, dict[str, float]]) -> str:
+    """The page, with the best result of each model in bold, which is between two others once its search has ended.
 
-    A model without losses is not searched yet, and has the rate of its claim's first trainings.
+    A model without results is not searched yet, and has the rate of its claim's first trainings.
     """
     lines = [
         "# Learning rates of claims, by model",
         "",
         "The least loss of validation within these steps, in nats a token, by learning rate (`optimizer.lr`).",
-        "One seed. Searches before 2026-12-01 have the loss after the last step.",
+        "With `bleu` it is the greatest BLEU. One seed. Searches before 2026-12-01 have the loss after the last step.",
         "Made by `python benchmarks/learning_rates.py`; the claims have the best rates, which a test compares.",
         "",
-        "| claim | model | steps | learning rate: loss |",
+        "| claim | model | steps | learning rate: result |",
         "|---|---|---|---|",
     ]
-    for name, each in sorted(losses.items()):
+    for name, each in sorted(records.items()):
         claim, model, *how = name.split(", ")
         found = [
-            f"**{rate}: {loss:.3f}**" if loss == min(each.values()) else f"{rate}: {loss:.3f}"
-            for rate, loss in sorted(each.items(), key=lambda item: float(item[0]))
+            f"**{rate}: {result:.3f}**" if rate == best(name, each) else f"{rate}: {result:.3f}"
+            for rate, result in sorted(each.items(), key=lambda item: float(item[0]))
         ]
         unfinished = " (to be continued)" if not found or "**" in found[0] + found[-1] else ""
         lines.append(f"| `{claim}` | {model} | {', '.join(how)} | {', '.join(found)}{unfinished} |")
@@ -160,31 +171,34 @@ def main() -> None:
     parser.add_argument("--claims", nargs="+", default=CLAIMS, help="only these")
     parser.add_argument("--start", type=float, help="the first rate of models without a record (default: the claim's)")
     parser.add_argument("--overrides", nargs="+", default=[], help="options of all trainings")
+    parser.add_argument("--metric", choices=BEST, default="loss", help="of validation; bleu for little text")
     arguments = parser.parse_args()
-    losses: dict[str, dict[str, float]] = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
+    records: dict[str, dict[str, float]] = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
     writing = threading.Lock()
 
     def search_model(name: str, options: list[str], start: float, steps: int) -> None:
         def measure(rate: float) -> float:
             folder = arguments.out.resolve() / re.sub(r"[^\w.]+", "-", f"{name} {rate:g}")
-            found = loss(folder, [*options, *arguments.overrides, f"optimizer.lr={rate:g}"], steps)
+            rated = [*options, *arguments.overrides, f"optimizer.lr={rate:g}"]
+            found = train(folder, rated, steps, arguments.metric)
             with writing:
-                losses.setdefault(name, {})[f"{rate:g}"] = found
-                RECORD.write_text(json.dumps(losses, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-                RECORD.with_suffix(".md").write_text(table(losses), encoding="utf-8")
+                records.setdefault(name, {})[f"{rate:g}"] = found
+                RECORD.write_text(json.dumps(records, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+                RECORD.with_suffix(".md").write_text(table(records), encoding="utf-8")
             print(name, f"{rate:g}", found, flush=True)
             return found
 
-        search(start, dict(losses.get(name, {})), measure)
+        search(name, start, dict(records.get(name, {})), measure)
 
     with ThreadPoolExecutor(max_workers=2) as pool:
         searches = []
         for claim in arguments.claims:
             for model, (options, rate, own) in models(claim, arguments.multi30k.resolve()).items():
                 steps = min(own, arguments.steps)
-                name = ", ".join((claim, model, str(steps), *arguments.overrides))
-                known = losses.get(name)
-                start = float(min(known, key=known.__getitem__)) if known else arguments.start or rate
+                metric = [arguments.metric] if arguments.metric == "bleu" else []
+                name = ", ".join((claim, model, str(steps), *arguments.overrides, *metric))
+                known = records.get(name)
+                start = float(best(name, known)) if known else arguments.start or rate
                 searches.append(pool.submit(search_model, name, options, start, steps))
         try:
             for each in as_completed(searches):
