@@ -10,7 +10,7 @@ Results are kept in records/learning_rates.json, beside the table; what is there
 has the best rate, nothing is. Two models are trained at a time, with one thread each.
 
 The loss differs less between seeds than BLEU does. But with little text it rises while translations get better, and
-then the rate of the least loss is too low for them: use ``--metric bleu``, which chooses checkpoints as well.
+then the rate of the least loss can be far too low: use ``--metric bleu``, the metric that chooses checkpoints.
 
 The rate is that of Adam, for embeddings, output layer, gains and biases. Muon's updates of matrices have the same size
 for all matrices, so its rate stays. The other claims train recipes of whole experiments, or compare gradients or times.

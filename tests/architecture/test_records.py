@@ -104,7 +104,7 @@ def test_the_readme_counts_the_comparisons_of_claims() -> None:
     assert shown.groups() == counted.groups()
 
 
-def test_each_model_has_the_learning_rate_with_the_least_loss() -> None:
+def test_each_model_has_the_learning_rate_with_the_best_result() -> None:
     record = json.loads((ROOT / "benchmarks" / "records" / "learning_rates.json").read_text(encoding="utf-8"))
     found = {tuple(key.split(", ")[:2]): (key, results) for key, results in record.items()}
     assert len(found) == len(record)  # one search of each model
