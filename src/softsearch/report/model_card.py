@@ -1,5 +1,6 @@
 """The model card, which is the README of a bundle, and Markdown pages from templates."""
 
+import re
 from collections.abc import Callable, Mapping
 from importlib.resources import files
 from typing import Any
@@ -44,4 +45,4 @@ def render_markdown(package: str, template: str, values: dict[str, Any], **filte
 
 def _clean(value: object) -> str:
     """Formats a value for a table: on one line, without bars, which would end the cell."""
-    return printable(" ".join(str(value).split())).replace("|", "\\|")
+    return printable(re.sub(r"\s+", " ", str(value))).replace("|", "\\|")
