@@ -44,5 +44,8 @@ def render_markdown(package: str, template: str, values: dict[str, Any], **filte
 
 
 def _clean(value: object) -> str:
-    """Formats a value for a table: on one line, without bars, which would end the cell."""
+    """Formats a value for a table: on one line, without bars, which would end the cell.
+
+    A space at an end stays, because words of the template come through here, too.
+    """
     return printable(re.sub(r"\s+", " ", str(value))).replace("|", "\\|")

@@ -204,16 +204,8 @@ def test_results_that_are_replaced_stay_on_the_page_and_those_of_an_older_progra
     assert "| `cpu` | " in page.partition("## Earlier results")[2]
     assert "older program" not in page
     new = {"left": "lengths.letters[run=longer]", "right": 1, "says": "More letters."}
-    write_own(
-        place,
-        CLAIM
-        | {
-            "common": ["experiment=smallest", "optimizer.lr=0.1"],
-            "differs": "new",
-            "holds": [new],
-            "changed": "All of it.",
-        },
-    )
+    later = {"common": ["experiment=smallest", "optimizer.lr=0.1"], "differs": "new", "changed": "All of it."}
+    write_own(place, CLAIM | later | {"holds": [new]})
     write_pages(place / "pages")
     page = (place / "pages" / "tried" / PAGE).read_text()
     assert "**These results are of an older program.**" in page
